@@ -1,0 +1,18 @@
+# Every outside library in one place; all are Debian 12 packages (see tests/support/packages.txt).
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(OpenSSL 3 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(GTest REQUIRED)
+find_package(CLI11 REQUIRED)
+pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
+
+# Header-only use: the runtime may link libc only, so the same inlined hash serves every part.
+add_library(rekindle_xxhash INTERFACE)
+target_compile_definitions(rekindle_xxhash INTERFACE XXH_INLINE_ALL)
+
+add_library(rekindle_asio INTERFACE)
+target_compile_definitions(rekindle_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+target_link_libraries(rekindle_asio INTERFACE Threads::Threads)

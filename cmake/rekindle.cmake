@@ -1,0 +1,56 @@
+# The few functions that every folder's CMakeLists uses. They keep targets alike, so that
+# tests/tidy can read the link edges from the text.
+
+find_program(REKINDLE_CCACHE ccache)
+if(REKINDLE_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${REKINDLE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${REKINDLE_CCACHE})
+endif()
+
+set(REKINDLE_SANITIZE "" CACHE STRING "Sanitizers for everything, for example address,undefined or thread")
+
+add_library(rekindle_flags INTERFACE)
+target_compile_options(rekindle_flags INTERFACE
+  -Wall -Wextra -Werror -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-missing-field-initializers>
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-designated-field-initializers>)
+target_include_directories(rekindle_flags INTERFACE ${PROJECT_SOURCE_DIR})
+if(REKINDLE_SANITIZE)
+  target_compile_options(rekindle_flags INTERFACE -fsanitize=${REKINDLE_SANITIZE} -fno-omit-frame-pointer -g)
+  target_link_options(rekindle_flags INTERFACE -fsanitize=${REKINDLE_SANITIZE})
+endif()
+
+# rekindle_library(name SOURCES a.cc b.cc LINKS x y): a static library of one folder.
+function(rekindle_library name)
+  cmake_parse_arguments(LIBRARY "" "" "SOURCES;LINKS" ${ARGN})
+  if(LIBRARY_SOURCES)
+    add_library(${name} STATIC ${LIBRARY_SOURCES})
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:C>:-Wno-error=pedantic>)
+    target_link_libraries(${name} PUBLIC ${LIBRARY_LINKS} PRIVATE rekindle_flags)
+    target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE ${LIBRARY_LINKS})
+    target_include_directories(${name} INTERFACE ${PROJECT_SOURCE_DIR})
+  endif()
+endfunction()
+
+# rekindle_program(name SOURCES main.cc LINKS x y): an executable under build/PRESET/bin.
+function(rekindle_program name)
+  cmake_parse_arguments(PROGRAM "" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${PROGRAM_SOURCES})
+  target_link_libraries(${name} PRIVATE ${PROGRAM_LINKS} rekindle_flags)
+endfunction()
+
+# rekindle_test(name SOURCES a_test.cc LINKS x y): a GoogleTest program under build/PRESET/test-programs/STAGE.
+# The folder of the caller below tests/ is the stage that runs it (tests/unit -> stage unit).
+function(rekindle_test name)
+  cmake_parse_arguments(TEST "" "" "SOURCES;LINKS" ${ARGN})
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE ${TEST_LINKS} rekindle_flags GTest::gtest_main GTest::gmock)
+  target_compile_definitions(${name} PRIVATE REKINDLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  file(RELATIVE_PATH below ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REGEX REPLACE "/.*" "" stage "${below}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-programs/${stage})
+  set_property(GLOBAL APPEND PROPERTY REKINDLE_TESTS_${stage} ${name})
+endfunction()

@@ -1,0 +1,194 @@
+#include "common/base/json_fields.h"
+
+#include <utility>
+
+namespace rekindle {
+namespace {
+
+constexpr int kDepthMax = 64;
+
+const Json& empty_array() {
+  static const Json value = Json::array();
+  return value;
+}
+
+const Json& empty_object() {
+  static const Json value = Json::object();
+  return value;
+}
+
+// The depth that brackets reach outside strings. Checked before the parser builds anything.
+bool too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') {
+        ++i;
+      } else if (c == '"') {
+        in_string = false;
+      }
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kDepthMax) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<Json> parse_json(std::string_view text, std::string_view what, std::size_t bytes_max) {
+  const std::string name(what);
+  if (text.size() > bytes_max) {
+    return fail(ErrorCode::invalid_input, name + " is larger than " + std::to_string(bytes_max) + " bytes");
+  }
+  if (too_deep(text)) {
+    return fail(ErrorCode::invalid_input, name + " is nested deeper than " + std::to_string(kDepthMax) + " levels");
+  }
+  Json value = Json::parse(text, nullptr, false);
+  if (value.is_discarded()) {
+    return fail(ErrorCode::invalid_input, name + " is not valid JSON");
+  }
+  return value;
+}
+
+std::string dump_json(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+JsonFields::JsonFields(const Json& object, std::string what) : object_(object), what_(std::move(what)) {
+  if (!object_.is_object()) {
+    first_error_ = Error{ErrorCode::invalid_input, what_ + " must be a JSON object", Retry::no};
+  }
+}
+
+const Json* JsonFields::find(std::string_view name) const {
+  if (!object_.is_object()) return nullptr;
+  const auto it = object_.find(name);
+  return it == object_.end() || it->is_null() ? nullptr : &*it;
+}
+
+bool JsonFields::has(std::string_view name) const { return find(name) != nullptr; }
+
+void JsonFields::refuse(std::string_view name, std::string_view why) {
+  if (!first_error_) {
+    first_error_ = Error{ErrorCode::invalid_input, what_ + ": " + std::string(name) + " " + std::string(why), Retry::no};
+  }
+}
+
+const Json* JsonFields::require(std::string_view name) {
+  const Json* value = find(name);
+  if (value == nullptr) refuse(name, "is missing");
+  return value;
+}
+
+void JsonFields::wrong_type(std::string_view name, std::string_view expected) {
+  refuse(name, "must be " + std::string(expected));
+}
+
+std::string JsonFields::text(std::string_view name) {
+  return require(name) == nullptr ? std::string() : text_or(name, "");
+}
+std::uint64_t JsonFields::number(std::string_view name) { return require(name) == nullptr ? 0 : number_or(name, 0); }
+std::int64_t JsonFields::integer(std::string_view name) { return require(name) == nullptr ? 0 : integer_or(name, 0); }
+bool JsonFields::boolean(std::string_view name) { return require(name) != nullptr && boolean_or(name, false); }
+const Json& JsonFields::array(std::string_view name) {
+  return require(name) == nullptr ? empty_array() : array_or_empty(name);
+}
+const Json& JsonFields::object(std::string_view name) {
+  return require(name) == nullptr ? empty_object() : object_or_empty(name);
+}
+
+std::string JsonFields::text_or(std::string_view name, std::string_view otherwise) {
+  const Json* value = find(name);
+  if (value == nullptr) return std::string(otherwise);
+  if (!value->is_string()) {
+    wrong_type(name, "a string");
+    return std::string(otherwise);
+  }
+  return value->get<std::string>();
+}
+
+std::uint64_t JsonFields::number_or(std::string_view name, std::uint64_t otherwise) {
+  const Json* value = find(name);
+  if (value == nullptr) return otherwise;
+  if (!value->is_number_integer() || (!value->is_number_unsigned() && value->get<std::int64_t>() < 0)) {
+    wrong_type(name, "a whole number that is not negative");
+    return otherwise;
+  }
+  return value->get<std::uint64_t>();
+}
+
+std::int64_t JsonFields::integer_or(std::string_view name, std::int64_t otherwise) {
+  const Json* value = find(name);
+  if (value == nullptr) return otherwise;
+  if (!value->is_number_integer()) {
+    wrong_type(name, "a whole number");
+    return otherwise;
+  }
+  return value->get<std::int64_t>();
+}
+
+bool JsonFields::boolean_or(std::string_view name, bool otherwise) {
+  const Json* value = find(name);
+  if (value == nullptr) return otherwise;
+  if (!value->is_boolean()) {
+    wrong_type(name, "true or false");
+    return otherwise;
+  }
+  return value->get<bool>();
+}
+
+const Json& JsonFields::array_or_empty(std::string_view name) {
+  const Json* value = find(name);
+  if (value == nullptr) return empty_array();
+  if (!value->is_array()) {
+    wrong_type(name, "an array");
+    return empty_array();
+  }
+  return *value;
+}
+
+const Json& JsonFields::object_or_empty(std::string_view name) {
+  const Json* value = find(name);
+  if (value == nullptr) return empty_object();
+  if (!value->is_object()) {
+    wrong_type(name, "an object");
+    return empty_object();
+  }
+  return *value;
+}
+
+std::vector<std::string> JsonFields::texts_or_empty(std::string_view name) {
+  std::vector<std::string> texts;
+  for (const Json& item : array_or_empty(name)) {
+    if (!item.is_string()) {
+      wrong_type(name, "an array of strings");
+      return {};
+    }
+    texts.push_back(item.get<std::string>());
+  }
+  return texts;
+}
+
+std::vector<std::uint64_t> JsonFields::numbers(std::string_view name) {
+  std::vector<std::uint64_t> values;
+  for (const Json& item : array(name)) {
+    if (!item.is_number_unsigned()) {
+      wrong_type(name, "an array of whole numbers that are not negative");
+      return {};
+    }
+    values.push_back(item.get<std::uint64_t>());
+  }
+  return values;
+}
+
+Status JsonFields::finish() const {
+  if (first_error_) return std::unexpected(*first_error_);
+  return {};
+}
+
+}  // namespace rekindle

@@ -1,0 +1,69 @@
+// Reads typed fields out of a JSON object that somebody else wrote. The first field that is missing or has the wrong
+// type is remembered with its name; later reads return defaults, and finish() gives the one error. Nothing throws.
+//
+//   JsonFields in(document, "manifest");
+//   Manifest m{.step = in.number("step"), .files = ...};
+//   if (Status status = in.finish(); !status) return std::unexpected(status.error());
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/error.h"
+
+namespace rekindle {
+
+using Json = nlohmann::json;
+
+// Parses text with limits. Depth is bounded so that printing (which recurses) stays safe; no exception leaves it.
+Result<Json> parse_json(std::string_view text, std::string_view what, std::size_t bytes_max = 16u << 20);
+
+// Text on one line; invalid UTF-8 in strings is replaced, never thrown on.
+std::string dump_json(const Json& value);
+
+class JsonFields {
+ public:
+  // `what` names the object in errors ("manifest", "pod status"). `object` must outlive this reader.
+  JsonFields(const Json& object, std::string what);
+
+  // Required fields: absent or of another type is an error.
+  std::string text(std::string_view name);
+  std::uint64_t number(std::string_view name);  // an unsigned integer
+  std::int64_t integer(std::string_view name);
+  bool boolean(std::string_view name);
+  const Json& array(std::string_view name);   // an empty array after an error
+  const Json& object(std::string_view name);  // an empty object after an error
+
+  // Optional fields: absent or null gives the default; another type is an error.
+  std::string text_or(std::string_view name, std::string_view otherwise);
+  std::uint64_t number_or(std::string_view name, std::uint64_t otherwise);
+  std::int64_t integer_or(std::string_view name, std::int64_t otherwise);
+  bool boolean_or(std::string_view name, bool otherwise);
+  const Json& array_or_empty(std::string_view name);
+  const Json& object_or_empty(std::string_view name);
+  bool has(std::string_view name) const;
+
+  std::vector<std::string> texts_or_empty(std::string_view name);
+  std::vector<std::uint64_t> numbers(std::string_view name);
+
+  // Reports a rule that the reader itself found broken ("step must not be 0").
+  void refuse(std::string_view name, std::string_view why);
+
+  Status finish() const;
+
+ private:
+  const Json* find(std::string_view name) const;
+  const Json* require(std::string_view name);
+  void wrong_type(std::string_view name, std::string_view expected);
+
+  const Json& object_;
+  std::string what_;
+  std::optional<Error> first_error_;
+};
+
+}  // namespace rekindle

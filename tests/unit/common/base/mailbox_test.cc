@@ -1,0 +1,33 @@
+#include "common/base/mailbox.h"
+
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace rekindle {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Mailbox, KeepsTheOrderOfOneSender) {
+  Mailbox<int> mailbox(8);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(mailbox.push(i));
+  EXPECT_EQ(mailbox.take_all(0ns), (std::deque<int>{0, 1, 2}));
+}
+
+TEST(Mailbox, FullMailboxTellsTheSender) {
+  Mailbox<int> mailbox(1);
+  EXPECT_TRUE(mailbox.try_push(1));
+  EXPECT_FALSE(mailbox.try_push(2));
+}
+
+TEST(Mailbox, ClosingFreesASenderThatWaits) {
+  Mailbox<int> mailbox(1);
+  ASSERT_TRUE(mailbox.push(1));
+  std::thread sender([&] { EXPECT_FALSE(mailbox.push(2)); });
+  mailbox.close();
+  sender.join();
+}
+
+}  // namespace
+}  // namespace rekindle
