@@ -1,0 +1,96 @@
+// The memory that a rank shares with its sidecar. Layout and rules: docs/formats/control-block.md.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace rekindle {
+
+inline constexpr std::uint64_t kControlMagic = 0x31304C5254434B52;  // "RKCTRL01" in memory
+inline constexpr std::uint32_t kControlVersion = 1;
+inline constexpr std::size_t kControlSlotsOffset = 4096;
+inline constexpr std::uint32_t kFutexOwnerDied = 0x40000000;
+inline constexpr std::uint32_t kFutexWaiters = 0x80000000;
+
+enum class RankPhase : std::uint8_t {
+  starting = 0,
+  restoring = 1,
+  between = 2,
+  computing = 3,
+  updating = 4,
+  waiting_at_update = 5,
+  waiting_at_step = 6,
+  collective_failed = 7,
+  finished = 8,
+  evaluating = 9,
+  compiling = 10,
+  waiting_for_data = 11,
+};
+
+enum class GateOrder : std::uint32_t { go_on = 0, stop = 1 };
+
+// The rank's word, taken apart.
+struct RankWord {
+  std::uint64_t step = 0;
+  RankPhase phase = RankPhase::starting;
+  std::uint8_t slot = 0;
+
+  bool operator==(const RankWord&) const = default;
+};
+
+constexpr std::uint64_t encode_word(RankWord word) {
+  return word.step << 16 | static_cast<std::uint64_t>(word.phase) << 8 | word.slot;
+}
+constexpr RankWord decode_word(std::uint64_t value) {
+  return {value >> 16, static_cast<RankPhase>(value >> 8 & 0xff), static_cast<std::uint8_t>(value & 0xff)};
+}
+
+// Whether the registered memory is the result of exactly word.step updates. A phase that we do not know is dirty.
+constexpr bool is_clean(RankWord word) {
+  return word.phase >= RankPhase::between && word.phase <= RankPhase::waiting_for_data && word.phase != RankPhase::updating;
+}
+
+struct ControlBlock {
+  // Written once by the sidecar.
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t total_bytes;
+  std::uint32_t rank;
+  std::uint32_t world_size;
+  std::uint64_t incarnation;
+  std::uint32_t slot_bytes;
+  std::uint32_t slot_offset;
+
+  // Written by the rank's training thread.
+  alignas(64) std::atomic<std::uint64_t> word;
+  std::atomic<std::uint64_t> attempt;
+
+  // Written by the sidecar.
+  alignas(64) std::atomic<std::uint32_t> hold;
+  std::atomic<std::uint32_t> order;
+  std::atomic<std::uint64_t> permit;
+  std::atomic<std::uint32_t> bell;
+
+  // Written by the library's thread in the rank, and by the kernel when that thread ends.
+  alignas(64) std::atomic<std::uint32_t> owner;
+  std::atomic<std::uint32_t> owner_ready;
+};
+
+struct SlotHeader {
+  std::uint64_t step;
+  std::uint64_t attempt;
+  std::uint32_t bytes;
+  std::uint32_t entries;
+  std::uint64_t checksum;
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(offsetof(ControlBlock, incarnation) == 24 && offsetof(ControlBlock, slot_offset) == 36);
+static_assert(offsetof(ControlBlock, word) == 64 && offsetof(ControlBlock, attempt) == 72);
+static_assert(offsetof(ControlBlock, hold) == 128 && offsetof(ControlBlock, order) == 132);
+static_assert(offsetof(ControlBlock, permit) == 136 && offsetof(ControlBlock, bell) == 144);
+static_assert(offsetof(ControlBlock, owner) == 192 && offsetof(ControlBlock, owner_ready) == 196);
+static_assert(sizeof(ControlBlock) == 256 && sizeof(SlotHeader) == 32);
+
+}  // namespace rekindle

@@ -1,0 +1,194 @@
+/* rekindle.h: makes the state of a training process resumable.
+ *
+ * Conventions, valid for every function below:
+ *  1. C99. Handles are opaque. Strings are UTF-8, NUL-terminated, and copied unless the text says otherwise.
+ *  2. Every function that may fail returns rk_status. RK_OK is 0, RK_STOP is 1 and is not an error: the run has to end, leave
+ *     the loop and call rk_close. Errors are negative. Out-parameters come last and are untouched on failure.
+ *     rk_last_error() has the sentence that belongs to the last error of the calling thread.
+ *  3. Structs that the caller fills begin with struct_size: set it to sizeof of the struct and zero the rest. A
+ *     library that is newer than the caller takes missing fields as zero; one that is older refuses non-zero fields it
+ *     does not know (RK_ERROR_VERSION).
+ *  4. Threads: a session belongs to one training thread, which makes all calls on it. The library has one thread of its
+ *     own, which writes checkpoints while the training thread computes, waits in a collective or holds an interpreter lock.
+ *     Functions that may be called from any thread say so.
+ *  5. Memory given to rk_register and rk_register_state stays the caller's, must stay mapped until rk_unregister or rk_close, and
+ *     is changed only between rk_update_begin and rk_update_end (tensors RK_UPDATE and states) or anywhere in a step
+ *     (tensors RK_ANYWHERE).
+ *  6. A step is one completed update, counted from 1. "Step n is committed" means: everything registered is the result of
+ *     exactly n updates. A checkpoint of step 184 resumes with step 185.
+ *  7. The library installs no signal handlers, never calls exit or abort because of something outside it, and ends the process
+ *     in one case only: the session is parked after a breakpoint and the sidecar says that the container is being terminated
+ *     (exit code 143; RK_NEVER_EXIT switches it off).
+ *  8. Not promised: use after fork() in the child (every call returns RK_ERROR_STATE there), two sessions in one process.
+ */
+#ifndef REKINDLE_H
+#define REKINDLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define RK_API __attribute__((visibility("default")))
+#else
+#define RK_API
+#endif
+
+#define RK_ABI_VERSION 1u
+#define RK_DIMENSIONS_MAX 8
+
+typedef enum rk_status {
+  RK_OK = 0,
+  RK_STOP = 1,
+  RK_ERROR_ARGUMENT = -1,    /* a parameter is wrong; the sentence names it */
+  RK_ERROR_STATE = -2,       /* the call does not fit the moment, for example rk_update_end without rk_update_begin */
+  RK_ERROR_VERSION = -3,     /* library, header and sidecar do not fit each other */
+  RK_ERROR_UNAVAILABLE = -4, /* the sidecar or the storage cannot be reached; trying again may help */
+  RK_ERROR_STORAGE = -5,     /* the storage refused: missing, read-only, full; the sentence says what to change */
+  RK_ERROR_CORRUPT = -6,     /* every checkpoint that could be used failed verification */
+  RK_ERROR_MISMATCH = -7,    /* the checkpoint does not fit the registered tensors; the sentence lists the differences */
+  RK_ERROR_MEMORY = -8,
+  RK_ERROR_INTERNAL = -9
+} rk_status;
+
+/* Element types; names and sizes are those of safetensors. */
+typedef enum rk_dtype {
+  RK_BOOL = 1, RK_U8 = 2, RK_I8 = 3, RK_I16 = 4, RK_U16 = 5, RK_F16 = 6, RK_BF16 = 7, RK_I32 = 8, RK_U32 = 9,
+  RK_F32 = 10, RK_F64 = 11, RK_I64 = 12, RK_U64 = 13, RK_F8_E4M3 = 14, RK_F8_E5M2 = 15
+} rk_dtype;
+
+typedef enum rk_written_in {
+  RK_UPDATE = 0,  /* changed only inside the update bracket: parameters, optimizer moments */
+  RK_ANYWHERE = 1 /* changed in the forward pass too: running statistics, scales; copied at every rk_update_end */
+} rk_written_in;
+
+enum {
+  RK_NEVER_EXIT = 1u /* rk_options.flags: a parked process is left to the caller, see convention 7 */
+};
+
+typedef struct rk_session rk_session;
+
+typedef struct rk_options {
+  size_t struct_size;
+  const char* socket_path;    /* NULL: REKINDLE_SOCKET; neither: the process runs stand-alone */
+  const char* checkpoint_dir; /* NULL: REKINDLE_CHECKPOINT_DIR; used when stand-alone, the sidecar's otherwise */
+  const char* job;            /* NULL: REKINDLE_JOB or "local"; names the checkpoint folder when stand-alone */
+  int32_t rank;               /* with world_size == 0 both come from REKINDLE_RANK and REKINDLE_WORLD_SIZE, else 0 of 1 */
+  int32_t world_size;
+  uint32_t flags;
+  uint32_t state_bytes_max;   /* room for small state and RK_ANYWHERE tensors of one step; 0: 65536 */
+  uint32_t open_seconds_max;  /* how long rk_open may wait for the rest of the job; 0: 600 */
+  uint32_t reserved[7];
+} rk_options;
+
+/* Where this tensor's part lies in the whole. All zero: the tensor is whole and every rank holds the same (data parallel). */
+typedef struct rk_shard {
+  int64_t global_shape[RK_DIMENSIONS_MAX];
+  int64_t offset[RK_DIMENSIONS_MAX];
+} rk_shard;
+
+/* A dense row-major array. Elements are little-endian. */
+typedef struct rk_tensor {
+  size_t struct_size;
+  const char* name; /* unique in the session, at most 255 bytes */
+  void* data;
+  rk_dtype dtype;
+  int32_t rank;     /* number of dimensions, 0 (a scalar) to RK_DIMENSIONS_MAX */
+  int64_t shape[RK_DIMENSIONS_MAX];
+  rk_shard shard;
+  rk_written_in written_in;
+  uint32_t reserved[5];
+} rk_tensor;
+
+typedef struct rk_position {
+  size_t struct_size;
+  uint64_t step;    /* the committed step that the registered memory now holds; 0: nothing to restore */
+  uint64_t attempt; /* this life of the job, from 1 */
+  const char* path; /* folder that was restored, NULL if none; valid until rk_close */
+  uint32_t flags;   /* RK_STATE_MISSING */
+  uint32_t reserved[5];
+} rk_position;
+
+enum {
+  /* The small state of this rank at this step died with its node: registered states were left untouched, derive them from
+   * seed, rank and step. Tensors are complete all the same. */
+  RK_STATE_MISSING = 1u
+};
+
+/* What the training thread is doing besides a step; long silence in these is work, not a hang. */
+typedef enum rk_phase { RK_TRAINING = 0, RK_EVALUATING = 1, RK_COMPILING = 2, RK_WAITING_FOR_DATA = 3 } rk_phase;
+
+/* RK_ABI_VERSION that the library was built with. Any thread. */
+RK_API uint32_t rk_abi_version(void);
+
+/* Version of the library, "0.1.0". Static storage. Any thread. */
+RK_API const char* rk_version(void);
+
+/* Name of a status, "RK_ERROR_STORAGE". Static storage. Any thread. */
+RK_API const char* rk_status_name(rk_status status);
+
+/* The sentence for the last error of the calling thread, "" if none. Valid until this thread's next failing call. Any thread. */
+RK_API const char* rk_last_error(void);
+
+/* Finds the sidecar and waits until every rank of the job has come and no process of an earlier attempt is left.
+ * options may be NULL. Errors: ARGUMENT, VERSION, UNAVAILABLE (nobody came within open_seconds_max), STORAGE, MEMORY. */
+RK_API rk_status rk_open(const rk_options* options, rk_session** session);
+
+/* Declares a tensor. Between rk_open and rk_restore, or later between steps for tensors that appear late (Adam moments).
+ * Errors: ARGUMENT (name taken, sizes overflow, data NULL with elements), STATE. */
+RK_API rk_status rk_register(rk_session* session, const rk_tensor* tensor);
+
+/* The tensor now lives at another address; same type and shape. Between steps or inside the update bracket. */
+RK_API rk_status rk_move(rk_session* session, const char* name, void* data);
+
+/* The tensor is gone. Between steps. */
+RK_API rk_status rk_unregister(rk_session* session, const char* name);
+
+/* Small state of this rank alone: sampler, random generator, loss scale. Captured at every rk_update_end, survives the death
+ * of this process. bytes is fixed for the session. Errors: ARGUMENT (together over state_bytes_max), STATE. */
+RK_API rk_status rk_register_state(rk_session* session, const char* name, void* data, size_t bytes);
+
+/* Fills all registered memory with the newest step that the whole job can verify, one decision for all ranks.
+ * Called once, after registering, also on the first start. Errors: CORRUPT, MISMATCH (registered memory may be partly
+ * overwritten then; the job must not train on it), STORAGE, STATE. position must have struct_size set. */
+RK_API rk_status rk_restore(rk_session* session, rk_position* position);
+
+/* Step n begins: the forward pass may start. May block while a breakpoint is written. RK_STOP: leave the loop.
+ * Errors: ARGUMENT (step is not the committed step + 1), STATE (before rk_restore). */
+RK_API rk_status rk_step_begin(rk_session* session, uint64_t step);
+
+/* All gradients of this step are complete and valid: from here to rk_update_end registered memory changes. No
+ * communication inside. May block before it returns; RK_STOP: the update must not be made. */
+RK_API rk_status rk_update_begin(rk_session* session);
+
+/* The update is complete: captures small state and RK_ANYWHERE tensors and commits the step. Never blocks. */
+RK_API rk_status rk_update_end(rk_session* session);
+
+/* Instead of the bracket, when the step changes nothing (overflow found by a loss scaler): commits the step unchanged. */
+RK_API rk_status rk_update_skip(rk_session* session);
+
+/* After the bracket; logging and evaluation may follow. May block like rk_step_begin. RK_STOP: leave the loop. */
+RK_API rk_status rk_step_end(rk_session* session);
+
+/* A collective of the current step failed on this rank. Asks for a breakpoint of the job and blocks until it is durable or has
+ * failed. Returns RK_STOP (leave the loop), never RK_OK. why is for people. */
+RK_API rk_status rk_collective_failed(rk_session* session, const char* why);
+
+/* Asks for a checkpoint of the whole job now and returns when the order is given; training goes on. Between steps. */
+RK_API rk_status rk_checkpoint(rk_session* session);
+
+/* Says what the thread does between steps. Cheap. */
+RK_API rk_status rk_set_phase(rk_session* session, rk_phase phase);
+
+/* Ends the session and frees it, NULL is allowed. Returns the exit code that the process should end with: 0 when the program
+ * left its loop by itself, 143 when the run was stopped for a breakpoint (an orchestrator would take 0 for "completed"). */
+RK_API int rk_close(rk_session* session);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* REKINDLE_H */
