@@ -1,0 +1,167 @@
+"""Rules over the text of the tree. Each takes {path: text} and returns a list of faults, empty when all is well."""
+
+import re
+
+SOURCE = (".h", ".cc", ".c")
+
+
+def parse_layers(text):
+    """{folder: (kind, allowed folders)} from layers.txt."""
+    layers = {}
+    for line in text.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        head, _, allowed = line.partition(":")
+        folder, kind = head.split()
+        layers[folder] = (kind, set(allowed.split()))
+    return layers
+
+
+def folder_of(path, layers):
+    """The layer that a file belongs to: the longest one that its path begins with."""
+    candidates = [folder for folder in layers if path.startswith(folder + "/")]
+    return max(candidates, key=len) if candidates else None
+
+
+def production(files):
+    return {path: text for path, text in files.items() if path.endswith(SOURCE) and not path.startswith("tests/")}
+
+
+def layer_table_is_complete_and_pure(files):
+    layers = parse_layers(files["tests/tidy/layers.txt"])
+    faults = []
+    for folder, (kind, allowed) in layers.items():
+        for other in allowed:
+            if other not in layers:
+                faults.append(f"layers.txt: {folder} may reach {other}, which has no line")
+            elif kind == "pure" and layers[other][0] != "pure":
+                faults.append(f"layers.txt: {folder} is pure and may not reach {other}")
+    for path in production(files):
+        if folder_of(path, layers) is None:
+            faults.append(f"{path}: its folder has no line in layers.txt")
+    return faults
+
+
+def includes_follow_the_layers(files):
+    layers = parse_layers(files["tests/tidy/layers.txt"])
+    faults = []
+    for path, text in production(files).items():
+        folder = folder_of(path, layers)
+        if folder is None:
+            continue
+        for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.M):
+            target = folder_of(included, layers)
+            if target is not None and target != folder and target not in layers[folder][1]:
+                faults.append(f"{path} includes {included}: {folder} may not reach {target}")
+    return faults
+
+
+def links_follow_the_layers(files):
+    layers = parse_layers(files["tests/tidy/layers.txt"])
+    owner = {}
+    calls = []
+    for path, text in files.items():
+        if not path.endswith("CMakeLists.txt"):
+            continue
+        folder = folder_of(path, layers)
+        text = re.sub(r"#.*", "", text)
+        for match in re.finditer(r"rekindle_(?:library|program)\(\s*(\S+)([^)]*)\)", text):
+            links = re.search(r"\bLINKS\b(.*)", match[2], re.S)
+            calls.append((path, folder, match[1], links[1].split() if links else []))
+            owner[match[1]] = folder
+        for match in re.finditer(r"target_link_libraries\(\s*(\S+)([^)]*)\)", text):
+            calls.append((path, folder, match[1], [word for word in match[2].split() if word not in ("PUBLIC", "PRIVATE", "INTERFACE")]))
+    faults = []
+    for path, folder, target, links in calls:
+        for link in links:
+            other = owner.get(link)
+            if folder and other and other != folder and other not in layers[folder][1]:
+                faults.append(f"{path}: {target} links {link}: {folder} may not reach {other}")
+    return faults
+
+
+# What a pure folder must not name, with what to do instead.
+IMPURE = {
+    r"#\s*include\s*<(thread|mutex|condition_variable|fstream|filesystem|iostream|random|ctime|unistd\.h|fcntl\.h|poll\.h|pthread\.h|time\.h|sys/[^>]+|netinet/[^>]+|arpa/[^>]+|asio[^>]*|httplib\.h|openssl/[^>]+|spdlog/[^>]+)>":
+        "IO, threads and randomness belong to an io folder; take the value as an argument",
+    r"\b(?:system_clock|steady_clock|high_resolution_clock|random_device)\b": "take an Instant or a seed as an argument",
+    r"\b(?:getenv|time\s*\(\s*(?:NULL|nullptr|0)\s*\)|clock_gettime|gettimeofday|rand)\s*\(": "take the value as an argument",
+}
+# The mailbox is how threads hand over; it holds no thread itself.
+IMPURE_ALLOWED = {"common/base/mailbox.h"}
+
+
+def pure_folders_have_no_io(files):
+    layers = parse_layers(files["tests/tidy/layers.txt"])
+    faults = []
+    for path, text in production(files).items():
+        folder = folder_of(path, layers)
+        if folder is None or layers[folder][0] != "pure" or path in IMPURE_ALLOWED:
+            continue
+        for pattern, instead in IMPURE.items():
+            match = re.search(pattern, re.sub(r"//.*", "", text))
+            if match:
+                faults.append(f"{path} has '{match[0].strip()}': {instead}")
+    return faults
+
+
+BANNED = {
+    r"\bsleep_for\b|\bsleep_until\b|\busleep\s*\(|\bnanosleep\s*\(": "wait for the condition (poll, futex, condition variable)",
+    r"\bstd::rand\b|\bsrand\s*\(": "use a seeded generator that is passed in",
+    r"\bstrcpy\s*\(|\bsprintf\s*\(|\bgets\s*\(": "use std::string or snprintf",
+    r"\busing namespace std;": "name what is used",
+}
+
+
+def banned_calls_are_absent(files):
+    faults = []
+    for path, text in files.items():
+        if not path.endswith(SOURCE):
+            continue
+        code = re.sub(r"//.*", "", text)
+        for pattern, instead in BANNED.items():
+            match = re.search(pattern, code)
+            if match:
+                faults.append(f"{path} has '{match[0]}': {instead}")
+    return faults
+
+
+def every_test_file_is_in_a_target(files):
+    faults = []
+    for path in files:
+        if not re.match(r"tests/.*_test\.(cc|c)$", path):
+            continue
+        folder, _, name = path.rpartition("/")
+        if name not in files.get(f"{folder}/CMakeLists.txt", ""):
+            faults.append(f"{path} is in no target of {folder}/CMakeLists.txt, so it never runs")
+    return faults
+
+
+LINES_MAX = 600
+
+
+def files_stay_small(files):
+    return [f"{path} has {text.count(chr(10))} lines; at most {LINES_MAX}: split it by noun"
+            for path, text in files.items()
+            if path.endswith(SOURCE + (".py",)) and text.count("\n") > LINES_MAX]
+
+
+def documents_have_one_title(files):
+    faults = []
+    for path, text in files.items():
+        if path.endswith(".md"):
+            titles = [line for line in re.sub(r"```.*?```", "", text, flags=re.S).splitlines() if line.startswith("# ")]
+            if len(titles) != 1:
+                faults.append(f"{path} has {len(titles)} titles; a document has one")
+    return faults
+
+
+def no_unfinished_words(files):
+    pattern = re.compile(r"\b(TODO|FIXME|XXX|not implemented)\b")
+    return [f"{path} says '{match[0]}'" for path, text in files.items()
+            if not path.startswith(("tests/tidy/", "CONTRIBUTING")) and (match := pattern.search(text))]
+
+
+ALL = {check.__name__.replace("_", "-"): check for check in (
+    layer_table_is_complete_and_pure, includes_follow_the_layers, links_follow_the_layers, pure_folders_have_no_io,
+    banned_calls_are_absent, every_test_file_is_in_a_target, files_stay_small, documents_have_one_title, no_unfinished_words)}
