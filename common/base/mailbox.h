@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <deque>
 #include <mutex>
+#include <stop_token>
 #include <utility>
 
 namespace rekindle {
@@ -21,6 +22,20 @@ class Mailbox {
     std::unique_lock lock(mutex_);
     not_full_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
     if (closed_) return false;
+    items_.push_back(std::move(item));
+    not_empty_.notify_one();
+    return true;
+  }
+
+  // The same, and gives up (false) when `stop` is requested.
+  bool push(T item, std::stop_token stop) {
+    std::stop_callback wake(stop, [this] {
+      const std::lock_guard lock(mutex_);
+      not_full_.notify_all();
+    });
+    std::unique_lock lock(mutex_);
+    not_full_.wait(lock, [&] { return closed_ || stop.stop_requested() || items_.size() < capacity_; });
+    if (closed_ || stop.stop_requested()) return false;
     items_.push_back(std::move(item));
     not_empty_.notify_one();
     return true;

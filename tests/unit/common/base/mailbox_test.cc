@@ -29,5 +29,14 @@ TEST(Mailbox, ClosingFreesASenderThatWaits) {
   sender.join();
 }
 
+TEST(Mailbox, StoppingFreesASenderThatWaits) {
+  Mailbox<int> mailbox(1);
+  ASSERT_TRUE(mailbox.push(1));
+  std::jthread sender([&](std::stop_token stop) { EXPECT_FALSE(mailbox.push(2, stop)); });
+  sender.request_stop();
+  sender.join();
+  EXPECT_EQ(mailbox.take_all(0ns), (std::deque<int>{1}));
+}
+
 }  // namespace
 }  // namespace rekindle

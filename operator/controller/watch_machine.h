@@ -1,0 +1,155 @@
+// Keeps a store in step with the API server: LIST by pages, then WATCH from the version that the list had, for ever.
+// Pure: it says what to send and is told what came; the shell (operator/io/watch_thread.h) does both.
+//
+// Expected flow
+//   Empty -> Listing (a page after the other) -> Listed -> Watching; a stream that the server closes is opened again
+//   from the last version seen, so nothing is missed and nothing listed twice.
+// Guarantees
+//   - Emitted events form whole lists (Init, InitApply..., InitDone) followed by single changes in the order of the
+//     server. A list that is begun again starts with a new Init.
+//   - The version advances with every change and every bookmark, never with an error.
+//   - 410 (HTTP status or in the stream) empties and lists anew: at once after a quiet time, else after a pause. An
+//     expired continue token lists anew in one page, since paging was too slow for the server's history.
+//   - Any other failure pauses (0.8 s doubling to 30 s, jitter from the seed, reset after 120 s without one; a longer
+//     Retry-After of the server wins) and goes on where it was: the same page, or the watch from the last version.
+//   - A stream that is silent for idle_limit is closed and opened again: bookmarks come about once a minute, so silence
+//     means a dead peer.
+//   - A stream that ends within a second without a word counts as a failure, so that no server can make us spin.
+// Assumptions
+//   - The shell performs outputs in order, and reports each SendList and OpenWatch exactly once (ListPage or
+//     ListFailed; any number of WatchLine, then one StreamClosed, also after CloseWatch). It sends Tick at or after the
+//     last WakeAt.
+// Caveats
+//   - A line that cannot be read leads to a new list: what it said is not known, and asking again from the same version
+//     may give the same line.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/instant.h"
+#include "common/base/prng.h"
+#include "operator/controller/backoff.h"
+#include "operator/controller/store_event.h"
+#include "operator/kube/answer.h"
+#include "operator/kube/watch_event.h"
+
+namespace rekindle {
+
+struct WatchSettings {
+  std::uint32_t page_limit = 500;
+  Duration idle_limit = std::chrono::seconds(100);
+  std::chrono::seconds watch_timeout_least{300};  // each stream asks for a random time between these two
+  std::chrono::seconds watch_timeout_most{600};
+  BackoffSettings backoff{};
+};
+
+namespace watch {
+
+// Nothing is known; the next step lists.
+struct Empty {};
+// A page is on its way.
+struct Listing {
+  std::string continue_token;
+  std::uint32_t pages = 0;  // received so far
+  bool paged = true;
+};
+// The list is complete; the watch is about to open.
+struct Listed {
+  std::string resource_version;
+};
+// A stream is open, or being closed by us.
+struct Watching {
+  std::string resource_version;
+  Instant opened_at{};
+  Instant last_activity{};
+  std::uint64_t lines = 0;  // received on this stream
+};
+// Waiting after a failure; then goes on with `then`.
+struct BackingOff {
+  Instant until{};
+  std::variant<Empty, Listing, Listed> then;
+};
+
+using State = std::variant<Empty, Listing, Listed, Watching, BackingOff>;
+
+// Inputs.
+struct PageArrived {
+  ListPage page;
+};
+struct ListFailed {
+  Error error;
+  std::optional<Duration> retry_after;
+};
+struct WatchLine {
+  Result<WatchEvent> event;
+};
+// The stream is over: by us, by the server (no error) or by a failure (which includes that it was never opened).
+struct StreamClosed {
+  std::optional<Error> error;
+  std::optional<Duration> retry_after;
+};
+struct Tick {};
+
+using Input = std::variant<PageArrived, ListFailed, WatchLine, StreamClosed, Tick>;
+
+// Outputs.
+struct SendList {
+  std::string continue_token;
+  std::uint32_t limit = 0;
+  bool operator==(const SendList&) const = default;
+};
+struct OpenWatch {
+  std::string resource_version;
+  std::chrono::seconds timeout{};
+  bool operator==(const OpenWatch&) const = default;
+};
+struct CloseWatch {
+  bool operator==(const CloseWatch&) const = default;
+};
+struct Emit {
+  StoreEvent<Json> event;
+  bool operator==(const Emit&) const = default;
+};
+struct WakeAt {
+  Instant when{};
+  bool operator==(const WakeAt&) const = default;
+};
+// For people and metrics: something went wrong, and what happens next ("lists anew in 1.2 s").
+struct Trouble {
+  Error error;
+  std::string next;
+  bool operator==(const Trouble&) const = default;
+};
+
+using Output = std::variant<SendList, OpenWatch, CloseWatch, Emit, WakeAt, Trouble>;
+
+}  // namespace watch
+
+class WatchMachine {
+ public:
+  WatchMachine(WatchSettings settings, std::uint64_t seed);
+
+  // Takes one input and returns what to do, in order. The first input is a Tick.
+  std::vector<watch::Output> advance(watch::Input input, Instant now);
+
+  const watch::State& state() const { return state_; }
+
+ private:
+  struct Step;  // one call of advance
+
+  WatchSettings settings_;
+  Prng luck_;
+  Backoff backoff_;
+  watch::State state_;
+  // What follows once a stream that we are closing has ended; empty while no close is under way.
+  std::optional<watch::State> after_close_;
+};
+
+std::string_view name_of(const watch::State& state);
+
+}  // namespace rekindle
