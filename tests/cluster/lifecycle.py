@@ -151,7 +151,7 @@ def wait_for_rest(watch):
         return not open_questions
 
     process.wait_until(all_answered, READY_TIMEOUT, "nodes, admission webhooks, accounts and DNS", alive=early)
-    process.wait_until(volcano.queue_is_open, READY_TIMEOUT, "Volcano's default queue to open",
+    process.wait_until(volcano.takes_jobs, READY_TIMEOUT, "Volcano to take jobs",
                        alive=report.COMPONENTS)
     watch.mark("volcano-controller-manager", "volcano-scheduler")
     process.wait_until(controlplane.services_work, READY_TIMEOUT, "kube-proxy to write its rules",

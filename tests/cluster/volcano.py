@@ -104,17 +104,24 @@ def start_scheduler():
         "--leader-elect=false", "--logtostderr"])
 
 
-def admission_answers():
-    """Whether a Job would pass admission now. A dry run stores nothing."""
-    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
-           "metadata": {"name": "admission-probe", "namespace": "default"},
-           "spec": {"minAvailable": 1, "schedulerName": "volcano", "tasks": [{
-               "name": "probe", "replicas": 1, "template": {"spec": {
-                   "restartPolicy": "Never", "containers": [{"name": "probe", "image": identity.PAUSE_IMAGE}]}}}]}}
+def dry_run(value):
+    """Whether `value` would pass admission now. A dry run stores nothing."""
     return controlplane.kubectl("create", "--dry-run=server", "--validate=false", "-f", "-",
-                                input=json.dumps(job)).returncode == 0
+                                input=json.dumps(value)).returncode == 0
 
 
-def queue_is_open():
+def admission_answers():
+    """Asked with a queue: a Job needs the default queue, which the scheduler makes when it starts."""
+    return dry_run({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+                    "metadata": {"name": "admission-probe"}, "spec": {"weight": 1}})
+
+
+def takes_jobs():
+    """The default queue is open and a Job passes admission."""
     queue = controlplane.get("queues.scheduling.volcano.sh", "default")
-    return bool(queue) and queue.get("status", {}).get("state") == "Open"
+    return bool(queue) and queue.get("status", {}).get("state") == "Open" and dry_run({
+        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
+        "metadata": {"name": "admission-probe", "namespace": "default"},
+        "spec": {"minAvailable": 1, "schedulerName": "volcano", "tasks": [{
+            "name": "probe", "replicas": 1, "template": {"spec": {
+                "restartPolicy": "Never", "containers": [{"name": "probe", "image": identity.PAUSE_IMAGE}]}}}]}})
