@@ -1,0 +1,63 @@
+// Which checkpoints a job may restore from, newest first, and why the others are refused. Pure: works on what a scan of the
+// job's folder found (storage/scan.h).
+//
+// The line of a job is its newest attempt, that attempt's parent, and so on. A checkpoint of attempt a counts only if a is on
+// the line and its step is not beyond the point where the next attempt of the line left a (PROTOCOL P15): state of an
+// abandoned line is refused even if its step is higher. An attempt whose record is lost is taken from its manifests; one of
+// which nothing can be read has published nothing and is stepped over, with a note.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "worker-sidecar/checkpoint/attempt.h"
+#include "worker-sidecar/checkpoint/manifest.h"
+#include "worker-sidecar/checkpoint/names.h"
+
+namespace rekindle {
+
+struct FoundAttempt {
+  std::uint64_t attempt = 0;  // from the file's name
+  Result<AttemptRecord> record;
+};
+
+struct FoundFolder {
+  std::string path;  // name of the folder inside the job's folder
+  FolderName name;
+  std::optional<Result<SealedManifest>> manifest;  // empty: not published
+};
+
+struct FolderScan {
+  std::vector<FoundAttempt> attempts;
+  std::vector<FoundFolder> folders;
+};
+
+struct Candidate {
+  std::string path;
+  std::uint64_t attempt = 0;
+  std::uint64_t step = 0;
+  SealedManifest sealed;
+};
+
+struct RefusedFolder {
+  std::string path;
+  bool complete = false;  // it has a manifest that reads well
+  std::string reason;     // "attempt 3 left attempt 2 at step 184, this is step 190"
+};
+
+struct CandidateOrder {
+  std::vector<Candidate> usable;  // in the order in which a restore tries them
+  std::vector<RefusedFolder> refused;
+  std::vector<std::string> notes;
+};
+
+CandidateOrder order_candidates(const FolderScan& scan, const JobIdentity& job);
+
+// Highest attempt that anything in the folder speaks of, 0 for none. The next claim starts one above.
+std::uint64_t newest_attempt(const FolderScan& scan);
+
+}  // namespace rekindle

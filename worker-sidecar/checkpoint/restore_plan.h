@@ -1,0 +1,56 @@
+// From a manifest and what a rank has registered to the reads that fill its memory. Pure. Any cut of the tensors fits any other: boxes are
+// intersected in the global tensor, and rows that lie together in file and memory become one read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "worker-sidecar/checkpoint/layout.h"
+#include "worker-sidecar/checkpoint/manifest.h"
+
+namespace rekindle {
+
+enum class TargetKind : std::uint8_t { tensor, state };
+
+// `bytes` from `begin_byte` of a file go to `target_byte` of the index-th registered tensor or state.
+struct ReadRange {
+  std::uint64_t begin_byte = 0;
+  std::uint64_t bytes = 0;
+  TargetKind kind = TargetKind::tensor;
+  std::size_t index = 0;
+  std::uint64_t target_byte = 0;
+
+  bool operator==(const ReadRange&) const = default;
+};
+
+struct FileReads {
+  std::string file;
+  std::vector<ReadRange> ranges;  // by begin_byte
+
+  bool operator==(const FileReads&) const = default;
+};
+
+struct RestorePlan {
+  std::vector<FileReads> files;
+  // The rank's small state is not there or belongs to another number of ranks: tensors are complete, states stay untouched.
+  bool state_missing = false;
+};
+
+// Who restores.
+struct RestoreTarget {
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
+  Layout layout;
+  std::vector<StateDescription> states;
+};
+
+// Each difference as one sentence, for both directions: "w1 is F32 [64, 32] here and F32 [64, 16] in the checkpoint". Empty: they fit.
+std::vector<std::string> list_differences(const Manifest& manifest, const RestoreTarget& target);
+
+// Error invalid_input with the first differences in the message when they do not fit. Every byte of the registered tensors is filled by
+// exactly one range.
+Result<RestorePlan> plan_restore(const Manifest& manifest, const RestoreTarget& target);
+
+}  // namespace rekindle

@@ -1,0 +1,22 @@
+// attempts/<n>.json of a job's folder: claimed once each, by link of a finished file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "worker-sidecar/checkpoint/attempt.h"
+#include "worker-sidecar/checkpoint/candidates.h"
+#include "worker-sidecar/storage/file_system.h"
+
+namespace rekindle {
+
+// Claims the next free number, which is above every attempt that records or folders in the job's folder speak of; record.attempt is not read.
+// The answer is durable and carries the number. A claim that loses takes the next one.
+Result<AttemptRecord> claim_attempt(FileSystem& file_system, const std::string& job_folder, AttemptRecord record,
+                                    const std::string& nonce);
+
+// In order of their numbers; a record that cannot be decoded is listed with its error.
+Result<std::vector<FoundAttempt>> list_attempts(FileSystem& file_system, const std::string& job_folder);
+
+}  // namespace rekindle

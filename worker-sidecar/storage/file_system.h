@@ -1,0 +1,50 @@
+// The system calls that checkpoints need, so that tests can make the k-th one fail. Calls mirror the kernel's: a result that is negative
+// is minus an errno; nothing is retried or interpreted here. Safe for any number of threads. Depends on libc only.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rekindle {
+
+enum class FileKind : std::uint8_t { file, folder, other };
+
+struct FileInfo {
+  FileKind kind = FileKind::other;
+  std::uint64_t bytes = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t links = 0;
+  std::uint32_t mode = 0;  // permission bits
+  std::uint32_t group = 0;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  virtual int open(const std::string& path, int flags, mode_t mode) = 0;  // a descriptor; O_CLOEXEC is always added
+  virtual int close(int descriptor) = 0;
+  virtual ssize_t write(int descriptor, const void* data, std::size_t bytes) = 0;
+  virtual ssize_t pread(int descriptor, void* data, std::size_t bytes, std::uint64_t offset) = 0;
+  virtual int fsync(int descriptor) = 0;
+  virtual int fchmod(int descriptor, mode_t mode) = 0;
+  virtual int fstat(int descriptor, FileInfo& info) = 0;
+  virtual int stat(const std::string& path, FileInfo& info) = 0;  // does not follow a link at the end of the path
+  virtual int link(const std::string& from, const std::string& to) = 0;
+  virtual int unlink(const std::string& path) = 0;
+  virtual int mkdir(const std::string& path, mode_t mode) = 0;
+  virtual int rmdir(const std::string& path) = 0;
+  virtual int chmod(const std::string& path, mode_t mode) = 0;
+  virtual int change_group(const std::string& path, gid_t group) = 0;
+  virtual int list(const std::string& path, std::vector<std::string>& names) = 0;  // sorted, without . and ..
+  virtual bool is_member_of(gid_t group) = 0;
+};
+
+// The kernel's.
+FileSystem& real_file_system();
+
+}  // namespace rekindle

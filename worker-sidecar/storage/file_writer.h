@@ -1,0 +1,65 @@
+// Writes one safetensors file from memory: sequentially, in chunks, hashing on the way, durable at the end. One file, one thread.
+//
+// The source memory is read twice a chunk (hash, then write). A source that changes meanwhile is caught by `may_go_on`, which is
+// asked after each chunk and once more before the file is reported (PROTOCOL P4); on any failure the file is removed
+// and its space given back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "worker-sidecar/checkpoint/safetensors.h"
+#include "worker-sidecar/storage/file_system.h"
+
+namespace rekindle {
+
+// What to write and where it lies in memory. The byte fields of `entry` are not read; `data` has as many bytes as type and shape say.
+struct MemoryPiece {
+  DataEntry entry;
+  const void* data = nullptr;
+};
+
+struct WriteOptions {
+  std::size_t chunk_bytes = 4u << 20;
+  // An error stops the write and becomes its result. Empty: never stopped.
+  std::function<Status()> may_go_on;
+};
+
+struct WrittenDataFile {
+  std::uint64_t bytes = 0;
+  std::string hash;                 // xxh3_128 of the whole file
+  std::vector<std::string> chunks;  // xxh3_64 of each kHashChunkBytes
+  std::vector<DataEntry> entries;   // entries[i] is pieces[i] with its place in the file
+};
+
+// `path` must not exist. The file is mode 0660 and fsynced, its folder too.
+Result<WrittenDataFile> write_data_file(FileSystem& file_system, const std::string& folder, const std::string& file_name,
+                                        std::span<const MemoryPiece> pieces, const WriteOptions& options = {});
+
+// The same for data that does not lie in memory at once: the bytes of the entries in the order of `layout().entries`, in any portions.
+class DataFileWriter {
+ public:
+  // Creates the file and writes the header.
+  static Result<DataFileWriter> create(FileSystem& file_system, const std::string& folder, const std::string& file_name,
+                                       const std::vector<DataEntry>& entries, WriteOptions options = {});
+  ~DataFileWriter();  // removes the file unless it was finished
+  DataFileWriter(DataFileWriter&&) noexcept;
+
+  const DataFileLayout& layout() const;
+  Status append(const void* data, std::size_t bytes);
+  // An error when bytes are missing. `entries` of the answer are in the order given to create.
+  Result<WrittenDataFile> finish();
+
+ private:
+  struct State;
+  explicit DataFileWriter(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rekindle
