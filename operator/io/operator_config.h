@@ -1,0 +1,30 @@
+// What the chart tells the operator: one JSON file, read once at start. Every key is described in
+// docs/operating/configuration.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/json_fields.h"
+
+namespace rekindle {
+
+struct OperatorConfig {
+  std::string namespace_name;         // the operator's own
+  std::string service;                // its Service, for the webhook's certificate and for sidecars
+  std::string webhook_configuration;  // MutatingWebhookConfiguration whose caBundle we write
+  std::string sidecar_image;
+  std::string sidecar_image_pull_policy = "IfNotPresent";
+  Json sidecar_resources = Json::object();
+  std::string default_claim;
+  std::uint32_t deadline_seconds = 60;
+  std::string log_level = "info";
+};
+
+// `text` is the file's contents; unknown keys are refused by name, since a typo would silently mean the default.
+Result<OperatorConfig> parse_operator_config(std::string_view text);
+
+Result<OperatorConfig> read_operator_config(const std::string& path);
+
+}  // namespace rekindle
