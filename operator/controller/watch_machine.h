@@ -2,8 +2,8 @@
 // Pure: it says what to send and is told what came; the shell (operator/io/watch_thread.h) does both.
 //
 // Expected flow
-//   Empty -> Listing (a page after the other) -> Listed -> Watching; a stream that the server closes is opened again
-//   from the last version seen, so nothing is missed and nothing listed twice.
+//   Empty -> Listing (a page after the other) -> Listed -> Watching (-> Closing when we end it); a stream that the
+//   server closes is opened again from the last version seen, so nothing is missed and nothing listed twice.
 // Guarantees
 //   - Emitted events form whole lists (Init, InitApply..., InitDone) followed by single changes in the order of the
 //     server. A list that is begun again starts with a new Init.
@@ -62,12 +62,17 @@ struct Listing {
 struct Listed {
   std::string resource_version;
 };
-// A stream is open, or being closed by us.
+// A stream is open.
 struct Watching {
   std::string resource_version;
   Instant opened_at{};
   Instant last_activity{};
   std::uint64_t lines = 0;  // received on this stream
+};
+// We have asked for the end of the stream and wait until it is over; lines that still come are dropped.
+struct Closing {
+  std::variant<Empty, Listed> then;
+  Duration pause{};
 };
 // Waiting after a failure; then goes on with `then`.
 struct BackingOff {
@@ -75,7 +80,7 @@ struct BackingOff {
   std::variant<Empty, Listing, Listed> then;
 };
 
-using State = std::variant<Empty, Listing, Listed, Watching, BackingOff>;
+using State = std::variant<Empty, Listing, Listed, Watching, Closing, BackingOff>;
 
 // Inputs.
 struct PageArrived {
@@ -140,16 +145,29 @@ class WatchMachine {
   const watch::State& state() const { return state_; }
 
  private:
-  struct Step;  // one call of advance
+  using Outputs = std::vector<watch::Output>;
+  using Resume = std::variant<watch::Empty, watch::Listing, watch::Listed>;
+
+  void on(watch::PageArrived& input, Instant now, Outputs& out);
+  void on(watch::ListFailed& input, Instant now, Outputs& out);
+  void on(watch::WatchLine& input, Instant now, Outputs& out);
+  void on(watch::StreamClosed& input, Instant now, Outputs& out);
+  void on(watch::Tick& input, Instant now, Outputs& out);
+
+  Duration pause_after_failure(Instant now, std::optional<Duration> asked);
+  Duration pause_after_gone(Instant now);
+  void go(Resume then, Duration pause, Instant now, Outputs& out);
+  void list(watch::Listing listing, Outputs& out);
+  void open(std::string resource_version, Instant now, Outputs& out);
+  void close(std::variant<watch::Empty, watch::Listed> then, Duration pause, Error error, Outputs& out);
 
   WatchSettings settings_;
   Prng luck_;
   Backoff backoff_;
   watch::State state_;
-  // What follows once a stream that we are closing has ended; empty while no close is under way.
-  std::optional<watch::State> after_close_;
 };
 
+// "listing", "watching"...: for logs and metrics.
 std::string_view name_of(const watch::State& state);
 
 }  // namespace rekindle

@@ -18,21 +18,21 @@ class LineSplitter {
 
   explicit LineSplitter(std::size_t line_bytes_max = kLineBytesMax) : line_bytes_max_(line_bytes_max) {}
 
-  // Takes bytes. Fails (exhausted) once the unfinished line is longer than the cap, and from then on; complete lines
-  // that came before are still given by next().
+  // Takes bytes. Fails (exhausted) once a line is longer than the cap, and from then on; complete lines that came
+  // before it are still given by next().
   Status feed(std::string_view bytes);
 
   // The next complete line without its end ("\n" or "\r\n"); empty lines are skipped. None: feed more.
   std::optional<std::string> next();
 
   // Bytes of a line that has not ended yet: a stream that closes with some here was cut.
-  std::size_t unfinished_bytes() const { return buffer_.size() - taken_; }
+  std::size_t unfinished_bytes() const { return buffer_.size() - line_begin_; }
 
  private:
   const std::size_t line_bytes_max_;
   std::string buffer_;
-  std::size_t taken_ = 0;    // bytes already given out by next()
-  std::size_t searched_ = 0; // bytes known to hold no line end
+  std::size_t taken_ = 0;       // bytes already given out by next()
+  std::size_t line_begin_ = 0;  // where the unfinished line begins
   bool failed_ = false;
 };
 

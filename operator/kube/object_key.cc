@@ -1,0 +1,21 @@
+#include "operator/kube/object_key.h"
+
+#include <utility>
+
+namespace rekindle {
+
+std::string to_string(const ObjectKey& key) {
+  return key.namespace_name.empty() ? key.name : key.namespace_name + "/" + key.name;
+}
+
+Result<ObjectKey> key_of(const Json& object) {
+  JsonFields in(object, "object");
+  JsonFields metadata(in.object("metadata"), "object metadata");
+  ObjectKey key{metadata.text_or("namespace", ""), metadata.text("name")};
+  if (key.name.empty()) metadata.refuse("name", "must not be empty");
+  if (Status status = in.finish(); !status) return std::unexpected(status.error());
+  if (Status status = metadata.finish(); !status) return std::unexpected(status.error());
+  return key;
+}
+
+}  // namespace rekindle

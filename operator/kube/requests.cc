@@ -1,0 +1,133 @@
+#include "operator/kube/requests.h"
+
+#include <utility>
+
+#include "common/base/assert.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kMetadataList =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+constexpr std::string_view kMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+constexpr std::string_view kMergePatch = "application/merge-patch+json";
+constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";  // JSON is YAML
+
+std::string object_path(const Resource& resource, const ObjectKey& key, std::string_view subresource = {}) {
+  RK_ASSERT(!key.name.empty());
+  RK_ASSERT(resource.namespaced != key.namespace_name.empty());
+  std::string path = collection_path(resource, key.namespace_name) + "/" + percent_encode(key.name);
+  if (!subresource.empty()) path += "/" + std::string(subresource);
+  return path;
+}
+
+std::string_view name_of(Subresource subresource) {
+  switch (subresource) {
+    case Subresource::none: return {};
+    case Subresource::status: return "status";
+  }
+  return {};
+}
+
+HttpRequest reading(std::string path, std::string_view accept = kJson) {
+  return {.method = "GET", .path = std::move(path), .headers = {{"Accept", std::string(accept)}}};
+}
+
+HttpRequest writing(std::string_view method, std::string path, std::string_view content_type, const Json& body) {
+  return {.method = std::string(method),
+          .path = std::move(path),
+          .query = {{"fieldManager", std::string(kFieldManager)}},
+          .headers = {{"Accept", std::string(kJson)}, {"Content-Type", std::string(content_type)}},
+          .body = dump_json(body)};
+}
+
+void add_selectors(HttpRequest& request, const Selection& selection) {
+  if (!selection.label_selector.empty()) request.query.emplace_back("labelSelector", selection.label_selector);
+  if (!selection.field_selector.empty()) request.query.emplace_back("fieldSelector", selection.field_selector);
+}
+
+Json delete_options(const DeleteParams& params) {
+  RK_ASSERT(!params.uid.empty());
+  Json options = {{"kind", "DeleteOptions"},
+                  {"apiVersion", "v1"},
+                  {"preconditions", {{"uid", params.uid}}},
+                  {"propagationPolicy", params.in_background ? "Background" : "Foreground"}};
+  if (params.grace) options["gracePeriodSeconds"] = params.grace->count();
+  return options;
+}
+
+}  // namespace
+
+HttpRequest list_request(const Resource& resource, const Selection& selection, const ListParams& params) {
+  HttpRequest request = reading(
+      collection_path(resource, selection.namespace_name),
+      selection.metadata_only ? kMetadataList : kJson);
+  add_selectors(request, selection);
+  if (params.limit != 0) request.query.emplace_back("limit", std::to_string(params.limit));
+  // A continue token carries its version; the server refuses a request that gives both.
+  if (!params.continue_token.empty()) {
+    request.query.emplace_back("continue", params.continue_token);
+  } else if (!params.resource_version.empty()) {
+    request.query.emplace_back("resourceVersion", params.resource_version);
+  }
+  return request;
+}
+
+HttpRequest watch_request(const Resource& resource, const Selection& selection, const WatchParams& params) {
+  HttpRequest request = reading(
+      collection_path(resource, selection.namespace_name),
+      selection.metadata_only ? kMetadata : kJson);
+  add_selectors(request, selection);
+  request.query.emplace_back("watch", "true");
+  request.query.emplace_back("allowWatchBookmarks", "true");
+  request.query.emplace_back("resourceVersion", params.resource_version);
+  request.query.emplace_back("timeoutSeconds", std::to_string(params.timeout.count()));
+  return request;
+}
+
+HttpRequest get_request(const Resource& resource, const ObjectKey& key) { return reading(object_path(resource, key)); }
+
+HttpRequest create_request(const Resource& resource, std::string_view namespace_name, const Json& object) {
+  RK_ASSERT(resource.namespaced != namespace_name.empty());
+  return writing("POST", collection_path(resource, namespace_name), kJson, object);
+}
+
+HttpRequest replace_request(const Resource& resource, const ObjectKey& key, const Json& object,
+                            Subresource subresource) {
+  return writing("PUT", object_path(resource, key, name_of(subresource)), kJson, object);
+}
+
+HttpRequest merge_patch_request(const Resource& resource, const ObjectKey& key, const Json& patch,
+                                Subresource subresource) {
+  return writing("PATCH", object_path(resource, key, name_of(subresource)), kMergePatch, patch);
+}
+
+HttpRequest apply_request(const Resource& resource, const ObjectKey& key, Json object, const ApplyParams& params) {
+  if (!object.contains("apiVersion")) object["apiVersion"] = api_version(resource);
+  if (!object.contains("kind")) object["kind"] = resource.kind;
+  HttpRequest request =
+      writing("PATCH", object_path(resource, key, name_of(params.subresource)), kApplyPatch, object);
+  request.query = {{"fieldManager", params.field_manager}, {"force", params.force ? "true" : "false"}};
+  return request;
+}
+
+HttpRequest delete_request(const Resource& resource, const ObjectKey& key, const DeleteParams& params) {
+  HttpRequest request = writing("DELETE", object_path(resource, key), kJson, delete_options(params));
+  request.query.clear();
+  return request;
+}
+
+HttpRequest evict_request(const ObjectKey& pod, const DeleteParams& params) {
+  const Json eviction = {{"apiVersion", "policy/v1"},
+                         {"kind", "Eviction"},
+                         {"metadata", {{"name", pod.name}, {"namespace", pod.namespace_name}}},
+                         {"deleteOptions", delete_options(params)}};
+  HttpRequest request = writing("POST", object_path(kPods, pod, "eviction"), kJson, eviction);
+  request.query.clear();
+  return request;
+}
+
+HttpRequest version_request() { return reading("/version"); }
+
+}  // namespace rekindle

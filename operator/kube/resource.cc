@@ -1,0 +1,20 @@
+#include "operator/kube/resource.h"
+
+#include "common/base/http_message.h"
+
+namespace rekindle {
+
+std::string api_version(const Resource& resource) {
+  std::string version(resource.version);
+  return resource.group.empty() ? version : std::string(resource.group) + "/" + version;
+}
+
+std::string collection_path(const Resource& resource, std::string_view namespace_name) {
+  std::string path = (resource.group.empty() ? "/api/" : "/apis/") + api_version(resource);
+  if (resource.namespaced && !namespace_name.empty()) path += "/namespaces/" + percent_encode(namespace_name);
+  path += "/";
+  path += resource.plural;
+  return path;
+}
+
+}  // namespace rekindle
