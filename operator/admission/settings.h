@@ -1,0 +1,22 @@
+// What the chart decides about injection.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace rekindle {
+
+struct AdmissionSettings {
+  std::string version = "0.1.0";  // of the operator: value of rekindle.dev/injected
+  std::string sidecar_image;
+  std::string image_pull_policy;  // empty: the API server's default
+  std::string operator_address;   // "rekindle-operator.<namespace>.svc:9444"
+  std::string default_claim;      // storage.claim; empty: a job must name one, or mount a volume of its own
+  std::int64_t deadline_seconds = 60;
+  std::string cpu_request = "50m";
+  std::string memory_request = "64Mi";
+  std::string memory_limit = "256Mi";
+  std::string run_size_limit = "64Mi";
+};
+
+}  // namespace rekindle

@@ -1,0 +1,67 @@
+// The words of fault handling: what was seen (evidence), what it is called (class), in which stage the job is, what is done about it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "operator/model/breakpoint.h"
+#include "operator/model/job.h"
+#include "operator/model/pod.h"
+#include "operator/model/sidecar_report.h"
+
+namespace rekindle {
+
+// What happened to a job, most telling first.
+enum class FaultClass : std::uint8_t {
+  pod_evicted,     // ended by the API, the scheduler, a taint or the kubelet: DisruptionTarget says by whom
+  pod_deleted,     // a DELETE that is nobody's duty
+  out_of_memory,   // a main container was OOMKilled
+  container_died,  // a main container ended by itself with an error
+  pod_failed,      // the pod failed as a whole (node lost, evicted by the kubelet)
+  pod_gone,        // a member of the running attempt is not there any more
+  rank_died,       // the sidecars say that a process died
+  rank_reported,   // the sidecars say that something else went wrong (collective, hang, memory error)
+};
+inline constexpr std::size_t kFaultClasses = 8;
+std::string_view to_string(FaultClass fault_class);
+
+// Where the job is in its life, as far as the response to a fault depends on it.
+enum class JobStage : std::uint8_t {
+  starting,    // no process has left rk_open: there is nothing to save
+  training,    // an attempt is under way
+  recovering,  // a Breakpoint of this attempt is open
+  restarting,  // Volcano is replacing the pods
+  suspended,   // Aborting, Aborted
+  ending,      // being deleted, completed, terminated, failed, or on the way there
+};
+inline constexpr std::size_t kJobStages = 6;
+std::string_view to_string(JobStage stage);
+
+enum class Response : std::uint8_t {
+  ignore,           // not for us to answer
+  join,             // part of what is already going on
+  replace_pod,      // only the broken pod: the others have not begun
+  restart_job,      // breakpoint, then every pod of the attempt
+};
+std::string_view to_string(Response response);
+
+struct Fault {
+  FaultClass fault_class = FaultClass::pod_gone;
+  PodRef pod;            // empty when it is about no single pod
+  std::string sentence;  // "pod digits-worker-0 evicted (EvictionByEvictionAPI)"
+  Trigger trigger = Trigger::operator_request;
+  std::optional<WallTime> seen;  // when it happened, as far as the objects tell
+
+  bool operator==(const Fault&) const = default;
+};
+
+// Everything that classify() looks at for one pod. Pointers are never null except `report`.
+struct FaultEvidence {
+  const Job* job = nullptr;
+  const Pod* pod = nullptr;
+  const SidecarReport* report = nullptr;  // the pod's own last report
+};
+
+}  // namespace rekindle

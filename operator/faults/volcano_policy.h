@@ -1,0 +1,60 @@
+// What Volcano itself will do about a pod, by its own order of choice (release 1.9 to 1.15, applyPolicies): a request of an older job version only
+// syncs; then the task's policies in order, then the job's; the first that names the event, `*`, or the exit code of the pod's first
+// container; else it syncs, which makes a missing pod anew and nothing more. So that the plan never does the same a second time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "operator/model/job.h"
+#include "operator/model/pod.h"
+
+namespace rekindle {
+
+enum class VolcanoAction : std::uint8_t {
+  sync,         // nothing, or a missing pod is made anew
+  restart_job,
+  restart_part,  // RestartTask, RestartPod, RestartPartition: some pods only
+  end_job,       // AbortJob, TerminateJob, CompleteJob
+};
+
+struct VolcanoReaction {
+  VolcanoAction action = VolcanoAction::sync;
+  std::string action_name = "SyncJob";
+  std::chrono::seconds delay{0};
+};
+
+// The reaction to one event ("PodEvicted", "PodFailed") about a pod of that task. `exit_code` goes with PodFailed.
+VolcanoReaction volcano_reaction(const Job& job, std::string_view task, std::string_view event,
+                                 std::optional<std::int64_t> exit_code);
+
+// The reaction that is to be expected from what has happened to this pod so far (or will without anybody's help): a dead main makes the
+// pod Failed once its sidecar has ended, unless the kubelet starts it again in place; a deletion is followed by PodEvicted, and by PodFailed before that when
+// the container ended with an error. A pod of an older job version or one that Volcano kills itself gives sync.
+VolcanoReaction expected_reaction(const Job& job, const Pod& pod);
+
+// The reaction to a delete of ours of a pod of that task.
+VolcanoReaction reaction_to_delete(const Job& job, std::string_view task);
+
+// How the job gets restarted once the breakpoint is there.
+enum class RestartMethod : std::uint8_t {
+  wait_for_volcano,   // it reacts to this very event
+  delete_broken_pod,  // one delete, to which it reacts by restarting the job
+  delete_all_pods,    // no policy helps: every pod of the attempt, with its own grace
+  leave_it,           // a policy of the user's ends the job, by itself or on any delete of ours
+};
+std::string_view to_string(RestartMethod method);
+
+struct RestartChoice {
+  RestartMethod method = RestartMethod::delete_all_pods;
+  std::chrono::seconds delay{0};  // of Volcano's policy
+  std::string why;
+};
+
+// `broken` is null when the fault is about no pod that still exists; `task` is then its task (empty: any).
+RestartChoice choose_restart(const Job& job, const Pod* broken, std::string_view task);
+
+}  // namespace rekindle
