@@ -6,6 +6,7 @@ from pathlib import Path
 import cgroups
 import identity
 import network
+import node
 import process
 from process import run
 
@@ -38,7 +39,7 @@ def remove_everything():
     network.remove()
     if identity.STATE.exists():
         shutil.rmtree(identity.STATE)
-    for folder in (identity.STATE.parent, Path("/var/lib/cni")):
+    for folder in (identity.STATE.parent, *node.MOUNT_POINTS):
         try:
             folder.rmdir()
         except OSError:

@@ -84,7 +84,8 @@ def start_controller_manager():
         f"--root-ca-file={path('authority')}",
         f"--service-account-private-key-file={path('service-account', 'key')}",
         f"--cluster-signing-cert-file={path('authority')}", f"--cluster-signing-key-file={path('authority', 'key')}",
-        f"--cert-dir={identity.CERTIFICATES}", "--use-service-account-credentials", "--leader-elect=false",
+        f"--cert-dir={identity.CERTIFICATES}", f"--flex-volume-plugin-dir={identity.STATE}/volume-plugins",
+        "--use-service-account-credentials", "--leader-elect=false",
         # A lost node is noticed in ten seconds, and the first taint is not held back by a rate made for big clusters.
         "--node-monitor-period=1s", "--node-monitor-grace-period=10s", "--node-eviction-rate=10", "--v=1"])
 

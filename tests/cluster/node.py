@@ -14,6 +14,8 @@ import process
 from failure import Failure
 
 HERE = Path(__file__).resolve().parent
+# Each node mounts a folder of its own here, in its own mount namespace; on the host they stay empty.
+MOUNT_POINTS = (Path("/var/lib/cni"), Path("/var/lib/kubelet"))
 PLUGIN_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
 
 CONTAINERD = """version = 2
@@ -118,15 +120,15 @@ def write_configuration(node):
         "kubelet": {"log": str(process.log_path(f"{node.name}-kubelet")), "command": [
             str(build.binary("kubelet")), f"--config={node.state}/kubelet.json",
             f"--kubeconfig={identity.KUBECONFIGS / node.name}", f"--hostname-override={node.name}",
-            f"--node-ip={node.address}", f"--root-dir={node.state}/kubelet", f"--cert-dir={node.state}/kubelet/pki",
-            "--v=2"]},
+            f"--node-ip={node.address}", "--v=2"]},
     }, indent=1))
 
 
 def start(node):
     write_configuration(node)
     cgroups.make(node.pod_cgroup)
-    Path("/var/lib/cni").mkdir(parents=True, exist_ok=True)  # only a place to mount on
+    for folder in MOUNT_POINTS:
+        folder.mkdir(parents=True, exist_ok=True)
     node.containerd_socket.unlink(missing_ok=True)
     process.start(node.component, [
         "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "slave", "--",

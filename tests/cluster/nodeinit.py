@@ -32,12 +32,13 @@ def mount(*arguments):
 
 
 def arrange_mounts(state):
-    """Private /run, /var/log and /var/lib/cni: containerd and the kubelet have these paths built in."""
+    """Private /run, logs, network and kubelet folders: containerd and the kubelet have these paths built in."""
     mount("--make-rshared", "/")  # the kubelet offers pods mounts that propagate
     mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
     for name in ("containerd", "lock", "netns"):
         Path("/run", name).mkdir()
-    for target, source in (("/var/log", state / "log"), ("/var/lib/cni", state / "cni")):
+    for target, source in (("/var/log", state / "log"), ("/var/lib/cni", state / "cni"),
+                           ("/var/lib/kubelet", state / "kubelet")):
         source.mkdir(exist_ok=True)
         mount("--bind", source, target)
     settings = Path("/run/kernel-settings")

@@ -1,5 +1,5 @@
 /* The self test's container. `visitor wait` sleeps until SIGTERM, `visitor resolve NAME` prints NAME's address,
- * `visitor listen PORT` accepts connections until SIGTERM (a sidecar with a probe). */
+ * `visitor listen PORT` accepts connections until SIGTERM (a sidecar with a probe), `visitor write FILE` makes FILE. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <signal.h>
@@ -45,6 +45,10 @@ int main(int count, char **words) {
         return resolve(words[2]);
     if (count == 3 && strcmp(words[1], "listen") == 0)
         return listen_on(atoi(words[2]));
+    if (count == 3 && strcmp(words[1], "write") == 0) {
+        FILE *file = fopen(words[2], "w");
+        return file == 0 || fputs("written by a pod\n", file) < 0 || fclose(file) != 0;
+    }
     puts("waiting");
     fflush(stdout);
     for (;;)
