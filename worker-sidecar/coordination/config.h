@@ -1,0 +1,56 @@
+// Who this sidecar is, and every bound of the coordination machines. Pure values.
+#pragma once
+
+#include <cstdint>
+
+#include "common/base/instant.h"
+#include "worker-sidecar/protocol/peer_message.h"
+
+namespace rekindle {
+
+// Defaults fit a cluster; tests and `rekindle run` set their own.
+struct CoordinationLimits {
+  // Of a breakpoint whose trigger does not say how long it may take (P18).
+  Duration deadline = std::chrono::seconds(60);
+  // Hooks are answered this long before their time is over, so that the answer still arrives.
+  Duration hook_margin = std::chrono::milliseconds(500);
+  // Collect: how long a pod that cannot be reached, or does not answer, is waited for before its ranks count as unknown.
+  Duration collect_wait = std::chrono::seconds(1);
+  // A rank that is updating commits within an update; after this long it is dirty (P6).
+  Duration updating_wait = std::chrono::seconds(2);
+  // How long a live rank may take to arrive at its update gate when only it can reach the step that a dead one had.
+  Duration arrival_wait = std::chrono::seconds(1);
+  // The same when only its small state of that step would be lost.
+  Duration straggler_wait = std::chrono::milliseconds(250);
+  // From a permit until the permitted ranks have committed.
+  Duration permit_wait = std::chrono::seconds(2);
+  // Messages that were not answered are sent again; a held sidecar that hears nothing asks.
+  Duration resend = std::chrono::milliseconds(500);
+  // A lost connection outside a breakpoint becomes a trigger after this long, unless the peer table says more.
+  Duration pod_lost_grace = std::chrono::seconds(5);
+  // Between breakpoints after which training goes on and that ranks ask for (P18).
+  Duration minimum_interval{0};
+  // Rounds of one breakpoint: writers that fail are left out of the next one.
+  std::uint32_t rounds_max = 8;
+  // Restore: a candidate that fails in a way that may pass is tried again before an older one is considered (P17).
+  std::uint32_t restore_tries = 5;
+  Duration restore_retry = std::chrono::seconds(1);
+};
+
+struct CoordinationConfig {
+  std::uint32_t ordinal = 0;
+  std::uint32_t pods = 1;
+  std::uint32_t ranks_per_pod = 1;
+  // What follows a breakpoint whose cause is a fault: park in a cluster (somebody ends the pods), stop under `rekindle run`.
+  AfterBreakpoint after_fault = AfterBreakpoint::park;
+  // False: ranks may begin as soon as all are there, nobody else has to agree.
+  bool wait_for_go = true;
+  CoordinationLimits limits;
+
+  std::uint32_t world_size() const { return pods * ranks_per_pod; }
+  std::uint32_t first_rank() const { return ordinal * ranks_per_pod; }
+  std::uint32_t pod_of(std::uint32_t rank) const { return rank / ranks_per_pod; }
+  bool hosts(std::uint32_t rank) const { return pod_of(rank) == ordinal; }
+};
+
+}  // namespace rekindle

@@ -1,0 +1,147 @@
+// Everything that the coordination machines want done. Values only; the shell performs them in order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/error.h"
+#include "worker-sidecar/checkpoint/attempt.h"
+#include "worker-sidecar/checkpoint/manifest.h"
+#include "worker-sidecar/coordination/record.h"
+#include "worker-sidecar/protocol/control_block.h"
+#include "worker-sidecar/protocol/local_message.h"
+#include "worker-sidecar/protocol/peer_message.h"
+
+namespace rekindle {
+
+// To another pod, never to the own one. Dropped when there is no connection.
+struct SendToPeer {
+  std::uint32_t ordinal = 0;
+  PeerMessage message;
+};
+
+// --- start and restore ---
+
+struct WelcomeRank {
+  std::uint32_t rank = 0;
+};
+struct OfferToRank {
+  std::uint32_t rank = 0;
+  OfferMessage offer;
+};
+struct TakeForRank {
+  std::uint32_t rank = 0;
+  TakeMessage take;
+};
+struct RefuseRank {
+  std::uint32_t rank = 0;
+  Error error;
+};
+struct ListCandidates {};                      // answered by CandidatesListed
+struct VerifyCandidate {                       // answered by CandidateVerified
+  std::string path;
+  std::string manifest_hash;
+};
+struct ClaimAttempt {                          // answered by AttemptClaimed
+  std::optional<ParentPoint> parent;           // empty: nothing is restored
+};
+
+// The ranks of this pod live in this attempt now. Frames to peers carry it from here on. rejoined: they did before, nothing was restored.
+struct AttemptBegun {
+  std::uint32_t attempt = 0;
+  std::uint64_t step = 0;
+  std::string path;
+  bool rejoined = false;
+};
+
+// --- breakpoint ---
+
+// Close the gates of all live local ranks (store hold unless it is not 0, fence, ring) and report each with RankSeen.
+struct HoldRanks {};
+
+// Let these ranks make the update to `step` although the gates are held.
+struct PermitUpdate {
+  std::vector<std::uint32_t> ranks;
+  std::uint64_t step = 0;
+};
+
+// `write.hold` is 0; the shell fills in the number of its hold.
+struct StartWrite {
+  std::uint32_t rank = 0;
+  WriteMessage write;
+};
+
+// Write the captured state of `step` from the slots of these ranks, dead ones too, to state_file_name(ordinal) in that folder.
+// Answered by StatesWritten.
+struct WriteStates {
+  std::uint64_t term = 0;
+  std::uint64_t step = 0;
+  std::string path;
+  std::vector<std::uint32_t> ranks;
+};
+
+// Take the hold away with this order.
+struct ReleaseRanks {
+  GateOrder order = GateOrder::go_on;
+};
+
+// Parked for good: tell these processes to end.
+struct EndRanks {
+  std::vector<std::uint32_t> ranks;
+  std::int64_t exit_code = 143;
+};
+
+struct AnswerHook {
+  std::uint64_t hook = 0;
+  HookDoneMessage done;
+};
+
+// mkdir of a<attempt>-s<step>-<nonce>, exclusive. Answered by FolderCreated.
+struct CreateFolder {
+  std::uint64_t term = 0;
+  std::uint32_t attempt = 0;
+  std::uint64_t step = 0;
+};
+
+// Everything but job and time is filled in. Answered by CheckpointPublished once it is durable and has been read back.
+struct PublishCheckpoint {
+  std::uint64_t term = 0;
+  std::string path;
+  Manifest manifest;
+};
+
+// --- for people and the operator ---
+
+// Of this pod's coordination; the newest for one term replaces the earlier ones.
+struct ReportBreakpoint {
+  BreakpointRecord record;
+};
+
+// The coordinator's: what was restored, with what was refused on the way.
+struct ReportRestore {
+  std::uint32_t attempt = 0;
+  std::uint64_t step = 0;
+  std::string path;
+  std::vector<std::string> refused;  // sentences
+};
+
+// Something a person should know; code is stable, for `problems` of the report.
+struct NoteProblem {
+  std::string code;
+  std::string message;
+};
+
+// After Terminating: nothing here is waited for any more.
+struct ExitAllowed {};
+
+using CoordinationOutput =
+    std::variant<SendToPeer, WelcomeRank, OfferToRank, TakeForRank, RefuseRank, ListCandidates, VerifyCandidate, ClaimAttempt,
+                 AttemptBegun, HoldRanks, PermitUpdate, StartWrite, WriteStates, ReleaseRanks, EndRanks, AnswerHook,
+                 CreateFolder, PublishCheckpoint, ReportBreakpoint, ReportRestore, NoteProblem, ExitAllowed>;
+
+using CoordinationOutputs = std::vector<CoordinationOutput>;
+
+}  // namespace rekindle

@@ -1,0 +1,38 @@
+// What is told about one breakpoint (docs/formats/operator-protocol.md, `breakpoints`). Pure values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "worker-sidecar/protocol/peer_message.h"
+
+namespace rekindle {
+
+enum class BreakpointState : std::uint8_t { collecting, writing, durable, failed };
+std::string_view to_string(BreakpointState state);
+
+struct BreakpointRecord {
+  std::string id;  // name of the operator's Breakpoint, or empty
+  std::uint64_t term = 0;
+  TriggerCause cause = TriggerCause::sidecar;
+  std::uint32_t pod = 0;
+  std::string detail;
+  BreakpointState state = BreakpointState::collecting;
+  std::uint64_t step = 0;
+  std::string path;  // empty when durable: there was nothing to save
+  std::string manifest_hash;
+  std::uint64_t bytes = 0;
+  std::uint32_t ranks = 0;  // that live
+  double agreed_milliseconds = 0;
+  double durable_milliseconds = 0;
+  std::uint64_t steps_lost = 0;
+  std::string message;  // why a step was lost, why it failed, which ranks are inexact
+
+  bool operator==(const BreakpointRecord&) const = default;
+};
+
+// One line for logs: every field that is not empty as name=value.
+std::string to_text(const BreakpointRecord& record);
+
+}  // namespace rekindle

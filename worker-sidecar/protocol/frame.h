@@ -1,0 +1,109 @@
+// One frame of the two wires, rank to sidecar and sidecar to sidecar. Kinds and bodies: docs/formats/frames.md. Pure.
+//
+//   offset size field
+//        0    4 magic            "RKF1"
+//        4    2 version          major << 8 | minor
+//        6    2 kind             retired numbers stay reserved
+//        8    4 body_bytes
+//       12    4 attempt          0 before it is known
+//       16    8 sequence         from 1, by one, per direction of a connection
+//       24    4 body_checksum    low 32 bits of xxh3_64 of the body
+//       28    4 header_checksum  low 32 bits of xxh3_64 of bytes 0 to 27
+//
+// Little-endian, written field by field, so no padding and no byte order of a machine reaches the wire. Rejected: protobuf (the
+// runtime links libc only), a length alone (a desynchronised stream must be noticed at the next header), CRC-32 (needs a
+// table or an instruction; xxh3 is in the tree for the files).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rekindle {
+
+inline constexpr std::uint32_t kFrameMagic = 0x31464B52;  // "RKF1" in memory
+inline constexpr std::uint16_t kFrameVersion = 0x0100;
+inline constexpr std::size_t kFrameHeaderBytes = 32;
+static_assert(4 + 2 + 2 + 4 + 4 + 8 + 4 + 4 == kFrameHeaderBytes);
+
+// A manifest part of 1,000 tensors is 200 KiB; one peer can make us keep no more than this and a header.
+inline constexpr std::uint32_t kFrameBodyBytesMax = 1u << 20;
+
+// The decoded values; magic and checksum of the header are only on the wire.
+struct FrameHeader {
+  std::uint16_t version = kFrameVersion;
+  std::uint16_t kind = 0;
+  std::uint32_t body_bytes = 0;
+  std::uint32_t attempt = 0;
+  std::uint64_t sequence = 0;
+  std::uint32_t body_checksum = 0;
+
+  bool operator==(const FrameHeader&) const = default;
+};
+
+struct Frame {
+  FrameHeader header;
+  std::string body;
+
+  bool operator==(const Frame&) const = default;
+};
+
+// Why a connection is ended, in the order in which the rules are checked.
+enum class FrameFault : std::uint8_t {
+  wrong_magic,
+  wrong_header_checksum,
+  unsupported_version,
+  no_kind,
+  body_too_large,
+  wrong_sequence,
+  wrong_body_checksum,
+};
+
+// The name for logs and counters, "wrong_magic".
+std::string_view to_string(FrameFault fault);
+
+// A sentence for people that says what to do.
+std::string_view explain(FrameFault fault);
+
+// The first rule that decoded values break; empty when none. The sequence needs the connection's history: FrameDecoder.
+std::optional<FrameFault> find_fault(const FrameHeader& header);
+
+std::uint32_t frame_checksum(std::string_view bytes);
+
+// Exactly the bytes on the wire. A body over the limit is our own bug: callers split before.
+std::string encode_frame(std::uint16_t kind, std::uint32_t attempt, std::uint64_t sequence, std::string_view body);
+
+// `bytes` are at least kFrameHeaderBytes.
+std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view bytes);
+
+// Numbers the frames of one direction of a connection.
+class FrameEncoder {
+ public:
+  std::string encode(std::uint16_t kind, std::uint32_t attempt, std::string_view body) {
+    return encode_frame(kind, attempt, ++sequence_, body);
+  }
+
+ private:
+  std::uint64_t sequence_ = 0;
+};
+
+// Cuts a stream of bytes into frames: feed what has arrived, then next() until it is empty. Keeps an incomplete tail, at
+// most one frame beyond what was fed. After a fault the stream has no meaning any more: next() repeats the fault, feed() is ignored.
+class FrameDecoder {
+ public:
+  void feed(std::string_view bytes);
+  std::expected<std::optional<Frame>, FrameFault> next();
+
+  std::size_t waiting_bytes() const { return buffer_.size() - begin_; }
+
+ private:
+  std::string buffer_;
+  std::size_t begin_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::optional<FrameFault> fault_;
+};
+
+}  // namespace rekindle

@@ -1,0 +1,183 @@
+// Messages between a rank (or a tool) and its sidecar, kinds 1 to 18 of docs/formats/frames.md. Values only: descriptors that
+// travel beside a frame are the caller's. Decoding believes nothing: wrong types, counts and lengths over the
+// limits, and values out of range are an Error (invalid_input) with the message and the field in the sentence. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/base/error.h"
+#include "worker-sidecar/checkpoint/layout.h"
+#include "worker-sidecar/checkpoint/plan.h"
+#include "worker-sidecar/checkpoint/written.h"
+#include "worker-sidecar/protocol/message_kind.h"
+
+namespace rekindle {
+
+inline constexpr std::uint32_t kRanksMax = 65'536;       // of a job; the ordinal of a pod has 16 bits in a term
+inline constexpr std::size_t kMessageTextBytesMax = 4096;  // one text field: paths, sentences
+inline constexpr std::size_t kStatesMax = 10'000;        // small states of one rank
+inline constexpr std::size_t kPiecesMax = 100'000;       // pieces of one plan, entries of one report
+
+// The first message of a rank. `attempt` of the frame is not 0 when the rank already lives in one (its sidecar was restarted); it then
+// sends registered again.
+struct HelloMessage {
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 0;
+  std::int64_t pid = 0;
+  std::uint64_t state_bytes_max = 0;
+  std::string library_version;
+  std::uint64_t term = 0;  // the highest that this rank has seen in a write, 0 for none
+
+  bool operator==(const HelloMessage&) const = default;
+};
+
+struct ControlMessage {
+  std::uint32_t slot_bytes = 0;
+  std::uint64_t incarnation = 0;
+  std::string checkpoint_dir;
+
+  bool operator==(const ControlMessage&) const = default;
+};
+
+// The whole job is there: rk_open returns. The attempt is not known yet, it comes with take.
+struct WelcomeMessage {
+  bool operator==(const WelcomeMessage&) const = default;
+};
+
+struct RegisteredMessage {
+  Layout layout;
+  std::vector<StateDescription> states;
+  bool late = false;
+
+  bool operator==(const RegisteredMessage&) const = default;
+};
+
+// Path empty: there is nothing to restore.
+struct OfferMessage {
+  std::string path;  // name of the folder inside the job's folder, as in every message
+  std::uint64_t step = 0;
+  std::string manifest_hash;
+
+  bool operator==(const OfferMessage&) const = default;
+};
+
+// `path` and `step` are those of the offer that is answered. `error` is meant only when ok is false.
+struct LoadedMessage {
+  std::string path;
+  std::uint64_t step = 0;
+  bool ok = false;
+  Error error;
+  bool state_missing = false;
+
+  bool operator==(const LoadedMessage&) const = default;
+};
+
+// The whole job took the offer; rk_restore returns in this attempt.
+struct TakeMessage {
+  std::uint32_t attempt = 0;
+  std::string path;
+  std::uint64_t step = 0;
+  std::string manifest_hash;
+
+  bool operator==(const TakeMessage&) const = default;
+};
+
+struct WriteMessage {
+  std::uint64_t term = 0;
+  std::uint32_t hold = 0;
+  std::uint64_t step = 0;
+  std::string path;
+  std::string file;
+  std::vector<PiecePlan> pieces;
+
+  bool operator==(const WriteMessage&) const = default;
+};
+
+struct WrittenMessage {
+  std::uint64_t term = 0;
+  WrittenFile written;
+
+  bool operator==(const WrittenMessage&) const = default;
+};
+
+struct WriteFailedMessage {
+  std::uint64_t term = 0;
+  Error error;
+
+  bool operator==(const WriteFailedMessage&) const = default;
+};
+
+struct CollectiveFailedMessage {
+  std::uint64_t step = 0;
+  std::string why;
+
+  bool operator==(const CollectiveFailedMessage&) const = default;
+};
+
+struct CheckpointWantedMessage {
+  bool operator==(const CheckpointWantedMessage&) const = default;
+};
+
+struct FinishedMessage {
+  std::int64_t exit_code = 0;
+
+  bool operator==(const FinishedMessage&) const = default;
+};
+
+struct EndMessage {
+  std::int64_t exit_code = 143;
+
+  bool operator==(const EndMessage&) const = default;
+};
+
+// rk_open, or rk_restore after welcome, fails with this.
+struct RefusedMessage {
+  Error error;
+
+  bool operator==(const RefusedMessage&) const = default;
+};
+
+// `state_text` is the JSON object as text; "{}" asks.
+struct StatusMessage {
+  std::string state_text = "{}";
+
+  bool operator==(const StatusMessage&) const = default;
+};
+
+struct HookMessage {
+  std::string container;
+  double seconds_left = 0;
+
+  bool operator==(const HookMessage&) const = default;
+};
+
+enum class HookOutcome : std::uint8_t { durable, failed, nothing_to_save };
+std::string_view to_string(HookOutcome outcome);
+
+struct HookDoneMessage {
+  HookOutcome outcome = HookOutcome::failed;
+  std::uint64_t step = 0;
+  std::string path;
+  std::uint64_t milliseconds = 0;
+  std::string message;
+
+  bool operator==(const HookDoneMessage&) const = default;
+};
+
+using LocalMessage =
+    std::variant<HelloMessage, ControlMessage, WelcomeMessage, RegisteredMessage, OfferMessage, LoadedMessage, TakeMessage,
+                 WriteMessage, WrittenMessage, WriteFailedMessage, CollectiveFailedMessage, CheckpointWantedMessage,
+                 FinishedMessage, EndMessage, RefusedMessage, StatusMessage, HookMessage, HookDoneMessage>;
+
+MessageKind local_kind_of(const LocalMessage& message);
+
+EncodedMessage encode_local_message(const LocalMessage& message);
+
+// not_found for a kind that is no local message: within a known major version it is counted and skipped.
+Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view body);
+
+}  // namespace rekindle
