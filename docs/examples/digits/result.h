@@ -1,0 +1,15 @@
+// Errors as values in this program: a sentence for people is all that its callers do with one.
+#pragma once
+
+#include <expected>
+#include <string>
+
+namespace digits {
+
+template <typename T>
+using Result = std::expected<T, std::string>;
+using Status = Result<void>;
+
+inline std::unexpected<std::string> failure(std::string sentence) { return std::unexpected(std::move(sentence)); }
+
+}  // namespace digits

@@ -1,0 +1,52 @@
+"""Builds what the demo runs, with progress, once."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from failure import DemoFailure
+from processes import last_lines
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+TARGETS = ("digits", "hash_tensors", "rekindle")
+
+
+class Programs:
+    """Where the built programs are."""
+
+    def __init__(self, build: pathlib.Path) -> None:
+        self.digits = build / "bin" / "digits"
+        self.hash_tensors = build / "bin" / "hash_tensors"
+        self.rekindle = build / "bin" / "rekindle"
+
+
+def build_programs(build: pathlib.Path, say=print) -> Programs:
+    """Configures and builds where needed. `say` gets a line of progress now and then."""
+    for tool, package in (("cmake", "cmake"), ("ninja", "ninja-build"), ("g++", "g++")):
+        if shutil.which(tool) is None:
+            raise DemoFailure(f"{tool} is not installed; run ./dev setup (or: apt-get install {package})")
+    build.mkdir(parents=True, exist_ok=True)
+    log = build / "demo-build.log"
+    log.write_bytes(b"")
+    if not (build / "build.ninja").exists():
+        _run(["cmake", "--preset", "dev", "-B", str(build)], log, say)
+    _run(["ninja", "-C", str(build), *TARGETS], log, say)
+    return Programs(build)
+
+
+def _run(command: list[str], log: pathlib.Path, say) -> None:
+    said = time.monotonic()
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          env={**os.environ, "NINJA_STATUS": "[%f/%t] "}) as process, open(log, "a", encoding="utf-8") as file:
+        for line in process.stdout:
+            file.write(line)
+            progress = re.match(r"\[(\d+)/(\d+)\]", line)
+            if progress and time.monotonic() - said >= (1.0 if sys.stdout.isatty() else 10.0):
+                said = time.monotonic()
+                say(f"compiled {progress[1]} of {progress[2]} files")
+    if process.returncode != 0:
+        raise DemoFailure(f"`{' '.join(command)}` failed; the whole output is in {log}. Its end:\n{last_lines(log, 20)}")
