@@ -1,0 +1,64 @@
+#include "common/net/log.h"
+
+#include <memory>
+
+#include <nlohmann/json.hpp>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "common/base/json_fields.h"
+#include "common/net/clock.h"
+
+namespace rekindle {
+namespace {
+
+// The line is made here, escaped as JSON; spdlog's own pattern would put text in unescaped.
+spdlog::logger& logger() {
+  static const std::shared_ptr<spdlog::logger> instance = [] {
+    auto made = std::make_shared<spdlog::logger>("rekindle", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern("%v");
+    made->flush_on(spdlog::level::trace);
+    return made;
+  }();
+  return *instance;
+}
+
+spdlog::level::level_enum to_spdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug: return spdlog::level::debug;
+    case LogLevel::info: return spdlog::level::info;
+    case LogLevel::warning: return spdlog::level::warn;
+    case LogLevel::error: return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+std::string_view name_of(LogLevel level) {
+  switch (level) {
+    case LogLevel::debug: return "debug";
+    case LogLevel::info: return "info";
+    case LogLevel::warning: return "warning";
+    case LogLevel::error: return "error";
+  }
+  return "info";
+}
+
+}  // namespace
+
+Result<LogLevel> parse_log_level(std::string_view text) {
+  for (const LogLevel level : {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::error}) {
+    if (text == name_of(level)) return level;
+  }
+  return fail(ErrorCode::invalid_input, "log level '" + std::string(text) + "' is none of debug, info, warning, error");
+}
+
+void set_log_level(LogLevel level) { logger().set_level(to_spdlog(level)); }
+
+void log_line(LogLevel level, std::string_view message, LogFields fields) {
+  if (!logger().should_log(to_spdlog(level))) return;
+  nlohmann::ordered_json line{{"ts", wall_time_rfc3339()}, {"level", name_of(level)}, {"msg", message}};
+  for (const auto& [key, value] : fields) line[std::string(key)] = value;
+  logger().log(to_spdlog(level), "{}", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace rekindle

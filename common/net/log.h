@@ -1,0 +1,32 @@
+// Structured logs: one JSON object a line on standard error, with ts, level, msg and the keys that the caller gives. Text from users is
+// escaped, so a line is always valid JSON. Any thread.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "common/base/error.h"
+
+namespace rekindle {
+
+enum class LogLevel { debug, info, warning, error };
+
+// "debug", "info", "warning", "error".
+Result<LogLevel> parse_log_level(std::string_view text);
+
+void set_log_level(LogLevel level);
+
+using LogFields = std::initializer_list<std::pair<std::string_view, nlohmann::json>>;
+
+void log_line(LogLevel level, std::string_view message, LogFields fields = {});
+
+inline void log_debug(std::string_view message, LogFields fields = {}) { log_line(LogLevel::debug, message, fields); }
+inline void log_info(std::string_view message, LogFields fields = {}) { log_line(LogLevel::info, message, fields); }
+inline void log_warning(std::string_view message, LogFields fields = {}) { log_line(LogLevel::warning, message, fields); }
+inline void log_error(std::string_view message, LogFields fields = {}) { log_line(LogLevel::error, message, fields); }
+
+}  // namespace rekindle
