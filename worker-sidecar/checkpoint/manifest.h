@@ -114,8 +114,8 @@ EncodedManifest encode_manifest(const Manifest& manifest);
 // under a right hash). Accepts only the exact bytes that encode_manifest gives for these values.
 Result<SealedManifest> decode_manifest(std::string_view text);
 
-// The rules of the format that do not depend on the text; a manifest is checked before it is published, too. A file that holds
-// nothing, pieces that leave a gap or overlap, ranges outside a file or shared, names that lead out of the folder: errors.
+// The rules of the format that do not depend on the text; a manifest is checked before it is published, too. Pieces that leave a
+// gap or overlap, ranges outside a file or shared, names that lead out of the folder: errors.
 Status check_manifest(const Manifest& manifest);
 
 // The job's namespace and name are those expected; the message names both jobs.

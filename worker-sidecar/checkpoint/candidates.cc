@@ -1,0 +1,105 @@
+#include "worker-sidecar/checkpoint/candidates.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace rekindle {
+namespace {
+
+// What is known about where an attempt came from.
+struct Origin {
+  std::optional<ParentPoint> parent;
+};
+
+std::map<std::uint64_t, Origin> gather_origins(const FolderScan& scan, std::vector<std::string>& notes) {
+  std::map<std::uint64_t, Origin> origins;
+  for (const FoundAttempt& found : scan.attempts) {
+    if (found.record && found.record->attempt == found.attempt) {
+      origins[found.attempt] = {found.record->parent};
+    } else {
+      notes.push_back("the record of attempt " + std::to_string(found.attempt) + " cannot be used: " +
+                      (found.record ? "it speaks of attempt " + std::to_string(found.record->attempt) : found.record.error().message));
+    }
+  }
+  for (const FoundFolder& folder : scan.folders) {
+    if (!folder.manifest || !*folder.manifest) continue;
+    const Manifest& manifest = (*folder.manifest)->manifest;
+    if (origins.emplace(manifest.attempt, Origin{manifest.parent}).second) {
+      notes.push_back("attempt " + std::to_string(manifest.attempt) + " has no record; its checkpoints say where it came from");
+    }
+  }
+  return origins;
+}
+
+// For each attempt of the line the last step that counts, and the attempt that left it there (0: nobody).
+struct LinePoint {
+  std::uint64_t last_step = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t left_by = 0;
+};
+
+std::map<std::uint64_t, LinePoint> trace_line(const std::map<std::uint64_t, Origin>& origins) {
+  std::map<std::uint64_t, LinePoint> line;
+  if (origins.empty()) return line;
+  std::uint64_t attempt = origins.rbegin()->first;
+  LinePoint point;
+  while (true) {
+    line.emplace(attempt, point);
+    const auto origin = origins.find(attempt);
+    // decode_parent has made sure that parents are earlier, so this ends.
+    if (origin == origins.end() || !origin->second.parent || origin->second.parent->attempt >= attempt) return line;
+    point = {origin->second.parent->step, attempt};
+    attempt = origin->second.parent->attempt;
+  }
+}
+
+// Why a folder with a readable manifest does not count, or an empty text.
+std::string find_refusal(const FoundFolder& folder, const Manifest& manifest, const JobIdentity& job,
+                         const std::map<std::uint64_t, LinePoint>& line) {
+  if (manifest.attempt != folder.name.attempt || manifest.step != folder.name.step) {
+    return "its manifest is of attempt " + std::to_string(manifest.attempt) + ", step " + std::to_string(manifest.step) +
+           ": the folder was renamed or the manifest copied";
+  }
+  if (Status status = check_job(manifest, job); !status) return status.error().message;
+  const auto point = line.find(manifest.attempt);
+  if (point == line.end()) return "attempt " + std::to_string(manifest.attempt) + " was abandoned: the newest attempt does not descend from it";
+  if (manifest.step > point->second.last_step) {
+    return "attempt " + std::to_string(point->second.left_by) + " left attempt " + std::to_string(manifest.attempt) + " at step " +
+           std::to_string(point->second.last_step) + ", this is step " + std::to_string(manifest.step);
+  }
+  return {};
+}
+
+}  // namespace
+
+CandidateOrder order_candidates(const FolderScan& scan, const JobIdentity& job) {
+  CandidateOrder order;
+  const std::map<std::uint64_t, LinePoint> line = trace_line(gather_origins(scan, order.notes));
+  for (const FoundFolder& folder : scan.folders) {
+    if (!folder.manifest) {
+      order.refused.push_back({folder.path, false, "it has no manifest: the save did not finish"});
+    } else if (!*folder.manifest) {
+      order.refused.push_back({folder.path, false, folder.manifest->error().message});
+    } else if (std::string reason = find_refusal(folder, (*folder.manifest)->manifest, job, line); !reason.empty()) {
+      order.refused.push_back({folder.path, true, std::move(reason)});
+    } else {
+      order.usable.push_back({folder.path, folder.name.attempt, folder.name.step, **folder.manifest});
+    }
+  }
+  // Along a line steps only grow with the attempts. Two plans may have published one step: the later term first, then by name.
+  std::ranges::sort(order.usable, [](const Candidate& left, const Candidate& right) {
+    return std::tuple(right.step, right.attempt, right.sealed.manifest.term, left.path) <
+           std::tuple(left.step, left.attempt, left.sealed.manifest.term, right.path);
+  });
+  return order;
+}
+
+std::uint64_t newest_attempt(const FolderScan& scan) {
+  std::uint64_t newest = 0;
+  for (const FoundAttempt& found : scan.attempts) newest = std::max(newest, found.attempt);
+  for (const FoundFolder& folder : scan.folders) newest = std::max(newest, folder.name.attempt);
+  return newest;
+}
+
+}  // namespace rekindle

@@ -1,0 +1,203 @@
+#include "worker-sidecar/checkpoint/layout.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <utility>
+
+#include "common/base/assert.h"
+#include "common/base/json_fields.h"
+#include "worker-sidecar/checkpoint/hash.h"
+
+namespace rekindle {
+namespace {
+
+// Length of the UTF-8 sequence at the front of `text`, 0 when it is not a valid one.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xc2 && first <= 0xdf ? 2 : (first & 0xf0) == 0xe0 ? 3 : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+  if (length == 0 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and beyond U+10FFFF.
+  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
+  if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
+  return length;
+}
+
+// "w[3:7]" is the key of a piece of "w" and cannot be a tensor of its own.
+bool looks_like_piece_key(std::string_view name) {
+  if (!name.ends_with(']')) return false;
+  const std::size_t open = name.rfind('[');
+  if (open == std::string_view::npos) return false;
+  const std::string_view inside = name.substr(open + 1, name.size() - open - 2);
+  const std::size_t colon = inside.find(':');
+  const auto all_digits = [](std::string_view text) {
+    return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  };
+  return colon != std::string_view::npos && all_digits(inside.substr(0, colon)) && all_digits(inside.substr(colon + 1));
+}
+
+Status tensor_fault(const TensorDescription& tensor, const std::string& what) {
+  return fail(ErrorCode::invalid_input, "tensor \"" + tensor.name + "\" " + what);
+}
+
+}  // namespace
+
+TensorDescription whole_tensor(std::string name, Dtype dtype, Extents shape, WrittenIn written_in) {
+  Extents offset(shape.size(), 0);
+  Extents global_shape = shape;
+  return {std::move(name), dtype, std::move(shape), std::move(global_shape), std::move(offset), written_in};
+}
+
+bool is_whole(const TensorDescription& tensor) { return tensor.shape == tensor.global_shape; }
+
+Result<std::uint64_t> array_bytes(Dtype dtype, const Extents& shape) {
+  // A zero anywhere makes the array empty, but the other dimensions still have to be sane: they are kept in files.
+  std::uint64_t bytes = element_bytes(dtype);
+  bool empty = false;
+  for (const std::uint64_t extent : shape) {
+    if (extent == 0) {
+      empty = true;
+    } else if (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > kTensorBytesMax) {
+      return fail(ErrorCode::invalid_input, "its shape makes more than " + std::to_string(kTensorBytesMax >> 40) + " TiB");
+    }
+  }
+  return empty ? 0 : bytes;
+}
+
+std::uint64_t tensor_bytes(const TensorDescription& tensor) {
+  const Result<std::uint64_t> bytes = array_bytes(tensor.dtype, tensor.shape);
+  RK_ASSERT(bytes.has_value());
+  return *bytes;
+}
+
+std::uint64_t row_count(const TensorDescription& tensor) { return tensor.shape.empty() ? 1 : tensor.shape.front(); }
+
+std::uint64_t row_bytes(const TensorDescription& tensor) {
+  const std::uint64_t rows = row_count(tensor);
+  return rows == 0 ? 0 : tensor_bytes(tensor) / rows;
+}
+
+std::string find_name_fault(std::string_view name) {
+  if (name.empty()) return "is empty";
+  if (name.size() > kNameBytesMax) return "is longer than " + std::to_string(kNameBytesMax) + " bytes";
+  if (name == "__metadata__") return "is reserved by the safetensors format";
+  if (looks_like_piece_key(name)) return "ends like the key of a piece ([begin:end]); use other brackets";
+  for (std::size_t i = 0; i < name.size();) {
+    const std::size_t length = utf8_length(name.substr(i));
+    if (length == 0) return "is not valid UTF-8";
+    if (length == 1 && (static_cast<unsigned char>(name[i]) < 0x20 || name[i] == 0x7f)) return "has a control character in it";
+    i += length;
+  }
+  return {};
+}
+
+Status check_tensor(const TensorDescription& tensor) {
+  if (const std::string fault = find_name_fault(tensor.name); !fault.empty()) {
+    return fail(ErrorCode::invalid_input, "the name of a tensor " + fault + ": \"" + tensor.name.substr(0, 80) + "\"");
+  }
+  if (tensor.shape.size() > kDimensionsMax) {
+    return tensor_fault(tensor, "has " + std::to_string(tensor.shape.size()) + " dimensions; at most " +
+                                    std::to_string(kDimensionsMax) + " are possible");
+  }
+  if (tensor.global_shape.size() != tensor.shape.size() || tensor.offset.size() != tensor.shape.size()) {
+    return tensor_fault(tensor, "has a shape, global shape and offset with different numbers of dimensions");
+  }
+  if (const Result<std::uint64_t> bytes = array_bytes(tensor.dtype, tensor.shape); !bytes) {
+    return tensor_fault(tensor, "is too large: " + bytes.error().message);
+  }
+  if (const Result<std::uint64_t> bytes = array_bytes(tensor.dtype, tensor.global_shape); !bytes) {
+    return tensor_fault(tensor, "is too large as a whole: " + bytes.error().message);
+  }
+  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+    if (tensor.offset[i] > tensor.global_shape[i] || tensor.shape[i] > tensor.global_shape[i] - tensor.offset[i]) {
+      return tensor_fault(tensor, "does not lie inside its global shape in dimension " + std::to_string(i) + ": offset " +
+                                      std::to_string(tensor.offset[i]) + " and " + std::to_string(tensor.shape[i]) +
+                                      " elements of " + std::to_string(tensor.global_shape[i]));
+    }
+  }
+  return {};
+}
+
+Status check_layout(const Layout& layout) {
+  if (layout.tensors.size() > kTensorsMax) {
+    return fail(ErrorCode::invalid_input, std::to_string(layout.tensors.size()) + " tensors are registered; at most " +
+                                              std::to_string(kTensorsMax) + " are possible");
+  }
+  std::set<std::string_view> names;
+  std::uint64_t total = 0;
+  for (const TensorDescription& tensor : layout.tensors) {
+    if (Status status = check_tensor(tensor); !status) return status;
+    if (!names.insert(tensor.name).second) return tensor_fault(tensor, "is registered twice; names are unique");
+    total += tensor_bytes(tensor);
+    if (total > kTensorBytesMax) {
+      return fail(ErrorCode::invalid_input, "the tensors together are larger than " + std::to_string(kTensorBytesMax >> 40) + " TiB");
+    }
+  }
+  return {};
+}
+
+Status check_states(const std::vector<StateDescription>& states) {
+  std::set<std::string_view> names;
+  for (const StateDescription& state : states) {
+    if (const std::string fault = find_name_fault(state.name); !fault.empty()) {
+      return fail(ErrorCode::invalid_input, "the name of a state " + fault + ": \"" + state.name.substr(0, 80) + "\"");
+    }
+    if (state.bytes > kTensorBytesMax) return fail(ErrorCode::invalid_input, "state \"" + state.name + "\" is too large");
+    if (!names.insert(state.name).second) {
+      return fail(ErrorCode::invalid_input, "state \"" + state.name + "\" is registered twice; names are unique");
+    }
+  }
+  return {};
+}
+
+std::string layout_hash(const Layout& layout) { return hash_of(dump_json(encode_layout(layout))); }
+
+Json encode_layout(const Layout& layout) {
+  Json tensors = Json::array();
+  for (const TensorDescription& tensor : layout.tensors) {
+    tensors.push_back({{"name", tensor.name},
+                       {"dtype", to_string(tensor.dtype)},
+                       {"shape", tensor.shape},
+                       {"global_shape", tensor.global_shape},
+                       {"offset", tensor.offset},
+                       {"written_in", tensor.written_in == WrittenIn::anywhere ? "anywhere" : "update"}});
+  }
+  return tensors;
+}
+
+Result<Layout> decode_layout(const Json& tensors) {
+  if (!tensors.is_array()) return fail(ErrorCode::invalid_input, "tensors must be an array");
+  if (tensors.size() > kTensorsMax) return fail(ErrorCode::invalid_input, "tensors has too many entries");
+  Layout layout;
+  layout.tensors.reserve(tensors.size());
+  for (const Json& item : tensors) {
+    JsonFields in(item, "tensor");
+    TensorDescription tensor;
+    tensor.name = in.text("name");
+    if (const std::optional<Dtype> dtype = parse_dtype(in.text("dtype"))) {
+      tensor.dtype = *dtype;
+    } else {
+      in.refuse("dtype", "is none that this version knows");
+    }
+    tensor.shape = in.numbers("shape");
+    tensor.global_shape = in.numbers("global_shape");
+    tensor.offset = in.numbers("offset");
+    const std::string written_in = in.text("written_in");
+    if (written_in == "anywhere") {
+      tensor.written_in = WrittenIn::anywhere;
+    } else if (written_in != "update") {
+      in.refuse("written_in", "must be update or anywhere");
+    }
+    if (Status status = in.finish(); !status) return std::unexpected(status.error());
+    layout.tensors.push_back(std::move(tensor));
+  }
+  if (Status status = check_layout(layout); !status) return std::unexpected(status.error());
+  return layout;
+}
+
+}  // namespace rekindle

@@ -1,0 +1,219 @@
+#include <limits>
+#include <utility>
+
+#include "common/base/json_fields.h"
+#include "worker-sidecar/checkpoint/hash.h"
+#include "worker-sidecar/checkpoint/manifest.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::string_view kManifestFormat = "rekindle-checkpoint";
+
+std::string seal(const std::string& manifest_text, const std::string& hash) {
+  return R"({"hash":")" + hash + R"(","manifest":)" + manifest_text + "}";
+}
+
+Json encode_pieces(const std::vector<ManifestPiece>& pieces) {
+  Json list = Json::array();
+  for (const ManifestPiece& piece : pieces) {
+    list.push_back({{"file", piece.file},
+                    {"key", piece.key},
+                    {"offset", piece.offset},
+                    {"shape", piece.shape},
+                    {"begin_byte", piece.begin_byte},
+                    {"end_byte", piece.end_byte}});
+  }
+  return list;
+}
+
+Json encode_body(const Manifest& manifest) {
+  Json tensors = Json::array();
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    tensors.push_back({{"name", tensor.name},
+                       {"dtype", to_string(tensor.dtype)},
+                       {"global_shape", tensor.global_shape},
+                       {"pieces", encode_pieces(tensor.pieces)}});
+  }
+  Json states = Json::array();
+  for (const ManifestState& state : manifest.states) {
+    states.push_back({{"rank", state.rank},
+                      {"name", state.name},
+                      {"file", state.file},
+                      {"key", state.key},
+                      {"bytes", state.bytes},
+                      {"begin_byte", state.begin_byte},
+                      {"end_byte", state.end_byte}});
+  }
+  Json files = Json::array();
+  for (const ManifestFile& file : manifest.files) {
+    Json item = {{"name", file.name}, {"bytes", file.bytes}, {"hash", file.hash}};
+    if (!file.chunks.empty()) item["chunks"] = file.chunks;
+    files.push_back(std::move(item));
+  }
+  return {{"format", kManifestFormat},
+          {"version", kManifestVersion},
+          {"kind", to_string(manifest.kind)},
+          {"job", {{"namespace", manifest.job.namespace_name}, {"name", manifest.job.name}, {"uid", manifest.job.uid}}},
+          {"attempt", manifest.attempt},
+          {"step", manifest.step},
+          {"term", manifest.term},
+          {"world_size", manifest.world_size},
+          {"trigger", {{"cause", manifest.trigger.cause}, {"detail", manifest.trigger.detail}}},
+          {"parent", encode_parent(manifest.parent)},
+          {"time", manifest.time},
+          {"tensors", std::move(tensors)},
+          {"states", std::move(states)},
+          {"inexact_ranks", manifest.inexact_ranks},
+          {"files", std::move(files)}};
+}
+
+std::uint32_t narrow(JsonFields& in, std::string_view name, std::uint64_t value) {
+  if (value > std::numeric_limits<std::uint32_t>::max()) in.refuse(name, "is too large");
+  return static_cast<std::uint32_t>(value);
+}
+
+Result<ManifestPiece> decode_piece(const Json& item) {
+  JsonFields in(item, "piece");
+  ManifestPiece piece{.file = in.text("file"),
+                      .key = in.text("key"),
+                      .offset = in.numbers("offset"),
+                      .shape = in.numbers("shape"),
+                      .begin_byte = in.number("begin_byte"),
+                      .end_byte = in.number("end_byte")};
+  if (Status status = in.finish(); !status) return std::unexpected(status.error());
+  return piece;
+}
+
+Result<ManifestTensor> decode_tensor(const Json& item) {
+  JsonFields in(item, "tensor");
+  ManifestTensor tensor{.name = in.text("name"), .global_shape = in.numbers("global_shape")};
+  const std::optional<Dtype> dtype = parse_dtype(in.text("dtype"));
+  if (!dtype) in.refuse("dtype", "is none that this version knows");
+  tensor.dtype = dtype.value_or(Dtype::f32);
+  for (const Json& piece : in.array("pieces")) {
+    Result<ManifestPiece> decoded = decode_piece(piece);
+    if (!decoded) return std::unexpected(decoded.error());
+    tensor.pieces.push_back(std::move(*decoded));
+  }
+  if (Status status = in.finish(); !status) return std::unexpected(status.error());
+  return tensor;
+}
+
+Result<ManifestState> decode_state(const Json& item) {
+  JsonFields in(item, "state");
+  ManifestState state{.rank = narrow(in, "rank", in.number("rank")),
+                      .name = in.text("name"),
+                      .file = in.text("file"),
+                      .key = in.text("key"),
+                      .bytes = in.number("bytes"),
+                      .begin_byte = in.number("begin_byte"),
+                      .end_byte = in.number("end_byte")};
+  if (Status status = in.finish(); !status) return std::unexpected(status.error());
+  return state;
+}
+
+Result<ManifestFile> decode_file(const Json& item) {
+  JsonFields in(item, "file");
+  ManifestFile file{
+      .name = in.text("name"), .bytes = in.number("bytes"), .hash = in.text("hash"), .chunks = in.texts_or_empty("chunks")};
+  if (Status status = in.finish(); !status) return std::unexpected(status.error());
+  return file;
+}
+
+// Decodes each element of an array with the function given.
+template <typename T, typename Decode>
+Status decode_list(const Json& list, std::vector<T>& into, Decode decode) {
+  into.reserve(list.size());
+  for (const Json& item : list) {
+    Result<T> value = decode(item);
+    if (!value) return std::unexpected(value.error());
+    into.push_back(std::move(*value));
+  }
+  return {};
+}
+
+Result<Manifest> decode_body(const Json& body) {
+  JsonFields in(body, "the manifest");
+  Manifest manifest;
+  if (in.text("format") != kManifestFormat) in.refuse("format", "must be " + std::string(kManifestFormat));
+  if (in.number("version") == 0) in.refuse("version", "must not be 0");
+  const std::string kind = in.text("kind");
+  if (kind == to_string(CheckpointKind::periodic)) {
+    manifest.kind = CheckpointKind::periodic;
+  } else if (kind != to_string(CheckpointKind::breakpoint)) {
+    in.refuse("kind", "must be breakpoint or periodic");
+  }
+  JsonFields job(in.object("job"), "the manifest's job");
+  manifest.job = {job.text("namespace"), job.text("name"), job.text("uid")};
+  JsonFields trigger(in.object("trigger"), "the manifest's trigger");
+  manifest.trigger = {trigger.text("cause"), trigger.text("detail")};
+  manifest.attempt = in.number("attempt");
+  manifest.step = in.number("step");
+  manifest.term = in.number("term");
+  manifest.world_size = narrow(in, "world_size", in.number("world_size"));
+  manifest.time = in.text("time");
+  for (const std::uint64_t rank : in.numbers("inexact_ranks")) manifest.inexact_ranks.push_back(narrow(in, "inexact_ranks", rank));
+  const Json& tensors = in.array("tensors");
+  const Json& states = in.array("states");
+  const Json& files = in.array("files");
+  if (!body.is_object() || !body.contains("parent")) in.refuse("parent", "is missing");
+  for (JsonFields* fields : {&in, &job, &trigger}) {
+    if (Status status = fields->finish(); !status) return std::unexpected(status.error());
+  }
+  Result<std::optional<ParentPoint>> parent = decode_parent(body["parent"], manifest.attempt);
+  if (!parent) return std::unexpected(parent.error());
+  manifest.parent = std::move(*parent);
+  if (Status status = decode_list(tensors, manifest.tensors, decode_tensor); !status) return std::unexpected(status.error());
+  if (Status status = decode_list(states, manifest.states, decode_state); !status) return std::unexpected(status.error());
+  if (Status status = decode_list(files, manifest.files, decode_file); !status) return std::unexpected(status.error());
+  return manifest;
+}
+
+// The version, if the text looks like a manifest that a newer program has written. It may be sealed in a way we do not know.
+std::optional<std::uint64_t> newer_version(const Json& envelope) {
+  if (!envelope.is_object() || !envelope.contains("manifest")) return std::nullopt;
+  const Json& body = envelope["manifest"];
+  if (!body.is_object() || !body.contains("format") || body["format"] != kManifestFormat) return std::nullopt;
+  if (!body.contains("version") || !body["version"].is_number_unsigned()) return std::nullopt;
+  const auto version = body["version"].get<std::uint64_t>();
+  return version > kManifestVersion ? std::optional(version) : std::nullopt;
+}
+
+}  // namespace
+
+EncodedManifest encode_manifest(const Manifest& manifest) {
+  const std::string body = dump_json(encode_body(manifest));
+  std::string hash = hash_of(body);
+  std::string text = seal(body, hash);
+  return {std::move(text), std::move(hash)};
+}
+
+Result<SealedManifest> decode_manifest(std::string_view text) {
+  const Result<Json> envelope = parse_json(text, "the manifest", kManifestBytesMax);
+  if (!envelope) {
+    return fail(ErrorCode::corrupt, envelope.error().message + " (" + std::to_string(text.size()) + " bytes): it is cut short or damaged");
+  }
+  if (const std::optional<std::uint64_t> version = newer_version(*envelope)) {
+    return fail(ErrorCode::refused, "the manifest has version " + std::to_string(*version) + "; this program reads up to " +
+                                        std::to_string(kManifestVersion) + ": use a newer one");
+  }
+  JsonFields in(*envelope, "the manifest");
+  const std::string hash = in.text("hash");
+  const Json& body = in.object("manifest");
+  if (Status status = in.finish(); !status) return fail(ErrorCode::corrupt, status.error().message);
+  const std::string body_text = dump_json(body);
+  if (const std::string actual = hash_of(body_text); actual != hash) {
+    return fail(ErrorCode::corrupt, "the manifest does not have the hash that it carries (" + hash.substr(0, 40) + ", found " + actual +
+                                        "): it was changed after it was written");
+  }
+  // Also what parsing ignores (white space, a key twice, another spelling of a value) is damage.
+  if (text != seal(body_text, hash)) return fail(ErrorCode::corrupt, "the manifest is not spelled as it was written: it was changed");
+
+  Result<Manifest> manifest = decode_body(body);
+  if (!manifest) return std::unexpected(manifest.error());
+  if (Status status = check_manifest(*manifest); !status) return std::unexpected(status.error());
+  return SealedManifest{std::move(*manifest), hash};
+}
+
+}  // namespace rekindle

@@ -1,0 +1,154 @@
+#include "worker-sidecar/checkpoint/restore_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "common/base/assert.h"
+#include "worker-sidecar/checkpoint/coverage.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::size_t kDifferencesShown = 8;
+
+using TensorsByName = std::map<std::string_view, const ManifestTensor*>;
+
+TensorsByName tensors_by_name(const Manifest& manifest) {
+  TensorsByName tensors;
+  for (const ManifestTensor& tensor : manifest.tensors) tensors.emplace(tensor.name, &tensor);
+  return tensors;
+}
+
+std::string describe(Dtype dtype, const Extents& shape) { return std::string(to_string(dtype)) + " " + describe_shape(shape); }
+
+// The states of the rank in the manifest; empty when they belong to another number of ranks or were lost.
+std::map<std::string_view, const ManifestState*> states_of(const Manifest& manifest, const RestoreTarget& target) {
+  std::map<std::string_view, const ManifestState*> states;
+  if (manifest.world_size != target.world_size) return states;
+  if (std::ranges::find(manifest.inexact_ranks, target.rank) != manifest.inexact_ranks.end()) return states;
+  for (const ManifestState& state : manifest.states) {
+    if (state.rank == target.rank) states.emplace(state.name, &state);
+  }
+  return states;
+}
+
+void list_tensor_differences(const Manifest& manifest, const Layout& layout, std::vector<std::string>& differences) {
+  const TensorsByName saved = tensors_by_name(manifest);
+  std::map<std::string_view, const TensorDescription*> registered;
+  for (const TensorDescription& tensor : layout.tensors) {
+    registered.emplace(tensor.name, &tensor);
+    const auto found = saved.find(tensor.name);
+    if (found == saved.end()) {
+      differences.push_back("tensor \"" + tensor.name + "\" is registered and not in the checkpoint");
+    } else if (found->second->dtype != tensor.dtype || found->second->global_shape != tensor.global_shape) {
+      differences.push_back("tensor \"" + tensor.name + "\" is " + describe(tensor.dtype, tensor.global_shape) + " here and " +
+                            describe(found->second->dtype, found->second->global_shape) + " in the checkpoint");
+    }
+  }
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    if (!registered.contains(tensor.name)) differences.push_back("tensor \"" + tensor.name + "\" is in the checkpoint and not registered");
+  }
+}
+
+// Appends the reads for the common part of a piece and a registered tensor. Both are dense boxes of one global tensor. From some dimension
+// on the common part is as wide as both boxes: everything from there is one run.
+void add_common_part(const ManifestPiece& piece, const TensorDescription& tensor, std::size_t index, std::vector<ReadRange>& ranges) {
+  const std::size_t dimensions = tensor.shape.size();
+  Extents begin(dimensions);
+  Extents extent(dimensions);
+  for (std::size_t i = 0; i < dimensions; ++i) {
+    begin[i] = std::max(piece.offset[i], tensor.offset[i]);
+    const std::uint64_t end = std::min(piece.offset[i] + piece.shape[i], tensor.offset[i] + tensor.shape[i]);
+    if (end <= begin[i]) return;
+    extent[i] = end - begin[i];
+  }
+  std::size_t outer = dimensions;  // dimensions before this one are walked, the rest is a run
+  std::uint64_t run = element_bytes(tensor.dtype);
+  while (outer > 0) {
+    run *= extent[--outer];
+    if (extent[outer] != piece.shape[outer] || extent[outer] != tensor.shape[outer]) break;
+  }
+
+  // Place of the element at `position` (in the global tensor) inside a box, in elements.
+  const auto place_in = [&](const Extents& position, const Extents& offset, const Extents& shape) {
+    std::uint64_t place = 0;
+    for (std::size_t i = 0; i < dimensions; ++i) place = place * shape[i] + (position[i] - offset[i]);
+    return place * element_bytes(tensor.dtype);
+  };
+  Extents position = begin;
+  while (true) {
+    ranges.push_back({.begin_byte = piece.begin_byte + place_in(position, piece.offset, piece.shape),
+                      .bytes = run,
+                      .kind = TargetKind::tensor,
+                      .index = index,
+                      .target_byte = place_in(position, tensor.offset, tensor.shape)});
+    std::size_t i = outer;
+    while (i > 0 && ++position[i - 1] == begin[i - 1] + extent[i - 1]) {
+      position[i - 1] = begin[i - 1];
+      --i;
+    }
+    if (i == 0) return;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> list_differences(const Manifest& manifest, const RestoreTarget& target) {
+  std::vector<std::string> differences;
+  list_tensor_differences(manifest, target.layout, differences);
+  const auto saved = states_of(manifest, target);
+  if (saved.empty()) return differences;
+  std::map<std::string_view, const StateDescription*> registered;
+  for (const StateDescription& state : target.states) {
+    registered.emplace(state.name, &state);
+    const auto found = saved.find(state.name);
+    if (found == saved.end()) {
+      differences.push_back("state \"" + state.name + "\" is registered and not in the checkpoint");
+    } else if (found->second->bytes != state.bytes) {
+      differences.push_back("state \"" + state.name + "\" has " + std::to_string(state.bytes) + " bytes here and " +
+                            std::to_string(found->second->bytes) + " in the checkpoint");
+    }
+  }
+  for (const auto& [name, state] : saved) {
+    if (!registered.contains(name)) differences.push_back("state \"" + std::string(name) + "\" is in the checkpoint and not registered");
+  }
+  return differences;
+}
+
+Result<RestorePlan> plan_restore(const Manifest& manifest, const RestoreTarget& target) {
+  if (const std::vector<std::string> differences = list_differences(manifest, target); !differences.empty()) {
+    std::string text = "the checkpoint of step " + std::to_string(manifest.step) + " does not fit what is registered: ";
+    for (std::size_t i = 0; i < std::min(differences.size(), kDifferencesShown); ++i) text += (i == 0 ? "" : "; ") + differences[i];
+    if (differences.size() > kDifferencesShown) text += "; and " + std::to_string(differences.size() - kDifferencesShown) + " more";
+    return fail(ErrorCode::invalid_input, std::move(text));
+  }
+
+  std::map<std::string, std::vector<ReadRange>> files;
+  const TensorsByName saved = tensors_by_name(manifest);
+  for (std::size_t i = 0; i < target.layout.tensors.size(); ++i) {
+    const TensorDescription& tensor = target.layout.tensors[i];
+    for (const ManifestPiece& piece : saved.at(tensor.name)->pieces) {
+      std::vector<ReadRange>& ranges = files[piece.file];
+      if (tensor_bytes(tensor) != 0 && piece.begin_byte != piece.end_byte) add_common_part(piece, tensor, i, ranges);
+      if (ranges.empty()) files.erase(piece.file);
+    }
+  }
+  RestorePlan plan;
+  const auto states = states_of(manifest, target);
+  plan.state_missing = !target.states.empty() && states.empty();
+  if (!plan.state_missing) {
+    for (std::size_t i = 0; i < target.states.size(); ++i) {
+      const ManifestState& state = *states.at(target.states[i].name);
+      if (state.bytes == 0) continue;
+      files[state.file].push_back({.begin_byte = state.begin_byte, .bytes = state.bytes, .kind = TargetKind::state, .index = i});
+    }
+  }
+  for (auto& [file, ranges] : files) {
+    std::ranges::sort(ranges, {}, [](const ReadRange& range) { return std::pair(range.begin_byte, range.index); });
+    plan.files.push_back({file, std::move(ranges)});
+  }
+  return plan;
+}
+
+}  // namespace rekindle
