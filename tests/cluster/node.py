@@ -31,7 +31,8 @@ state = "/run/containerd"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{pause}"
   netns_mounts_under_state_dir = true
-  max_concurrent_downloads = 1
+  # A root without CAP_SYS_RESOURCE, as in many containers and small machines, cannot lower the score.
+  restrict_oom_score_adj = true
 
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "overlayfs"
