@@ -1,0 +1,201 @@
+// rekindle-operator: puts the parts together, waits for SIGTERM, takes them apart in the opposite order.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <random>
+
+#include <CLI/CLI.hpp>
+
+#include "common/net/clock.h"
+#include "common/net/log.h"
+#include "common/net/signals.h"
+#include "operator/io/action_runner.h"
+#include "operator/io/api_client.h"
+#include "operator/io/certificate_store.h"
+#include "operator/io/operator_config.h"
+#include "operator/io/operator_loop.h"
+#include "operator/io/operator_servers.h"
+#include "operator/io/watch_thread.h"
+#include "operator/io/webhook_registration.h"
+#include "operator/io/worker_pool.h"
+#include "operator/kube/requests.h"
+#include "operator/model/names.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::string_view kVersion = "0.1.0";
+constexpr auto kRegistrationPause = std::chrono::seconds(30);
+constexpr auto kCertificateLife = std::chrono::days(15);  // half of what it is valid for
+
+std::chrono::sys_seconds wall_seconds() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+struct ServerTls {
+  std::shared_ptr<const TlsServerContext> admission;
+  std::shared_ptr<const TlsServerContext> sidecars;
+};
+
+Result<ServerTls> make_server_tls(const CertificateStore& certificates, const OperatorConfig& config) {
+  const Result<TlsKeyPair> pair = certificates.server_certificate(config.service, config.namespace_name, wall_seconds());
+  if (!pair) return std::unexpected(pair.error());
+  const auto admission = TlsServerContext::make({.own = *pair, .client_authorities_pem = ""});
+  if (!admission) return std::unexpected(admission.error());
+  const auto sidecars = TlsServerContext::make({.own = *pair, .client_authorities_pem = certificates.authority_pem()});
+  if (!sidecars) return std::unexpected(sidecars.error());
+  return ServerTls{*admission, *sidecars};
+}
+
+AdmissionSettings admission_settings(const OperatorConfig& config) {
+  AdmissionSettings settings{.version = std::string(kVersion),
+                             .sidecar_image = config.sidecar_image,
+                             .image_pull_policy = config.sidecar_image_pull_policy,
+                             .operator_address = config.service + "." + config.namespace_name + ".svc:9444",
+                             .default_claim = config.default_claim,
+                             .deadline_seconds = config.deadline_seconds};
+  const auto text_at = [&](const char* pointer, std::string& into) {
+    const Json::json_pointer where(pointer);
+    if (config.sidecar_resources.contains(where) && config.sidecar_resources[where].is_string()) {
+      into = config.sidecar_resources[where].get<std::string>();
+    }
+  };
+  text_at("/requests/cpu", settings.cpu_request);
+  text_at("/requests/memory", settings.memory_request);
+  text_at("/limits/memory", settings.memory_limit);
+  return settings;
+}
+
+template <typename T, typename Decode>
+std::unique_ptr<WatchThread> watch(KubeTransport& transport, Resource resource, Selection selection, Decode decode,
+                                   Mailbox<OperatorInput>& mailbox, Metrics& metrics, std::uint64_t seed) {
+  const auto on_unreadable = [kind = std::string(resource.kind)](const ObjectKey& key, const Error& error) {
+    log_warning("an object cannot be read; its last good state stays", {{"kind", kind}, {"object", to_string(key)}, {"error", error.message}});
+  };
+  const auto on_trouble = [&metrics](const WatchThread::Job& job, const Error& error, const std::string& next) {
+    metrics.watch_trouble(job.resource.kind);
+    log_warning("watch", {{"kind", job.resource.kind}, {"error", error.message}, {"next", next}});
+  };
+  return std::make_unique<WatchThread>(transport, WatchThread::Job{.resource = resource, .selection = std::move(selection)},
+                                       deliver_decoded<T>(mailbox, decode, on_unreadable), on_trouble, seed);
+}
+
+Status run(const OperatorConfig& config, const std::string& kubeconfig, const std::string& context, const OperatorPorts& ports,
+           TerminationSignals& signals) {
+  Result<std::unique_ptr<Credentials>> credentials = Credentials::find(kubeconfig, context);
+  if (!credentials) return std::unexpected(credentials.error());
+  log_info("starting", {{"version", kVersion}, {"namespace", config.namespace_name}, {"credentials", (*credentials)->origin()}});
+  ApiClient client(std::move(*credentials), {.user_agent = "rekindle-operator/" + std::string(kVersion)});
+
+  Result<CertificateStore> certificates = CertificateStore::open(client, config.namespace_name, wall_seconds());
+  if (!certificates) return std::unexpected(certificates.error());
+  Result<ServerTls> tls = make_server_tls(*certificates, config);
+  if (!tls) return std::unexpected(tls.error());
+  auto certificate_made = monotonic_now();
+
+  const std::uint64_t seed = std::random_device{}();
+  char host[129] = {};
+  gethostname(host, sizeof host - 1);
+
+  Mailbox<OperatorInput> mailbox(4096);
+  JobCache jobs;
+  Metrics metrics;
+  ActionRunner runner(client, *certificates, host);
+  std::unique_ptr<WorkerPool> pool = std::make_unique<WorkerPool>(4);
+  OperatorLoop loop({.limits = {.breakpoint_deadline = std::chrono::seconds(config.deadline_seconds)}, .seed = seed}, mailbox, jobs,
+                    metrics, [&](ObjectKey job, std::string job_uid, std::vector<Action> actions) {
+                      pool->run([&, job = std::move(job), job_uid = std::move(job_uid), actions = std::move(actions)] {
+                        mailbox.push(runner.run(job, job_uid, actions));
+                      });
+                    });
+  std::jthread owner([&] { loop.run(); });
+
+  std::atomic<bool> registered{false};
+  Result<std::unique_ptr<OperatorServers>> servers = OperatorServers::start(
+      ports, tls->admission, tls->sidecars, admission_settings(config), jobs, client, metrics, mailbox,
+      {.alive = [&] { return loop.alive(); }, .ready = [&] { return loop.ready() && registered; }});
+  if (!servers) {
+    mailbox.close();
+    return std::unexpected(servers.error());
+  }
+
+  std::vector<std::unique_ptr<WatchThread>> watches;
+  watches.push_back(watch<Job>(client, kJobs, {.label_selector = std::string(kSchedulingLabel)}, &job_from_json, mailbox, metrics, seed + 1));
+  watches.push_back(watch<Pod>(client, kPods, {.label_selector = std::string(kProtectedLabel) + "=true"}, &pod_from_json, mailbox, metrics, seed + 2));
+  watches.push_back(watch<Breakpoint>(client, kBreakpoints, {}, &breakpoint_from_json, mailbox, metrics, seed + 3));
+
+  // Until SIGTERM: keep the webhook configuration and the certificate fresh.
+  while (true) {
+    const Result<bool> written = register_webhooks(client, config.webhook_configuration, certificates->authority_pem());
+    if (!written) {
+      log_warning("the webhook configuration could not be written; trying again", {{"error", written.error().message}});
+    } else {
+      if (*written) log_info("wrote caBundle", {{"configuration", config.webhook_configuration}});
+      if (!registered.exchange(true)) mailbox.push(WebhooksRegistered{});
+    }
+    if (monotonic_now() - certificate_made > kCertificateLife) {
+      if (Result<ServerTls> fresh = make_server_tls(*certificates, config)) {
+        (*servers)->replace_tls(fresh->admission, fresh->sidecars);
+        certificate_made = monotonic_now();
+      } else {
+        log_error("the servers' certificate could not be renewed", {{"error", fresh.error().message}});
+      }
+    }
+    const ApiClient::Counts counts = client.counts();
+    metrics.requests(counts.requests, counts.errors, counts.retries);
+    if (const std::optional<int> signal = signals.wait(written ? Duration(kRegistrationPause) : std::chrono::seconds(1))) {
+      log_info("stopping", {{"signal", *signal}});
+      break;
+    }
+  }
+
+  watches.clear();
+  pool.reset();
+  mailbox.push(StopRequested{});
+  owner.join();
+  (*servers)->stop();
+  mailbox.close();
+  log_info("stopped");
+  return {};
+}
+
+}  // namespace
+}  // namespace rekindle
+
+int main(int argc, char** argv) {
+  using namespace rekindle;  // NOLINT(google-build-using-namespace): main alone
+  CLI::App app{"rekindle-operator: makes Volcano training jobs resumable"};
+  std::string config_path = "/etc/rekindle/config.json";
+  std::string kubeconfig;
+  std::string context;
+  OperatorPorts ports;
+  app.add_option("--config", config_path, "configuration file, as the chart writes it")->capture_default_str();
+  app.add_option("--kubeconfig", kubeconfig, "use this kubeconfig instead of the pod's service account");
+  app.add_option("--context", context, "context in the kubeconfig");
+  app.add_option("--admission-port", ports.admission)->capture_default_str();
+  app.add_option("--sidecar-port", ports.sidecars)->capture_default_str();
+  app.add_option("--metrics-port", ports.metrics)->capture_default_str();
+  app.add_option("--health-port", ports.health)->capture_default_str();
+  app.set_version_flag("--version", std::string(kVersion));
+  CLI11_PARSE(app, argc, argv);
+
+  Result<TerminationSignals> signals = TerminationSignals::block();
+  Status status = signals ? Status{} : std::unexpected(signals.error());
+  Result<OperatorConfig> config = read_operator_config(config_path);
+  if (status && !config) status = std::unexpected(config.error());
+  if (status) {
+    const Result<LogLevel> level = parse_log_level(config->log_level);
+    if (level) {
+      set_log_level(*level);
+      status = run(*config, kubeconfig, context, ports, *signals);
+    } else {
+      status = std::unexpected(level.error());
+    }
+  }
+  if (!status) {
+    log_error("the operator cannot run", {{"error", status.error().message}});
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,218 @@
+#include "operator/io/operator_loop.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/net/clock.h"
+#include "common/net/log.h"
+
+namespace rekindle {
+namespace {
+
+constexpr Duration kRoundMax = std::chrono::seconds(5);
+constexpr Duration kAliveMax = std::chrono::seconds(30);
+
+std::string group_of(const ObjectKey& job) { return to_string(job); }
+
+ObjectKey job_of(const Pod& pod) { return {pod.namespace_name, pod.job_name}; }
+ObjectKey job_of(const Breakpoint& breakpoint) { return {breakpoint.namespace_name, breakpoint.spec.job_name}; }
+
+}  // namespace
+
+WallTime wall_now() {
+  return WallTime(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()));
+}
+
+OperatorLoop::OperatorLoop(Settings settings, Mailbox<OperatorInput>& mailbox, JobCache& jobs, Metrics& metrics, Perform perform)
+    : settings_(settings),
+      mailbox_(mailbox),
+      job_cache_(jobs),
+      metrics_(metrics),
+      perform_(std::move(perform)),
+      pods_([](const Pod& pod) {
+        return pod.job_name.empty() ? std::vector<std::string>{} : std::vector{group_of(job_of(pod))};
+      }),
+      breakpoints_([](const Breakpoint& breakpoint) { return std::vector{group_of(job_of(breakpoint))}; }),
+      job_reader_(jobs_.reader()),
+      pod_reader_(pods_.reader()),
+      breakpoint_reader_(breakpoints_.reader()),
+      queue_({}, settings.seed),
+      directory_(wall_now()),
+      started_(wall_now()) {}
+
+bool OperatorLoop::alive() const {
+  const Instant last{Duration(last_round_.load())};
+  return monotonic_now() - last < kAliveMax;
+}
+
+void OperatorLoop::run() {
+  while (!stopping_ && !mailbox_.closed()) {
+    last_round_ = monotonic_now().time_since_epoch().count();
+    for (OperatorInput& input : mailbox_.take_all(time_to_wait(monotonic_now()))) {
+      std::visit([this](auto&& one) { on(std::move(one)); }, std::move(input));
+    }
+    if (!ready_ && job_reader_.ready() && pod_reader_.ready() && breakpoint_reader_.ready()) {
+      log_info("stores are filled", {{"jobs", job_reader_.size()}, {"pods", pod_reader_.size()}, {"breakpoints", breakpoint_reader_.size()}});
+      ready_ = true;
+      directory_.set_ready();
+    }
+    if (ready_) {
+      while (const std::optional<ObjectKey> key = queue_.take(monotonic_now())) look_at(*key);
+    }
+    answer_held(monotonic_now());
+    metrics_.queue(queue_.queued());
+    metrics_.sidecars_waiting(held_.size());
+    metrics_.protected_jobs(job_reader_.size());
+  }
+  // Whoever waits is told to come again, rather than left hanging.
+  for (const Held& held : held_) held.reply->give({.status = 503});
+}
+
+Duration OperatorLoop::time_to_wait(Instant now) const {
+  Instant wake = now + kRoundMax;
+  if (const std::optional<Instant> next = queue_.next_wake(); ready_ && next) wake = std::min(wake, *next);
+  for (const Held& held : held_) wake = std::min(wake, held.until);
+  return std::max(Duration::zero(), wake - now);
+}
+
+void OperatorLoop::want(const ObjectKey& job) { queue_.add(job, monotonic_now()); }
+
+void OperatorLoop::on(StoreEvent<Job>&& event) {
+  for (const StoreChange<Job>& change : jobs_.apply(std::move(event))) {
+    job_cache_.put(change.key, change.after);
+    if (change.before && (!change.after || change.after->uid != change.before->uid)) {
+      directory_.forget({change.key.namespace_name, change.before->uid});
+      if (!queue_.is_running(change.key)) memories_.erase(change.key);
+    }
+    want(change.key);
+  }
+}
+
+void OperatorLoop::on(StoreEvent<Pod>&& event) {
+  for (const StoreChange<Pod>& change : pods_.apply(std::move(event))) {
+    for (const auto& pod : {change.before, change.after}) {
+      if (pod && !pod->job_name.empty()) want(job_of(*pod));
+    }
+  }
+}
+
+void OperatorLoop::on(StoreEvent<Breakpoint>&& event) {
+  for (const StoreChange<Breakpoint>& change : breakpoints_.apply(std::move(event))) {
+    for (const auto& breakpoint : {change.before, change.after}) {
+      if (breakpoint) want(job_of(*breakpoint));
+    }
+  }
+}
+
+void OperatorLoop::on(SyncArrived&& arrived) {
+  const SyncOutcome outcome = directory_.receive(arrived.identity, arrived.body, wall_now());
+  if (outcome.report_changed) want({arrived.identity.namespace_name, outcome.job_name});
+  if (outcome.hold) {
+    held_.push_back({arrived.identity, outcome.seen, monotonic_now() + outcome.wait, std::move(arrived.reply)});
+  } else {
+    arrived.reply->give(outcome);
+  }
+}
+
+void OperatorLoop::on(ActionsDone&& done) {
+  Memory& memory = memories_[done.job];
+  const Instant now = monotonic_now();
+  if (memory.job_uid == done.job_uid) {
+    memory.certificate_ensured |= done.certificate_ensured;
+    memory.events_recorded.insert(done.events_recorded.begin(), done.events_recorded.end());
+    for (Expectation& expectation : done.expectations) {
+      memory.expectations.emplace_back(std::move(expectation), now + settings_.expectation_limit);
+    }
+  }
+  if (!done.error) {
+    metrics_.reconciled("success");
+    queue_.done(done.job, WorkOutcome::requeue_after(std::chrono::milliseconds(20)), now);
+    return;
+  }
+  metrics_.reconciled("error");
+  // Somebody changed the object first: an everyday thing, looked at again. Anything else deserves a line.
+  if (done.error->code != ErrorCode::conflict) {
+    log_warning("an action failed; it is planned anew", {{"job", to_string(done.job)}, {"error", done.error->message}});
+  }
+  queue_.done(done.job, WorkOutcome::retry_with_backoff(), now);
+}
+
+void OperatorLoop::on(WebhooksRegistered&&) {
+  if (webhook_.answers) return;
+  webhook_ = {.answers = true, .answering_since = wall_now()};
+  for (const auto& job : job_reader_.all()) want({job->namespace_name, job->name});
+}
+
+bool OperatorLoop::fulfilled(const Expectation& expectation) const {
+  switch (expectation.kind) {
+    case Expectation::Kind::breakpoint_there: return breakpoint_reader_.get(expectation.key) != nullptr;
+    case Expectation::Kind::breakpoint_changed: {
+      const auto seen = breakpoint_reader_.get(expectation.key);
+      return !seen || seen->uid != expectation.uid || seen->resource_version != expectation.resource_version;
+    }
+    case Expectation::Kind::breakpoint_gone: {
+      const auto seen = breakpoint_reader_.get(expectation.key);
+      return !seen || seen->uid != expectation.uid || seen->deleting;
+    }
+    case Expectation::Kind::pod_going: {
+      const auto seen = pod_reader_.get(expectation.key);
+      return !seen || seen->uid != expectation.uid || is_deleting(*seen);
+    }
+  }
+  return true;
+}
+
+std::uint32_t OperatorLoop::unseen(Memory& memory, Instant now) const {
+  std::erase_if(memory.expectations, [&](const auto& entry) { return entry.second <= now || fulfilled(entry.first); });
+  return static_cast<std::uint32_t>(memory.expectations.size());
+}
+
+void OperatorLoop::look_at(const ObjectKey& key) {
+  const Instant now = monotonic_now();
+  const WallTime wall = wall_now();
+  const std::shared_ptr<const Job> job = job_reader_.get(key);
+  Memory& memory = memories_[key];
+  const std::string uid = job ? job->uid : "";
+  if (memory.job_uid != uid) memory = Memory{.job_uid = uid};
+
+  Observation seen{.namespace_name = key.namespace_name, .job_name = key.name, .job = job, .webhook = webhook_, .operator_started = started_};
+  const SidecarIdentity identity{key.namespace_name, uid};
+  for (const auto& pod : pod_reader_.group(group_of(key))) {
+    if (pod->is_protected && job && pod->job_uid == uid) seen.pods.push_back(pod);
+  }
+  seen.breakpoints = breakpoint_reader_.group(group_of(key));
+  if (job) seen.reports = directory_.reports_of(identity);
+  seen.certificate_ensured = memory.certificate_ensured;
+  seen.events_recorded = memory.events_recorded;
+  seen.writes_unseen = unseen(memory, now);
+
+  Plan plan = reconcile(seen, settings_.limits, wall);
+  if (plan.because != memory.because) {
+    if (!plan.because.empty()) log_info("decided", {{"job", to_string(key)}, {"because", Json(plan.because)}});
+    memory.because = plan.because;
+  }
+  if (job) {
+    // While our own writes are not in sight nothing was decided, so what is served stays as it is.
+    if (seen.writes_unseen == 0) directory_.update({job, seen.pods, plan.orders, plan.old_pod_uids}, wall);
+  } else {
+    memories_.erase(key);
+  }
+  if (!plan.actions.empty()) {
+    perform_(key, uid, std::move(plan.actions));
+    return;  // done() follows with ActionsDone
+  }
+  Duration again = plan.look_again_in.value_or(Duration::max());
+  if (seen.writes_unseen > 0) again = std::min<Duration>(again, settings_.expectation_limit);
+  metrics_.reconciled(again == Duration::max() ? "success" : "requeue_after");
+  queue_.done(key, again == Duration::max() ? WorkOutcome::forget() : WorkOutcome::requeue_after(again), now);
+}
+
+void OperatorLoop::answer_held(Instant now) {
+  std::erase_if(held_, [&](const Held& held) {
+    if (now < held.until && directory_.version_of(held.identity) == held.seen) return false;
+    held.reply->give(directory_.answer(held.identity));
+    return true;
+  });
+}
+
+}  // namespace rekindle
