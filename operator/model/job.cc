@@ -1,0 +1,181 @@
+#include "operator/model/job.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "operator/model/metadata.h"
+#include "operator/model/names.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, JobPhase>, 10> kPhases{{
+    {"Pending", JobPhase::pending},
+    {"Running", JobPhase::running},
+    {"Restarting", JobPhase::restarting},
+    {"Aborting", JobPhase::aborting},
+    {"Aborted", JobPhase::aborted},
+    {"Completing", JobPhase::completing},
+    {"Completed", JobPhase::completed},
+    {"Terminating", JobPhase::terminating},
+    {"Terminated", JobPhase::terminated},
+    {"Failed", JobPhase::failed},
+}};
+
+// A Go duration as metav1.Duration prints it: "1m30s", "300ms". Zero for anything else.
+std::chrono::seconds go_duration(std::string_view text) {
+  double total_seconds = 0;
+  while (!text.empty()) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || value < 0) return std::chrono::seconds(0);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    const std::size_t unit_size = std::min(text.find_first_of("0123456789."), text.size());
+    const std::string_view unit = text.substr(0, unit_size);
+    if (unit == "h") {
+      total_seconds += value * 3600;
+    } else if (unit == "m") {
+      total_seconds += value * 60;
+    } else if (unit == "s") {
+      total_seconds += value;
+    } else if (unit == "ms") {
+      total_seconds += value / 1e3;
+    } else if (unit != "us" && unit != "ns" && unit != "µs") {
+      return std::chrono::seconds(0);
+    }
+    text.remove_prefix(unit_size);
+  }
+  constexpr double kYear = 365.0 * 24 * 3600;
+  return std::chrono::seconds(static_cast<std::int64_t>(std::min(total_seconds, kYear) + 0.999));
+}
+
+Result<std::vector<PolicyRule>> policies_from_json(const Json& list, std::string_view what) {
+  std::vector<PolicyRule> rules;
+  for (const Json& entry : list) {
+    JsonFields in(entry, std::string(what) + " policy");
+    PolicyRule rule{.events = in.texts_or_empty("events"), .action = in.text_or("action", "")};
+    if (const std::string event = in.text_or("event", ""); !event.empty()) rule.events.insert(rule.events.begin(), event);
+    if (in.has("exitCode")) rule.exit_code = in.integer_or("exitCode", 0);
+    if (in.has("timeout")) rule.timeout = go_duration(in.text_or("timeout", ""));
+    if (Status status = in.finish(); !status) return std::unexpected(status.error());
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+Result<JobTask> task_from_json(const Json& entry, std::size_t index) {
+  JsonFields in(entry, "job task");
+  JobTask task{.name = in.text_or("name", ""), .replicas = in.integer_or("replicas", 0)};
+  const Json& policies = in.array_or_empty("policies");
+  if (Status status = in.finish(); !status) return std::unexpected(status.error());
+  if (task.name.empty()) task.name = "default" + std::to_string(index);
+  task.replicas = std::max<std::int64_t>(task.replicas, 0);
+  const Json* label = find_path(entry, {"template", "metadata", "labels", names::kProtectedLabel});
+  task.is_protected = label != nullptr && *label == "true";
+  Result<std::vector<PolicyRule>> rules = policies_from_json(policies, "task " + task.name);
+  if (!rules) return std::unexpected(rules.error());
+  task.policies = std::move(*rules);
+  return task;
+}
+
+JobSettings settings_from_json(const Json& object) {
+  JobSettings settings{.scheduling = metadata_value(object, "labels", names::kSchedulingLabel),
+                       .claim = metadata_value(object, "annotations", names::kClaimAnnotation),
+                       .path = metadata_value(object, "annotations", names::kPathAnnotation)};
+  const std::int64_t deadline = number_from_text(metadata_value(object, "annotations", names::kDeadlineAnnotation), 0);
+  if (deadline > 0) settings.deadline_seconds = deadline;
+  settings.ranks_per_pod =
+      std::max<std::int64_t>(1, number_from_text(metadata_value(object, "annotations", names::kRanksPerPodAnnotation), 1));
+  return settings;
+}
+
+}  // namespace
+
+std::string_view to_string(JobPhase phase) {
+  for (const auto& [name, value] : kPhases) {
+    if (value == phase) return name;
+  }
+  return "Unknown";
+}
+
+Result<Job> job_from_json(const Json& object) {
+  Result<Metadata> metadata = metadata_from_json(object, "job");
+  if (!metadata) return std::unexpected(metadata.error());
+  Job job{.namespace_name = std::move(metadata->namespace_name),
+          .name = std::move(metadata->name),
+          .uid = std::move(metadata->uid),
+          .resource_version = std::move(metadata->resource_version),
+          .created = metadata->created,
+          .deleting = metadata->deletion_time.has_value(),
+          .settings = settings_from_json(object),
+          .last_step = metadata_value(object, "annotations", names::kLastStepAnnotation)};
+
+  JsonFields top(object, "job");
+  JsonFields spec(top.object_or_empty("spec"), "job spec");
+  const Json& tasks = spec.array_or_empty("tasks");
+  const Json& policies = spec.array_or_empty("policies");
+  job.max_retry = spec.integer_or("maxRetry", 0);
+  JsonFields status(top.object_or_empty("status"), "job status");
+  const Json& state = status.object_or_empty("state");
+  job.version = status.integer_or("version", 0);
+  job.retry_count = status.integer_or("retryCount", 0);
+  JsonFields state_fields(state, "job status state");
+  const std::string phase = state_fields.text_or("phase", "");
+  for (const JsonFields* part : {&top, &spec, &status, &state_fields}) {
+    if (Status read = part->finish(); !read) return std::unexpected(read.error());
+  }
+
+  if (!phase.empty()) {
+    job.phase = JobPhase::unknown;
+    for (const auto& [name, value] : kPhases) {
+      if (name == phase) job.phase = value;
+    }
+  }
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    Result<JobTask> task = task_from_json(tasks[i], i);
+    if (!task) return std::unexpected(task.error());
+    job.tasks.push_back(std::move(*task));
+  }
+  Result<std::vector<PolicyRule>> rules = policies_from_json(policies, "job");
+  if (!rules) return std::unexpected(rules.error());
+  job.policies = std::move(*rules);
+  return job;
+}
+
+bool is_protected(const Job& job) {
+  return std::ranges::any_of(job.tasks, [](const JobTask& task) { return task.is_protected; });
+}
+
+bool wants_protection(const Job& job) {
+  return job.settings.scheduling == names::kSchedulingGrace || job.settings.scheduling == names::kSchedulingForce;
+}
+
+std::int64_t pods_expected(const Job& job) {
+  std::int64_t pods = 0;
+  for (const JobTask& task : job.tasks) {
+    if (task.is_protected) pods += task.replicas;
+  }
+  return pods;
+}
+
+std::optional<std::int64_t> ordinal_of(const Job& job, std::string_view task_name, std::int64_t index) {
+  std::int64_t before = 0;
+  for (const JobTask& task : job.tasks) {
+    if (task.name == task_name) {
+      if (!task.is_protected || index < 0 || index >= task.replicas) return std::nullopt;
+      return before + index;
+    }
+    if (task.is_protected) before += task.replicas;
+  }
+  return std::nullopt;
+}
+
+std::string pod_group_name(const Job& job) { return job.name + "-" + job.uid; }
+
+std::string certificate_secret_name(std::string_view job_name, std::string_view job_uid) {
+  return std::string(job_name) + "-rekindle-" + std::string(job_uid.substr(0, 8));
+}
+
+}  // namespace rekindle
