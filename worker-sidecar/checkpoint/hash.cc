@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace rekindle {
 namespace {
@@ -49,5 +50,45 @@ HashStream& HashStream::operator=(HashStream&&) noexcept = default;
 void HashStream::update(const void* data, std::size_t bytes) { XXH3_128bits_update(&state_->value, data, bytes); }
 
 std::string HashStream::digest() const { return to_hex(XXH3_128bits_digest(&state_->value)); }
+
+struct ChunkHashes::State {
+  XXH3_state_t value;
+  std::size_t chunk_bytes = 0;
+  std::size_t filled = 0;
+  std::vector<std::string> hashes;
+
+  void end_chunk() {
+    std::string text;
+    append_hex(text, XXH3_64bits_digest(&value));
+    hashes.push_back(std::move(text));
+    XXH3_64bits_reset(&value);
+    filled = 0;
+  }
+};
+
+ChunkHashes::ChunkHashes(std::size_t chunk_bytes) : state_(std::make_unique<State>()) {
+  state_->chunk_bytes = chunk_bytes;
+  XXH3_64bits_reset(&state_->value);
+}
+ChunkHashes::~ChunkHashes() = default;
+ChunkHashes::ChunkHashes(ChunkHashes&&) noexcept = default;
+ChunkHashes& ChunkHashes::operator=(ChunkHashes&&) noexcept = default;
+
+void ChunkHashes::update(const void* data, std::size_t bytes) {
+  const auto* position = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const std::size_t part = std::min(bytes, state_->chunk_bytes - state_->filled);
+    XXH3_64bits_update(&state_->value, position, part);
+    state_->filled += part;
+    if (state_->filled == state_->chunk_bytes) state_->end_chunk();
+    position += part;
+    bytes -= part;
+  }
+}
+
+std::vector<std::string> ChunkHashes::take() {
+  if (state_->filled > 0) state_->end_chunk();
+  return std::move(state_->hashes);
+}
 
 }  // namespace rekindle

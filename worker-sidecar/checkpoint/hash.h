@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace rekindle {
 
@@ -30,6 +31,24 @@ class HashStream {
 
   // Hash of everything so far; more may follow.
   std::string digest() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// chunk_hash_of each `chunk_bytes` of bytes that come in parts; the last chunk may be shorter.
+class ChunkHashes {
+ public:
+  explicit ChunkHashes(std::size_t chunk_bytes);
+  ~ChunkHashes();
+  ChunkHashes(ChunkHashes&&) noexcept;
+  ChunkHashes& operator=(ChunkHashes&&) noexcept;
+
+  void update(const void* data, std::size_t bytes);
+
+  // Ends the last chunk and hands the hashes over.
+  std::vector<std::string> take();
 
  private:
   struct State;

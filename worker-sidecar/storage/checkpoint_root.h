@@ -27,6 +27,9 @@ struct JobFolder {
 // cannot create or link exclusively (refused). Safe when several processes of the job do it at once.
 Result<JobFolder> open_job_folder(FileSystem& file_system, const CheckpointRootOptions& options);
 
+// Whose folder it is: namespace and name from job.json. not_found when it has none.
+Result<JobIdentity> read_job_file(FileSystem& file_system, const std::string& job_folder);
+
 // Writes, links, syncs, reads back and removes a small file in `folder`, and checks that a second exclusive create and a second link fail.
 Status probe_storage(FileSystem& file_system, const std::string& folder, const std::string& nonce);
 

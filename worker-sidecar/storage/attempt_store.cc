@@ -1,0 +1,70 @@
+#include "worker-sidecar/storage/attempt_store.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "common/base/assert.h"
+#include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/storage/files.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::uint64_t kRecordBytesMax = 4u << 20;
+// Claims that lose to others; more rivals than this at once means something else is wrong.
+constexpr int kClaimsMax = 100;
+
+Result<std::uint64_t> highest_number(FileSystem& file_system, const std::string& job_folder) {
+  const Result<std::vector<std::string>> records = list_folder(file_system, join_path(job_folder, kAttemptsFolder));
+  if (!records) return std::unexpected(records.error());
+  const Result<std::vector<std::string>> folders = list_folder(file_system, job_folder);
+  if (!folders) return std::unexpected(folders.error());
+  std::uint64_t highest = 0;
+  for (const std::string& name : *records) highest = std::max(highest, parse_attempt_file_name(name).value_or(0));
+  for (const std::string& name : *folders) {
+    if (const std::optional<FolderName> folder = parse_folder_name(name)) highest = std::max(highest, folder->attempt);
+  }
+  return highest;
+}
+
+}  // namespace
+
+Result<AttemptRecord> claim_attempt(FileSystem& file_system, const std::string& job_folder, AttemptRecord record,
+                                    const std::string& nonce) {
+  RK_ASSERT(is_nonce(nonce));
+  const Result<std::uint64_t> highest = highest_number(file_system, job_folder);
+  if (!highest) return std::unexpected(highest.error());
+  const std::string folder = join_path(job_folder, kAttemptsFolder);
+  record.attempt = *highest;
+  for (int i = 0; i < kClaimsMax; ++i) {
+    ++record.attempt;
+    const std::string text = encode_attempt(record);
+    const std::string name = attempt_file_name(record.attempt);
+    if (Status status = publish_file(file_system, folder, name, text, nonce); !status) {
+      if (status.error().code == ErrorCode::already_exists) continue;
+      return std::unexpected(with_context(status.error(), "claiming attempt " + std::to_string(record.attempt)));
+    }
+    const Result<std::string> read = read_whole_file(file_system, join_path(folder, name), kRecordBytesMax);
+    if (!read) return std::unexpected(with_context(read.error(), "reading back attempt " + std::to_string(record.attempt)));
+    if (*read != text) return fail(ErrorCode::corrupt, "the record of attempt " + std::to_string(record.attempt) + " reads back differently: the storage is not reliable");
+    return record;
+  }
+  return fail(ErrorCode::conflict, "no attempt could be claimed in " + folder + ": others claim them all the time. Is the job running twice?", Retry::yes);
+}
+
+Result<std::vector<FoundAttempt>> list_attempts(FileSystem& file_system, const std::string& job_folder) {
+  const std::string folder = join_path(job_folder, kAttemptsFolder);
+  const Result<std::vector<std::string>> names = list_folder(file_system, folder);
+  if (!names) return std::unexpected(names.error());
+  std::vector<FoundAttempt> attempts;
+  for (const std::string& name : *names) {
+    const std::optional<std::uint64_t> number = parse_attempt_file_name(name);
+    if (!number) continue;
+    const Result<std::string> text = read_whole_file(file_system, join_path(folder, name), kRecordBytesMax);
+    attempts.push_back({*number, text ? decode_attempt(*text) : Result<AttemptRecord>(std::unexpected(text.error()))});
+  }
+  std::ranges::sort(attempts, {}, &FoundAttempt::attempt);
+  return attempts;
+}
+
+}  // namespace rekindle

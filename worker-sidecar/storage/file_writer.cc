@@ -1,0 +1,117 @@
+#include "worker-sidecar/storage/file_writer.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "common/base/assert.h"
+#include "worker-sidecar/checkpoint/hash.h"
+#include "worker-sidecar/checkpoint/manifest.h"
+#include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/storage/files.h"
+
+namespace rekindle {
+
+struct DataFileWriter::State {
+  FileSystem& file_system;
+  std::string folder;
+  std::string path;
+  DataFileLayout layout;
+  WriteOptions options;
+  OpenFile file;
+  HashStream hash;
+  ChunkHashes chunks{kHashChunkBytes};
+  std::uint64_t position = 0;
+  bool finished = false;
+
+  Status may_go_on() const { return options.may_go_on ? options.may_go_on() : Status(); }
+
+  Status append(const void* data, std::size_t bytes) {
+    RK_ASSERT(bytes <= layout.file_bytes - position);
+    const auto* from = static_cast<const char*>(data);
+    while (bytes > 0) {
+      const std::size_t part = std::min(bytes, options.chunk_bytes);
+      hash.update(from, part);
+      chunks.update(from, part);
+      if (Status status = write_all(file_system, file.descriptor(), from, part, path); !status) return status;
+      if (Status status = may_go_on(); !status) return status;
+      from += part;
+      bytes -= part;
+      position += part;
+    }
+    return {};
+  }
+
+  Status make_durable() {
+    if (const int result = file_system.fsync(file.descriptor()); result < 0) return storage_failure(-result, "syncing", path);
+    if (const int result = file.close(); result < 0) return storage_failure(-result, "closing", path);
+    if (Status status = fsync_folder(file_system, folder); !status) return status;
+    return may_go_on();
+  }
+};
+
+DataFileWriter::DataFileWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DataFileWriter::DataFileWriter(DataFileWriter&&) noexcept = default;
+
+DataFileWriter::~DataFileWriter() {
+  if (state_ == nullptr || state_->finished) return;
+  state_->file.close();
+  state_->file_system.unlink(state_->path);
+}
+
+Result<DataFileWriter> DataFileWriter::create(FileSystem& file_system, const std::string& folder, const std::string& file_name,
+                                              const std::vector<DataEntry>& entries, WriteOptions options) {
+  RK_ASSERT(is_safe_file_name(file_name) && options.chunk_bytes > 0);
+  Result<DataFileLayout> layout = lay_out_data_file(entries);
+  if (!layout) return std::unexpected(layout.error());
+  const std::string path = join_path(folder, file_name);
+  const int descriptor = file_system.open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, kSharedFileMode);
+  if (descriptor < 0) return storage_failure(-descriptor, "creating", path);
+  DataFileWriter writer(std::make_unique<State>(State{.file_system = file_system,
+                                                      .folder = folder,
+                                                      .path = path,
+                                                      .layout = std::move(*layout),
+                                                      .options = std::move(options),
+                                                      .file = OpenFile(file_system, descriptor)}));
+  State& state = *writer.state_;
+  // The umask of a training process must not shut the sidecar out; storage without modes is used as it is.
+  file_system.fchmod(state.file.descriptor(), kSharedFileMode);
+  if (Status status = state.append(state.layout.header.data(), state.layout.header.size()); !status) return std::unexpected(status.error());
+  return writer;
+}
+
+const DataFileLayout& DataFileWriter::layout() const { return state_->layout; }
+
+Status DataFileWriter::append(const void* data, std::size_t bytes) { return state_->append(data, bytes); }
+
+Result<WrittenDataFile> DataFileWriter::finish() {
+  State& state = *state_;
+  if (state.position != state.layout.file_bytes) {
+    return fail(ErrorCode::internal, state.path + " is missing " + std::to_string(state.layout.file_bytes - state.position) + " bytes of its data");
+  }
+  if (Status status = state.make_durable(); !status) return std::unexpected(status.error());
+  WrittenDataFile written{.bytes = state.position, .hash = state.hash.digest(), .chunks = state.chunks.take()};
+  written.entries.resize(state.layout.entries.size());
+  for (std::size_t i = 0; i < state.layout.entries.size(); ++i) written.entries[state.layout.source[i]] = state.layout.entries[i];
+  state.finished = true;
+  return written;
+}
+
+Result<WrittenDataFile> write_data_file(FileSystem& file_system, const std::string& folder, const std::string& file_name,
+                                        std::span<const MemoryPiece> pieces, const WriteOptions& options) {
+  std::vector<DataEntry> entries;
+  entries.reserve(pieces.size());
+  for (const MemoryPiece& piece : pieces) entries.push_back(piece.entry);
+  Result<DataFileWriter> writer = DataFileWriter::create(file_system, folder, file_name, entries, options);
+  if (!writer) return std::unexpected(writer.error());
+  const DataFileLayout& layout = writer->layout();
+  for (std::size_t i = 0; i < layout.entries.size(); ++i) {
+    const std::uint64_t bytes = layout.entries[i].end_byte - layout.entries[i].begin_byte;
+    if (Status status = writer->append(pieces[layout.source[i]].data, bytes); !status) return std::unexpected(status.error());
+  }
+  return writer->finish();
+}
+
+}  // namespace rekindle

@@ -1,0 +1,93 @@
+#include "worker-sidecar/storage/piece_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "common/base/assert.h"
+#include "worker-sidecar/checkpoint/hash.h"
+#include "worker-sidecar/storage/files.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::size_t kReadChunkBytes = 4u << 20;
+
+char* place_of(const RestoreMemory& memory, const ReadRange& range) {
+  const std::span<const Destination> destinations = range.kind == TargetKind::tensor ? memory.tensors : memory.states;
+  RK_ASSERT(range.index < destinations.size());
+  const Destination& destination = destinations[range.index];
+  RK_ASSERT(range.target_byte <= destination.bytes && range.bytes <= destination.bytes - range.target_byte);
+  return static_cast<char*>(destination.data) + range.target_byte;
+}
+
+// Copies what the ranges want of [begin, begin + bytes). Ranges are by begin_byte, but one part of a file may be wanted twice (replicated state),
+// so those that reach into later chunks stay in play: `first` is the first that is not wholly behind.
+void scatter(const FileReads& reads, const RestoreMemory& memory, const char* data, std::uint64_t begin, std::size_t bytes, std::size_t& first) {
+  const std::uint64_t end = begin + bytes;
+  for (std::size_t i = first; i < reads.ranges.size() && reads.ranges[i].begin_byte < end; ++i) {
+    const ReadRange& range = reads.ranges[i];
+    const std::uint64_t from = std::max(begin, range.begin_byte);
+    const std::uint64_t to = std::min(end, range.begin_byte + range.bytes);
+    if (from < to) std::memcpy(place_of(memory, range) + (from - range.begin_byte), data + (from - begin), to - from);
+  }
+  while (first < reads.ranges.size() && reads.ranges[first].begin_byte + reads.ranges[first].bytes <= end) ++first;
+}
+
+Status read_file(FileSystem& file_system, const std::string& path, const ManifestFile& expected, const FileReads& reads,
+                 const RestoreMemory& memory, std::vector<char>& buffer, const std::function<Status()>& may_go_on) {
+  const Result<OpenFile> file = open_for_reading(file_system, path);
+  if (!file) return std::unexpected(file.error());
+  FileInfo info;
+  if (const int result = file_system.fstat(file->descriptor(), info); result < 0) return storage_failure(-result, "looking at", path);
+  if (info.bytes != expected.bytes) {
+    return fail(ErrorCode::corrupt, path + " has " + std::to_string(info.bytes) + " bytes; its manifest says " + std::to_string(expected.bytes));
+  }
+  HashStream hash;
+  std::size_t first = 0;
+  for (std::uint64_t position = 0; position < expected.bytes;) {
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), expected.bytes - position));
+    if (Status status = read_exactly(file_system, file->descriptor(), buffer.data(), part, position, path); !status) return status;
+    hash.update(buffer.data(), part);
+    scatter(reads, memory, buffer.data(), position, part, first);
+    position += part;
+    if (may_go_on) {
+      if (Status status = may_go_on(); !status) return status;
+    }
+  }
+  if (hash.digest() != expected.hash) {
+    return fail(ErrorCode::corrupt, path + " does not have the hash that its manifest says: it was damaged after it was written");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status read_plan(FileSystem& file_system, const std::string& checkpoint_folder, const Manifest& manifest,
+                 const RestorePlan& plan, const RestoreMemory& memory, const std::function<Status()>& may_go_on) {
+  std::vector<char> buffer(kReadChunkBytes);
+  for (const FileReads& reads : plan.files) {
+    const ManifestFile* expected = find_file(manifest, reads.file);
+    if (expected == nullptr) return fail(ErrorCode::invalid_input, "the manifest does not list " + reads.file);
+    const std::string path = join_path(checkpoint_folder, reads.file);
+    if (Status status = read_file(file_system, path, *expected, reads, memory, buffer, may_go_on); !status) return status;
+  }
+  return {};
+}
+
+Status read_plan_unverified(FileSystem& file_system, const std::string& checkpoint_folder, const RestorePlan& plan,
+                            const RestoreMemory& memory) {
+  for (const FileReads& reads : plan.files) {
+    const std::string path = join_path(checkpoint_folder, reads.file);
+    const Result<OpenFile> file = open_for_reading(file_system, path);
+    if (!file) return std::unexpected(file.error());
+    for (const ReadRange& range : reads.ranges) {
+      if (Status status = read_exactly(file_system, file->descriptor(), place_of(memory, range), range.bytes, range.begin_byte, path); !status) {
+        return status;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace rekindle

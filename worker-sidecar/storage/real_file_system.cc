@@ -1,0 +1,94 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "worker-sidecar/storage/file_system.h"
+
+namespace rekindle {
+namespace {
+
+int result_of(int value) { return value < 0 ? -errno : value; }
+
+FileInfo info_from(const struct stat& status) {
+  return {.kind = S_ISREG(status.st_mode) ? FileKind::file : S_ISDIR(status.st_mode) ? FileKind::folder : FileKind::other,
+          .bytes = static_cast<std::uint64_t>(status.st_size),
+          .inode = status.st_ino,
+          .links = status.st_nlink,
+          .mode = status.st_mode & 07777u,
+          .group = status.st_gid};
+}
+
+class RealFileSystem final : public FileSystem {
+ public:
+  int open(const std::string& path, int flags, mode_t mode) override { return result_of(::open(path.c_str(), flags | O_CLOEXEC, mode)); }
+  int close(int descriptor) override { return result_of(::close(descriptor)); }
+  ssize_t write(int descriptor, const void* data, std::size_t bytes) override {
+    const ssize_t written = ::write(descriptor, data, bytes);
+    return written < 0 ? -errno : written;
+  }
+  ssize_t pread(int descriptor, void* data, std::size_t bytes, std::uint64_t offset) override {
+    const ssize_t read = ::pread(descriptor, data, bytes, static_cast<off_t>(offset));
+    return read < 0 ? -errno : read;
+  }
+  int fsync(int descriptor) override { return result_of(::fsync(descriptor)); }
+  int fchmod(int descriptor, mode_t mode) override { return result_of(::fchmod(descriptor, mode)); }
+  int fstat(int descriptor, FileInfo& info) override {
+    struct stat status;
+    const int result = result_of(::fstat(descriptor, &status));
+    if (result == 0) info = info_from(status);
+    return result;
+  }
+  int stat(const std::string& path, FileInfo& info) override {
+    struct stat status;
+    const int result = result_of(::lstat(path.c_str(), &status));
+    if (result == 0) info = info_from(status);
+    return result;
+  }
+  int link(const std::string& from, const std::string& to) override { return result_of(::link(from.c_str(), to.c_str())); }
+  int unlink(const std::string& path) override { return result_of(::unlink(path.c_str())); }
+  int mkdir(const std::string& path, mode_t mode) override { return result_of(::mkdir(path.c_str(), mode)); }
+  int rmdir(const std::string& path) override { return result_of(::rmdir(path.c_str())); }
+  int chmod(const std::string& path, mode_t mode) override { return result_of(::chmod(path.c_str(), mode)); }
+  int change_group(const std::string& path, gid_t group) override {
+    return result_of(::chown(path.c_str(), static_cast<uid_t>(-1), group));
+  }
+
+  int list(const std::string& path, std::vector<std::string>& names) override {
+    DIR* folder = ::opendir(path.c_str());
+    if (folder == nullptr) return -errno;
+    names.clear();
+    errno = 0;
+    while (const dirent* entry = ::readdir(folder)) {
+      if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0) names.emplace_back(entry->d_name);
+      errno = 0;
+    }
+    const int result = -errno;
+    ::closedir(folder);
+    std::ranges::sort(names);
+    return result;
+  }
+
+  bool is_member_of(gid_t group) override {
+    if (::getegid() == group) return true;
+    const int count = ::getgroups(0, nullptr);
+    if (count <= 0) return false;
+    std::vector<gid_t> groups(static_cast<std::size_t>(count));
+    const int got = ::getgroups(count, groups.data());
+    return got > 0 && std::find(groups.begin(), groups.begin() + got, group) != groups.begin() + got;
+  }
+};
+
+}  // namespace
+
+FileSystem& real_file_system() {
+  static RealFileSystem file_system;
+  return file_system;
+}
+
+}  // namespace rekindle
