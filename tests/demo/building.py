@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from failure import DemoFailure
+from failure import Failure
 from processes import last_lines
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ def build_programs(build: pathlib.Path, say=print) -> Programs:
     """Configures and builds where needed. `say` gets a line of progress now and then."""
     for tool, package in (("cmake", "cmake"), ("ninja", "ninja-build"), ("g++", "g++")):
         if shutil.which(tool) is None:
-            raise DemoFailure(f"{tool} is not installed; run ./dev setup (or: apt-get install {package})")
+            raise Failure(f"{tool} is not installed; run ./dev setup (or: apt-get install {package})")
     build.mkdir(parents=True, exist_ok=True)
     log = build / "demo-build.log"
     log.write_bytes(b"")
@@ -49,4 +49,4 @@ def _run(command: list[str], log: pathlib.Path, say) -> None:
                 said = time.monotonic()
                 say(f"compiled {progress[1]} of {progress[2]} files")
     if process.returncode != 0:
-        raise DemoFailure(f"`{' '.join(command)}` failed; the whole output is in {log}. Its end:\n{last_lines(log, 20)}")
+        raise Failure(f"`{' '.join(command)}` failed; the whole output is in {log}. Its end:\n{last_lines(log, 20)}")

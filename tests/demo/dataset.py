@@ -16,7 +16,8 @@ import sys
 import tempfile
 import zipfile
 
-from failure import DemoFailure
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
+from failure import Failure  # noqa: E402
 
 SHA256 = "6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8"
 PACKAGE = "scikit-learn"
@@ -28,14 +29,14 @@ def cached_path() -> pathlib.Path:
     return pathlib.Path(cache) / "rekindle" / "data" / "digits.csv"
 
 
-def fetch() -> pathlib.Path:
-    """The path of the checked file. Raises DemoFailure with a sentence that says what to do."""
+def ensure() -> pathlib.Path:
+    """The path of the checked file. Raises Failure with a sentence that says what to do."""
     path = cached_path()
     if path.exists() and _digest(path.read_bytes()) == SHA256:
         return path
     content = _take_from_package()
     if _digest(content) != SHA256:
-        raise DemoFailure(f"the digits in the {PACKAGE} package are not the expected ones (sha256 {_digest(content)}, "
+        raise Failure(f"the digits in the {PACKAGE} package are not the expected ones (sha256 {_digest(content)}, "
                           f"expected {SHA256}); put the right file at {path}")
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}")
@@ -55,18 +56,18 @@ def _take_from_package() -> bytes:
         try:
             outcome = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         except subprocess.TimeoutExpired:
-            raise DemoFailure(_unreachable("pip did not finish within 300 s")) from None
+            raise Failure(_unreachable("pip did not finish within 300 s")) from None
         wheels = list(pathlib.Path(folder).glob("*.whl"))
         if outcome.returncode != 0 or not wheels:
             lines = [line for line in outcome.stderr.splitlines() if line.strip()]
             if "No module named pip" in outcome.stderr:
-                raise DemoFailure(_unreachable("pip is not installed (Debian: apt-get install python3-pip)"))
-            raise DemoFailure(_unreachable(lines[-1] if lines else f"pip ended with {outcome.returncode}"))
+                raise Failure(_unreachable("pip is not installed (Debian: apt-get install python3-pip)"))
+            raise Failure(_unreachable(lines[-1] if lines else f"pip ended with {outcome.returncode}"))
         try:
             with zipfile.ZipFile(wheels[0]) as wheel:
                 return gzip.decompress(wheel.read(MEMBER))
         except (KeyError, zipfile.BadZipFile, OSError) as error:
-            raise DemoFailure(f"{wheels[0].name} does not hold {MEMBER} ({error}); put digits.csv at {cached_path()}") from None
+            raise Failure(f"{wheels[0].name} does not hold {MEMBER} ({error}); put digits.csv at {cached_path()}") from None
 
 
 def _unreachable(why: str) -> str:
@@ -76,7 +77,7 @@ def _unreachable(why: str) -> str:
 
 if __name__ == "__main__":
     try:
-        print(fetch())
-    except DemoFailure as failed:
+        print(ensure())
+    except Failure as failed:
         print(f"dataset: {failed}", file=sys.stderr)
         sys.exit(1)

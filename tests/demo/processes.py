@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 
-from failure import DemoFailure
+from failure import Failure
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -44,7 +44,7 @@ class Processes:
                                            stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}, cwd=folder,
                                            start_new_session=True, preexec_fn=_end_with_parent)
             except OSError as error:
-                raise DemoFailure(f"cannot start {command[0]}: {error.strerror}") from None
+                raise Failure(f"cannot start {command[0]}: {error.strerror}") from None
         self._started.append(process)
         return process
 

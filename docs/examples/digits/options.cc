@@ -56,6 +56,10 @@ Status read_place(Options& options) {
   return {};
 }
 
+void insert_rank(std::string& path, int rank) {
+  if (const std::size_t at = path.find("%r"); at != std::string::npos) path.replace(at, 2, std::to_string(rank));
+}
+
 }  // namespace
 
 const char* usage() {
@@ -74,13 +78,15 @@ const char* usage() {
          "  --status-page FILE       keep a 64-byte note of what the rank is doing\n"
          "  --spawn N                start N ranks in this container; for jobs without `rekindle run`\n"
          "  --without-rekindle       make no use of the library: nothing is saved, nothing resumes\n"
-         "Rank and world size come from the environment, as `rekindle run` and the Rekindle operator set it.\n";
+         "%r in --log and --status-page stands for the rank. Rank and world size come from the environment, as `rekindle run` and the Rekindle operator set it.\n";
 }
 
 Result<Options> read_options(int argument_count, char** arguments) {
   Options options;
   for (int at = 1; at < argument_count; ++at) {
-    const std::string_view name = arguments[at];
+    const std::string_view word = arguments[at];
+    const std::size_t equals = word.find('=');
+    const std::string_view name = word.substr(0, equals);
     if (name == "--help" || name == "-h") {
       options.help = true;
       return options;
@@ -109,8 +115,8 @@ Result<Options> read_options(int argument_count, char** arguments) {
                                   : name == "--spawn"            ? &spawn
                                                                  : nullptr;
     if (text == nullptr && number == nullptr) return wrong("is not an option");
-    if (at + 1 == argument_count) return wrong("needs a value");
-    const std::string_view value = arguments[++at];
+    if (equals == std::string_view::npos && at + 1 == argument_count) return wrong("needs a value");
+    const std::string_view value = equals == std::string_view::npos ? arguments[++at] : word.substr(equals + 1);
     if (text != nullptr) {
       *text = value;
       continue;
@@ -126,6 +132,8 @@ Result<Options> read_options(int argument_count, char** arguments) {
   }
   if (options.data.empty()) return failure("--data is missing; try --help");
   if (Status read = read_place(options); !read) return failure(read.error());
+  insert_rank(options.log, options.place.rank);
+  insert_rank(options.status_page, options.place.rank);
   return options;
 }
 

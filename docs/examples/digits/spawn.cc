@@ -25,12 +25,14 @@ void install(int number) {
   sigaction(number, &action, nullptr);
 }
 
-// The arguments without --spawn N.
+// The arguments without --spawn.
 std::vector<char*> arguments_of_a_rank(int argument_count, char** arguments) {
   std::vector<char*> kept;
   for (int at = 0; at < argument_count; ++at) {
     if (std::strcmp(arguments[at], "--spawn") == 0) {
       ++at;
+    } else if (std::strncmp(arguments[at], "--spawn=", 8) == 0) {
+      continue;
     } else {
       kept.push_back(arguments[at]);
     }

@@ -1,0 +1,88 @@
+"""`./dev demo --local --kills N`: many kills of random ranks at random moments, each checked like the single one."""
+
+import collections
+import random
+import time
+
+from failure import Failure
+from faults import Fault, kill_random_rank
+from processes import Processes
+from proof import Recovery, check_steps_follow, hash_of, recovery_of
+from story import Story
+from trainingrun import ProtectedRun, Setting
+
+# Of one life of the job. Short, so that kills also hit jobs that have hardly begun again.
+SECONDS_BETWEEN_KILLS = (0.0, 1.2)
+
+
+def run_drill(processes: Processes, setting: Setting, kills: int, chance: random.Random, seed: int, expected_hash: str,
+              story: Story) -> dict:
+    """The drill's part of the report. A step lost, a wrong first step or a differing end state raises."""
+    story.say(f"[4/4] Disturbed runs: {kills} kills, seed {seed} (repeat with --kills {kills} --seed {seed})")
+    started = time.monotonic()
+    recoveries: list[Recovery] = []
+    runs = 0
+    while len(recoveries) < kills:
+        runs += 1
+        run = ProtectedRun(processes, setting, f"disturbed-{runs}", max_restarts=kills + 10)
+        recoveries += _one_run(run, setting, kills - len(recoveries), chance, expected_hash, story, len(recoveries))
+        story.say(f"      run {runs}: {len(recoveries)} kills so far, end state equal")
+    lost = sum(recovery.steps_lost for recovery in recoveries)
+    phases = collections.Counter(recovery.fault.phase for recovery in recoveries)
+    targets = collections.Counter(recovery.fault.target for recovery in recoveries)
+    story.say()
+    story.say("  where the kills landed")
+    for phase, count in phases.most_common():
+        story.say(f"    {phase:<14} {count:>4}")
+    story.say("  who was killed")
+    for target, count in sorted(targets.items()):
+        story.say(f"    {target:<14} {count:>4}")
+    story.say(f"  steps lost       {lost:>4}")
+    story.say(f"  end states of {runs} runs equal the undisturbed one: {expected_hash}")
+    story.say()
+    return {"kills": len(recoveries), "steps_lost": lost, "runs": runs, "phases": dict(phases), "targets": dict(targets),
+            "weights_sha256": expected_hash, "weights_sha256_undisturbed": expected_hash,
+            "seconds_drill": round(time.monotonic() - started, 1),
+            "faults": [{"target": recovery.fault.target, "phase": recovery.fault.phase, "word": recovery.fault.word,
+                        "attempt": recovery.fault.attempt, "step_at_fault": recovery.fault.step_at_fault,
+                        "step_saved": recovery.step_saved, "first_step_after": recovery.first_step_after,
+                        "steps_lost": recovery.steps_lost} for recovery in recoveries]}
+
+
+def _one_run(run: ProtectedRun, setting: Setting, kills_left: int, chance: random.Random, expected_hash: str, story: Story,
+             before: int) -> list[Recovery]:
+    """Kills until the run is over or enough are done, then checks it as a whole."""
+    faults: list[Fault] = []
+    run.launch()
+    attempt = 0
+    while len(faults) < kills_left:
+        pids, words = run.await_training(attempt)
+        attempt = max(word.attempt for word in words.values())
+        if not _wait(run, chance.uniform(*SECONDS_BETWEEN_KILLS), setting.steps, pids):
+            break
+        fault = kill_random_rank(run, chance)
+        faults.append(fault)
+        story.passing(f"      kill {before + len(faults)}: {fault.target} at step {fault.step_at_fault}, {fault.phase}")
+    run.finish()
+    check_steps_follow(run, setting.steps)
+    recoveries = [recovery_of(run, fault) for fault in faults]
+    for recovery in recoveries:
+        if recovery.steps_lost != 0:
+            raise run.failure(f"the kill of {recovery.fault.target} at step {recovery.fault.step_at_fault} ({recovery.fault.phase}) lost "
+                              f"{recovery.steps_lost} steps: {recovery.step_saved} was saved")
+    actual_hash = hash_of(setting, run.output)
+    if actual_hash != expected_hash:
+        raise Failure(f"the end state after {len(faults)} kills is {actual_hash}; expected {expected_hash}. Logs: {run.folder}")
+    return recoveries
+
+
+def _wait(run: ProtectedRun, seconds: float, steps: int, pids: dict[int, int]) -> bool:
+    """False when the run comes so near its end that a kill would no longer hit a training job."""
+    until = time.monotonic() + seconds
+    while True:
+        if not run.is_running() or max((word.step for word in run.words(pids).values()), default=0) > steps - 40:
+            return False
+        left = until - time.monotonic()
+        if left <= 0:
+            return True
+        time.sleep(min(0.05, left))

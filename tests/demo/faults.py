@@ -1,0 +1,65 @@
+"""Breaking a run, and knowing exactly what was hit."""
+
+import dataclasses
+import os
+import random
+import select
+import signal
+import time
+
+from failure import Failure
+from trainingrun import ProtectedRun
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """What the killer saw. `step_at_fault` is the largest step that any rank had committed, read from the control blocks right
+    before and right after, the dead rank's last word included."""
+    kind: str  # evict, sigkill
+    target: str  # rank 2, launcher
+    at: float  # time.monotonic()
+    attempt: int
+    step_at_fault: int
+    phase: str  # of the training program: computing, reducing, ...
+    word: str  # of the control block
+
+
+def kill_random_rank(run: ProtectedRun, chance: random.Random, patience_seconds: float = 10) -> Fault:
+    """SIGKILL, from outside, to one rank. All ranks must be training."""
+    pids = run.rank_processes()
+    rank = chance.choice(sorted(pids))
+    before = run.words(pids)
+    if rank not in before:
+        raise Failure(f"rank {rank} (process {pids[rank]}) has no control block although it trains; cannot tell what a kill hits")
+    try:
+        watch = os.pidfd_open(pids[rank])
+    except OSError as error:
+        raise Failure(f"rank {rank} (process {pids[rank]}) cannot be watched: {error}") from None
+    try:
+        at = time.monotonic()
+        signal.pidfd_send_signal(watch, signal.SIGKILL)
+        if not select.select([watch], [], [], patience_seconds)[0]:
+            raise Failure(f"process {pids[rank]} is still there {patience_seconds:.0f} s after SIGKILL")
+    finally:
+        os.close(watch)
+    after = run.words(pids)
+    doing = run.doing(rank)
+    attempt = before[rank].attempt
+    committed = [word.step for words in (before, after) for word in words.values() if word.attempt == attempt]
+    return Fault(kind="sigkill", target=f"rank {rank}", at=at, attempt=attempt, step_at_fault=max(committed), phase=doing,
+                 word=after[rank].phase_name)
+
+
+def signal_launcher(run: ProtectedRun, number: int) -> Fault:
+    """SIGTERM (an eviction, as a process sees it) or SIGKILL to `rekindle run` itself."""
+    pids = run.rank_processes()
+    before = run.words(pids)
+    if not before:
+        raise Failure("no rank has a control block; cannot tell at which step the fault comes")
+    at = time.monotonic()
+    run.signal_launcher(number)
+    after = run.words(pids)
+    attempt = max(word.attempt for word in before.values())
+    committed = [word.step for words in (before, after) for word in words.values() if word.attempt == attempt]
+    return Fault(kind="evict" if number == signal.SIGTERM else "sigkill", target="launcher", at=at, attempt=attempt,
+                 step_at_fault=max(committed), phase=run.doing(0), word=before[min(before)].phase_name)

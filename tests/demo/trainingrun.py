@@ -1,0 +1,213 @@
+"""One job of the example, run to its end through `rekindle run`, with all that the demo may ask about it."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+from building import Programs
+from controlblock import ControlBlock, Word, doing_of
+from events import Event, EventFile
+from failure import Failure
+from processes import Processes, children_of, end_process, environment_of, free_port, last_lines
+
+RANKS = 4
+STEPS = 400
+SEED = 7
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What all runs of one demo share."""
+    programs: Programs
+    data: pathlib.Path
+    folder: pathlib.Path
+    steps: int = STEPS
+    seed: int = SEED
+
+
+@dataclasses.dataclass(frozen=True)
+class LoggedStep:
+    """A line of a rank's own log: it has made this update."""
+    attempt: int
+    step: int
+    time_milliseconds: float
+
+
+class UndisturbedRun:
+    """The twin: the same program, data and seed, without Rekindle and without a fault."""
+
+    def __init__(self, processes: Processes, setting: Setting) -> None:
+        self.folder = setting.folder / "undisturbed"
+        self.folder.mkdir(parents=True)
+        self.output = self.folder / "final.safetensors"
+        self.log = self.folder / "output.log"
+        self.started = time.monotonic()
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("REKINDLE_", "VC_", "VK_"))}
+        self._process = processes.start(
+            [setting.programs.digits, "--data", setting.data, "--seed", setting.seed, "--steps", setting.steps, "--spawn", RANKS,
+             "--without-rekindle", "--output", self.output],
+            self.log, {**environment, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())})
+
+    def finish(self, patience_seconds: float = 300) -> float:
+        """Seconds that it took."""
+        try:
+            code = self._process.wait(patience_seconds)
+        except subprocess.TimeoutExpired:
+            end_process(self._process, 0)
+            raise Failure(f"the undisturbed run was not done after {patience_seconds:.0f} s; its output: {self.log}") from None
+        if code != 0 or not self.output.exists():
+            raise Failure(f"the undisturbed run ended with {code}; expected 0 and {self.output}. Its last lines ({self.log}):\n"
+                              f"{last_lines(self.log)}")
+        return time.monotonic() - self.started
+
+
+class ProtectedRun:
+    """The job under `rekindle run`. Several launches may follow each other on the same folder."""
+
+    def __init__(self, processes: Processes, setting: Setting, name: str, *, checkpoint_every: int = 0,
+                 checkpoints: pathlib.Path | None = None, max_restarts: int = 1000) -> None:
+        self._processes = processes
+        self._setting = setting
+        self._checkpoint_every = checkpoint_every
+        self._max_restarts = max_restarts
+        self.folder = setting.folder / name
+        self.folder.mkdir(parents=True)
+        self.checkpoints = checkpoints or self.folder / "checkpoints"
+        if checkpoints is None:
+            self.checkpoints.mkdir()
+        self.output = self.folder / "final.safetensors"
+        self.log = self.folder / "output.log"
+        self.job = "digits"
+        self.launches: list[EventFile] = []
+        self.launcher: subprocess.Popen | None = None
+        self._blocks: dict[int, tuple[int, ControlBlock]] = {}
+
+    def launch(self) -> None:
+        number = len(self.launches) + 1
+        events = self.folder / f"events-{number}.jsonl"
+        port = str(free_port())
+        # The rank fills in its own number, hence the shell-free way: digits reads REKINDLE_RANK, and the files go by rank.
+        command = [self._setting.programs.rekindle, "run", "-n", RANKS, "--max-restarts", self._max_restarts, "--events", events,
+                   "--", self._setting.programs.digits, "--data", self._setting.data, "--seed", self._setting.seed,
+                   "--steps", self._setting.steps, "--output", self.output, "--log", self.folder / "steps-%r.jsonl",
+                   "--status-page", self.folder / "status-%r", "--checkpoint-every", self._checkpoint_every]
+        self.launches.append(EventFile(events, time.monotonic()))
+        self.launcher = self._processes.start(
+            command, self.log, {"REKINDLE_CHECKPOINT_DIR": str(self.checkpoints), "REKINDLE_JOB": self.job,
+                                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
+
+    def failure(self, sentence: str) -> Failure:
+        return Failure(f"{sentence}. Logs are in {self.folder}; the last lines of output.log:\n{last_lines(self.log)}")
+
+    # ------------------------------------------------------------------------------------------------------------- ranks
+
+    def rank_processes(self) -> dict[int, int]:
+        """Process id of each rank that runs now."""
+        found: dict[int, int] = {}
+        for pid in children_of(self.launcher.pid):
+            environment = environment_of(pid)
+            if environment.get("REKINDLE_RANK", "").isdigit() and "REKINDLE_SOCKET" in environment:
+                found[int(environment["REKINDLE_RANK"])] = pid
+        return found
+
+    def words(self, pids: dict[int, int]) -> dict[int, Word]:
+        """What each rank has published; ranks without a control block yet are missing."""
+        found: dict[int, Word] = {}
+        for rank, pid in pids.items():
+            known = self._blocks.get(rank)
+            if known is None or known[0] != pid:
+                block = self._open_block(rank, pid)
+                if block is None:
+                    continue
+                if known is not None:
+                    known[1].close()
+                self._blocks[rank] = (pid, block)
+            found[rank] = self._blocks[rank][1].read()
+        return found
+
+    @staticmethod
+    def _open_block(rank: int, pid: int) -> ControlBlock | None:
+        """The block that this very process has mapped, found through its own mappings."""
+        try:
+            with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+                names = {line.split(maxsplit=5)[5].strip() for line in file if f"rank-{rank}.control" in line}
+            for name in names:
+                return ControlBlock(pathlib.Path(name))
+        except (OSError, ValueError, IndexError):
+            pass
+        return None
+
+    def doing(self, rank: int) -> str:
+        return doing_of(self.folder / f"status-{rank}")
+
+    def await_training(self, after_attempt: int, patience_seconds: float = 60) -> tuple[dict[int, int], dict[int, Word]]:
+        """Until all ranks train in one attempt newer than `after_attempt`: their processes and words."""
+        limit = time.monotonic() + patience_seconds
+        while time.monotonic() < limit:
+            self.launches[-1].follow()
+            pids = self.rank_processes()
+            words = self.words(pids)
+            if len(words) == RANKS and all(word.is_training and word.attempt > after_attempt for word in words.values()):
+                return pids, words
+            if self.launcher.poll() is not None:
+                raise self.failure(f"`rekindle run` ended with {self.launcher.returncode} where all {RANKS} ranks were expected to "
+                                   f"train in an attempt after {after_attempt}")
+            time.sleep(0.004)
+        raise self.failure(f"not all {RANKS} ranks were training {patience_seconds:.0f} s after attempt {after_attempt}")
+
+    def is_running(self) -> bool:
+        return self.launcher.poll() is None
+
+    def finish(self, patience_seconds: float = 300) -> None:
+        """Until the launcher ends with 0 and the result is written."""
+        code = self.await_end(patience_seconds)
+        if code != 0 or not self.output.exists():
+            raise self.failure(f"the disturbed run ended with {code}; expected 0 and {self.output.name}")
+
+    def await_end(self, patience_seconds: float) -> int:
+        """The launcher's exit code; follows its events meanwhile."""
+        limit = time.monotonic() + patience_seconds
+        while self.launcher.poll() is None:
+            if time.monotonic() > limit:
+                end_process(self.launcher, 0)
+                raise self.failure(f"`rekindle run` was not done after {patience_seconds:.0f} s")
+            self.launches[-1].follow()
+            time.sleep(0.001)
+        return self.launcher.returncode
+
+    def signal_launcher(self, number: int) -> None:
+        self.launcher.send_signal(signal.Signals(number))
+
+    # ------------------------------------------------------------------------------------------------------- what happened
+
+    def events(self) -> list[Event]:
+        """Of all launches, in order of time."""
+        return [event for launch in self.launches for event in launch.events()]
+
+    def logged_steps(self, rank: int) -> list[LoggedStep]:
+        steps = []
+        try:
+            with open(self.folder / f"steps-{rank}.jsonl", encoding="utf-8") as file:
+                for line in file:
+                    entry = json.loads(line)
+                    steps.append(LoggedStep(entry["attempt"], entry["step"], entry["time_ms"]))
+        except FileNotFoundError:
+            pass
+        except ValueError as error:
+            raise self.failure(f"the step log of rank {rank} holds a line that is not JSON ({error})") from None
+        return steps
+
+    def manifests(self) -> list[tuple[pathlib.Path, dict]]:
+        """Published checkpoints, oldest first by attempt and step."""
+        found = []
+        for path in self.checkpoints.glob("*/a*-s*-*/manifest.json"):
+            try:
+                manifest = json.loads(path.read_text())["manifest"]
+                found.append((path.parent, manifest))
+            except (OSError, ValueError, KeyError):
+                continue
+        return sorted(found, key=lambda entry: (entry[1].get("attempt", 0), entry[1].get("step", 0)))
