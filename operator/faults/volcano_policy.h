@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -36,7 +37,7 @@ VolcanoReaction volcano_reaction(const Job& job, std::string_view task, std::str
 // the container ended with an error. A pod of an older job version or one that Volcano kills itself gives sync.
 VolcanoReaction expected_reaction(const Job& job, const Pod& pod);
 
-// The reaction to a delete of ours of a pod of that task.
+// The reaction to a delete of ours of a pod of that task: PodEvicted, and PodFailed before it when the main ends with an error.
 VolcanoReaction reaction_to_delete(const Job& job, std::string_view task);
 
 // How the job gets restarted once the breakpoint is there.
@@ -50,11 +51,14 @@ std::string_view to_string(RestartMethod method);
 
 struct RestartChoice {
   RestartMethod method = RestartMethod::delete_all_pods;
-  std::chrono::seconds delay{0};  // of Volcano's policy
+  const Pod* victim = nullptr;    // of delete_broken_pod
+  std::chrono::seconds delay{0};  // of the policy that Volcano follows
   std::string why;
 };
 
-// `broken` is null when the fault is about no pod that still exists; `task` is then its task (empty: any).
-RestartChoice choose_restart(const Job& job, const Pod* broken, std::string_view task);
+// `members` are the pods of the attempt that still exist, `broken` is the one that the fault is about when it is among them, and `gone_tasks` the tasks
+// of those that do not exist any more: their removal has raised PodEvicted, so a policy for that is on its way and nothing is to be added to it.
+RestartChoice choose_restart(const Job& job, const Pod* broken, std::span<const Pod* const> members,
+                             std::span<const std::string> gone_tasks);
 
 }  // namespace rekindle

@@ -24,11 +24,9 @@ constexpr std::array<std::pair<std::string_view, Trigger>, 11> kTriggers{{
     {"Other", Trigger::other},
 }};
 
-constexpr std::array<std::pair<std::string_view, BreakpointState>, 10> kStates{{
+constexpr std::array<std::pair<std::string_view, BreakpointState>, 8> kStates{{
     {"Requested", BreakpointState::requested},
     {"Saving", BreakpointState::saving},
-    {"Durable", BreakpointState::durable},
-    {"NotSaved", BreakpointState::not_saved},
     {"Restarting", BreakpointState::restarting},
     {"Restored", BreakpointState::restored},
     {"Saved", BreakpointState::saved},

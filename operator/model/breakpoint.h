@@ -60,18 +60,16 @@ struct BreakpointSpec {
   bool operator==(const BreakpointSpec&) const = default;
 };
 
-// Summary for people (column STATUS), ordered: a write never goes back, so four writes are the most.
+// Summary for people (column STATUS), ordered: a write never goes back, and only one final state is ever written.
 enum class BreakpointState {
   requested,   // no status yet
-  saving,      // the step is agreed                                  write 1
-  durable,     // published                                           write 2
-  not_saved,   // nothing could be saved; the restart follows         write 2
-  restarting,  // the pods are being replaced                         write 3
-  restored,    // the job trains again                                write 4
-  saved,       // final, without a restart (user, schedule)           write 4
-  failed,      // final                                               write 4
-  superseded,  // final: another fault came first                     write 4
-  ended,       // final: the job ended first                          write 4
+  saving,      // the step is agreed
+  restarting,  // published, or given up; the pods are being replaced
+  restored,    // final: the job trains again
+  saved,       // final, without a restart (user, schedule)
+  failed,      // final
+  superseded,  // final: another fault came first
+  ended,       // final: the job ended first
 };
 
 std::string_view to_string(BreakpointState state);

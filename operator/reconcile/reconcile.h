@@ -36,7 +36,8 @@ struct PlanLimits {
 struct Plan {
   std::vector<Action> actions;     // in this order
   std::vector<Order> orders;       // served to the job's sidecars until the next plan
-  std::vector<std::string> old_pod_uids;  // pods of an attempt that is over: they hold back `go`
+  std::vector<std::string> old_pod_uids;  // pods of an attempt that is over
+  bool hold_go = false;            // a recovery is under way and pods of the old attempt still exist
   std::optional<Duration> look_again_in;
   std::vector<std::string> because;  // for logs: why, or why not
 };

@@ -40,6 +40,7 @@ struct DirectoryView {
   std::vector<std::shared_ptr<const Pod>> pods;
   std::vector<Order> orders;
   std::vector<std::string> old_pod_uids;
+  bool hold_go = false;
 };
 
 struct SyncOutcome {

@@ -1,0 +1,156 @@
+#include "operator/faults/classify.h"
+
+#include <algorithm>
+#include <array>
+
+namespace rekindle {
+namespace {
+
+bool never_protected(const FaultEvidence& evidence) { return !evidence.pod->is_protected || !evidence.pod->injected; }
+
+bool another_jobs_pod(const FaultEvidence& evidence) { return evidence.pod->job_uid != evidence.job->uid; }
+
+bool job_deleted(const FaultEvidence& evidence) { return evidence.job->deleting; }
+
+bool job_suspended(const FaultEvidence& evidence) { return stage_of(*evidence.job) == JobStage::suspended; }
+
+bool job_ending(const FaultEvidence& evidence) { return stage_of(*evidence.job) == JobStage::ending; }
+
+bool volcano_restart(const FaultEvidence& evidence) {
+  return evidence.job->phase == JobPhase::restarting || evidence.pod->job_version < evidence.job->version;
+}
+
+// Volcano marks what it is about to delete (1.14 and newer), before its status says anything.
+bool volcano_kill(const FaultEvidence& evidence) { return evidence.pod->out_of_sync && is_deleting(*evidence.pod); }
+
+bool scaled_down(const FaultEvidence& evidence) {
+  return !ordinal_of(*evidence.job, evidence.pod->task, evidence.pod->index).has_value();
+}
+
+// The program has said that it is done, or every main ended with 0 before anybody deleted the pod.
+bool completed(const FaultEvidence& evidence) {
+  if (evidence.report != nullptr && evidence.report->phase == SidecarPhase::finished) return true;
+  const Pod& pod = *evidence.pod;
+  const std::optional<WallTime> deleted = deletion_began(pod);
+  if (pod.phase == PodPhase::succeeded && !deleted) return true;
+  if (pod.ended.empty()) return false;
+  return std::ranges::all_of(pod.ended, [&](const ContainerEnd& end) {
+    return end.exit_code == 0 && (!deleted || (end.finished && *end.finished < *deleted));
+  });
+}
+
+constexpr std::array<NotAFault, 9> kExcuses{{
+    {"never_protected", never_protected},
+    {"another_jobs_pod", another_jobs_pod},
+    {"job_deleted", job_deleted},
+    {"job_suspended", job_suspended},
+    {"job_ending", job_ending},
+    {"volcano_restart", volcano_restart},
+    {"volcano_kill", volcano_kill},
+    {"scaled_down", scaled_down},
+    {"completed", completed},
+}};
+
+Fault make_fault(const Pod& pod, FaultClass fault_class, Trigger trigger, std::string sentence, std::optional<WallTime> seen) {
+  return Fault{.fault_class = fault_class,
+               .pod = {pod.name, pod.uid},
+               .sentence = std::move(sentence),
+               .trigger = trigger,
+               .seen = seen};
+}
+
+std::optional<WallTime> end_of(const Pod& pod) {
+  for (const ContainerEnd& end : pod.ended) {
+    if (end.finished) return end.finished;
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> evicted(const FaultEvidence& evidence) {
+  const Pod& pod = *evidence.pod;
+  std::string by = pod.disruption;
+  if (by.empty() && pod.phase == PodPhase::failed) by = pod.reason;  // the kubelet's own evictions: "Evicted", "NodeShutdown"
+  // The condition is set just before the delete and can be left over from one that was refused: alone it proves nothing.
+  if (by.empty() || !(is_deleting(pod) || pod.phase == PodPhase::failed)) return std::nullopt;
+  return make_fault(pod, FaultClass::pod_evicted, Trigger::pre_stop, "pod " + pod.name + " evicted (" + by + ")",
+                    is_deleting(pod) ? deletion_began(pod) : end_of(pod));
+}
+
+std::optional<Fault> deleted(const FaultEvidence& evidence) {
+  const Pod& pod = *evidence.pod;
+  if (!is_deleting(pod)) return std::nullopt;
+  return make_fault(pod, FaultClass::pod_deleted, Trigger::pre_stop, "pod " + pod.name + " deleted", deletion_began(pod));
+}
+
+std::optional<Fault> out_of_memory(const FaultEvidence& evidence) {
+  const Pod& pod = *evidence.pod;
+  for (const ContainerEnd& end : pod.ended) {
+    if (end.reason != "OOMKilled") continue;
+    return make_fault(pod, FaultClass::out_of_memory, Trigger::container_died,
+                      "container " + end.name + " of pod " + pod.name + " ran out of memory (OOMKilled)", end.finished);
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> container_died(const FaultEvidence& evidence) {
+  const Pod& pod = *evidence.pod;
+  for (const ContainerEnd& end : pod.ended) {
+    if (end.exit_code == 0 && end.signal == 0) continue;
+    // Runtimes report a signal as 128 + its number more often than in its own field.
+    const int signal = end.signal != 0 ? end.signal : end.exit_code > 128 && end.exit_code < 192 ? end.exit_code - 128 : 0;
+    std::string how = "exit code " + std::to_string(end.exit_code);
+    if (signal != 0) how += ", signal " + std::to_string(signal);
+    return make_fault(pod, FaultClass::container_died, Trigger::container_died,
+                      "container " + end.name + " of pod " + pod.name + " died (" + how + ")", end.finished);
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> failed(const FaultEvidence& evidence) {
+  const Pod& pod = *evidence.pod;
+  if (pod.phase != PodPhase::failed) return std::nullopt;
+  return make_fault(pod, FaultClass::pod_failed, Trigger::pod_lost, "pod " + pod.name + " failed", end_of(pod));
+}
+
+constexpr std::array<Classifier, 5> kClassifiers{{
+    {"pod_evicted", evicted},
+    {"pod_deleted", deleted},
+    {"out_of_memory", out_of_memory},
+    {"container_died", container_died},
+    {"pod_failed", failed},
+}};
+
+}  // namespace
+
+std::span<const NotAFault> excuses() { return kExcuses; }
+std::span<const Classifier> classifiers() { return kClassifiers; }
+
+Verdict classify(const FaultEvidence& evidence) {
+  for (const NotAFault& excuse : kExcuses) {
+    if (excuse.matches(evidence)) return {std::nullopt, excuse.name};
+  }
+  for (const Classifier& classifier : kClassifiers) {
+    if (std::optional<Fault> fault = classifier.classify(evidence)) return {std::move(fault), classifier.name};
+  }
+  return {std::nullopt, "nothing_happened"};
+}
+
+JobStage stage_of(const Job& job) {
+  if (job.deleting) return JobStage::ending;
+  switch (job.phase) {
+    case JobPhase::restarting: return JobStage::restarting;
+    case JobPhase::aborting:
+    case JobPhase::aborted: return JobStage::suspended;
+    case JobPhase::completing:
+    case JobPhase::completed:
+    case JobPhase::terminating:
+    case JobPhase::terminated:
+    case JobPhase::failed: return JobStage::ending;
+    case JobPhase::pending:
+    case JobPhase::running:
+    case JobPhase::unknown: return JobStage::training;
+  }
+  return JobStage::training;
+}
+
+}  // namespace rekindle
