@@ -175,6 +175,7 @@ def build_locked(parallel):
         say(f"building {name} ({BINARIES.index(row) + 1} of {len(BINARIES)}), about {about} the first time")
         began = time.monotonic()
         temporary = binary(name).with_suffix(".part")
+        temporary.unlink(missing_ok=True)  # Go refuses to write over half a file
         run_go(go, module, "build", *extra, *FLAGS, "-o", str(temporary), package)
         temporary.rename(binary(name))
         seconds[name] = round(time.monotonic() - began, 1)

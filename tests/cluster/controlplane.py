@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 
 import build
 import identity
@@ -123,8 +124,8 @@ def start_dns():
 def kubectl(*arguments, **options):
     """Run kubectl as administrator and return the finished process; the caller judges it."""
     return subprocess.run(
-        process.inside(build.binary("kubectl"), f"--kubeconfig={identity.ADMINISTRATOR_KUBECONFIG}", *arguments),
-        capture_output=True, text=True, **options)
+        process.inside(build.binary("kubectl"), *arguments), capture_output=True, text=True,
+        env=process.client_environment(), **options)
 
 
 def get(*arguments):
@@ -155,7 +156,7 @@ def resolves(name):
               f"asked.sendto(bytes.fromhex('{question.hex()}'), ('{identity.DNS_ADDRESS}', 53))\n"
               "answer = asked.recv(512)\n"
               "sys.exit(0 if answer[3] & 15 == 0 and answer[7] > 0 else 1)\n")
-    return subprocess.run(process.inside("python3", "-c", script), capture_output=True).returncode == 0
+    return subprocess.run(process.inside(sys.executable, "-c", script), capture_output=True).returncode == 0
 
 
 def services_work():
@@ -168,4 +169,4 @@ def scheduler_is_ready():
     script = ("import ssl, urllib.request\n"
               "context = ssl._create_unverified_context()\n"
               "urllib.request.urlopen('https://127.0.0.1:10259/readyz', timeout=2, context=context)\n")
-    return subprocess.run(process.inside("python3", "-c", script), capture_output=True).returncode == 0
+    return subprocess.run(process.inside(sys.executable, "-c", script), capture_output=True).returncode == 0

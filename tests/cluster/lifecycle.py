@@ -62,7 +62,7 @@ def up():
         if len(ended) == len(stopped) and controlplane.is_ready():
             for one in stopped:
                 say(f"starting {one.name} again")
-                start_node(one)
+                bring_back(one)
             say("the cluster is up")
             return
         if len(ended) < len(report.COMPONENTS):
@@ -181,9 +181,15 @@ def kill_node(one):
 
 
 def start_node(one):
+    require_root()
+    with locked():
+        if node.is_running(one):
+            raise Failure(f"{one.name} is running already")
+        bring_back(one)
+
+
+def bring_back(one):
     """Start a node that ended, and wait until it has said itself that it is Ready."""
-    if node.is_running(one):
-        raise Failure(f"{one.name} is running already")
     began = int(time.time())
     node.start(one)
 

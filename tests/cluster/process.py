@@ -21,6 +21,18 @@ def inside(*command):
     return ["nsenter", f"--net={identity.NETWORK_NAMESPACE_PATH}", "--", *map(str, command)]
 
 
+def client_environment(base=None):
+    """The environment of kubectl and helm: this cluster, a discovery cache that ends with it, and no proxy,
+    for nothing outside can be reached from inside."""
+    environment = dict(os.environ if base is None else base)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        environment.pop(name, None)
+        environment.pop(name.lower(), None)
+    environment["KUBECONFIG"] = str(identity.ADMINISTRATOR_KUBECONFIG)
+    environment["KUBECACHEDIR"] = str(identity.STATE / "client-cache")
+    return environment
+
+
 def log_path(component):
     return identity.LOGS / f"{component}.log"
 

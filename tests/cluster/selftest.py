@@ -3,11 +3,13 @@
 Run as `dev cluster selftest`. It starts from a cluster that is down and leaves it down.
 """
 
+import io
 import json
 import os
 import random
 import signal
 import subprocess
+import tarfile
 import time
 from pathlib import Path
 
@@ -20,6 +22,7 @@ import images
 import lifecycle
 import network
 import node
+import ociimage
 import process
 from failure import Failure
 
@@ -117,6 +120,32 @@ def check_parts(checks):
         process.inside("ip", "route", "get", "192.0.2.1"), capture_output=True).returncode != 0)
 
 
+def check_image(checks):
+    first, second = identity.STATE / "images" / "once.tar", identity.STATE / "images" / "twice.tar"
+    files = {"/bin/tool": b"#!/bin/sh\n", "/lib/x/one": b"1", "/etc/settings": b"on\n"}
+
+    def same_bytes():
+        for archive in (first, second):
+            ociimage.build_image(archive, "rekindle.test/tool:1", dict(reversed(files.items())) if archive == first
+                                 else files, modes={"/tmp": 0o1777}, env={"B": "2", "A": "1"}, user="1000")
+        return first.read_bytes() == second.read_bytes()
+
+    def merged():
+        with tarfile.open(fileobj=io.BytesIO(ociimage.layer(files))) as archive:
+            return archive.getmember("bin").linkname == "usr/bin" and archive.getmember("usr/bin/tool").mode == 0o755
+
+    def name_refused():
+        try:
+            ociimage.checked_reference("tool:1")
+        except Failure:
+            return True
+        return False
+
+    checks.check("an image is the same bytes each time", same_bytes)
+    checks.check("its folders are usr-merged", merged)
+    checks.check("an image name without a domain is refused", name_refused)
+
+
 def check_pod_security(checks):
     apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
         "name": "selftest-restricted", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
@@ -154,6 +183,10 @@ def check_job(checks):
 
     checks.check("a pod resolves its peer's full name", lambda: peer_resolves(peer))
     checks.check("a pod resolves its peer's short name", lambda: peer_resolves(f"{second['metadata']['name']}.{JOB}"))
+    checks.check("a pod connects to its peer on the other node", lambda: in_pod(
+        first["metadata"]["name"], "/visitor", "connect", peer, "7000").returncode == 0)
+    checks.check("a pod reaches the API server through its service", lambda: in_pod(
+        first["metadata"]["name"], "/visitor", "connect", "kubernetes.default", "443").returncode == 0)
     checks.check("a name outside the cluster fails at once", lambda: in_pod(
         first["metadata"]["name"], "/visitor", "resolve", "outside.invalid").returncode == 1)
     checks.check("a pod writes into the shared folder", lambda: in_pod(
@@ -260,6 +293,7 @@ def main():
     before = host_state()
     if checks.check("up", lambda: lifecycle.up() is None):
         check_parts(checks)
+        check_image(checks)
         check_pod_security(checks)
         check_job(checks)
         check_restarts(checks)

@@ -1,5 +1,6 @@
 /* The self test's container. `visitor wait` sleeps until SIGTERM, `visitor resolve NAME` prints NAME's address,
- * `visitor listen PORT` accepts connections until SIGTERM (a sidecar with a probe), `visitor write FILE` makes FILE. */
+ * `visitor listen PORT` accepts connections until SIGTERM (a sidecar with a probe), `visitor write FILE` makes FILE,
+ * `visitor connect NAME PORT` opens a connection. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <signal.h>
@@ -14,11 +15,15 @@ static void end(int signal_number) {
     _exit(0);
 }
 
-static int resolve(const char *name) {
+static int resolve(const char *name, const char *port) {
     struct addrinfo wanted = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
-    int outcome = getaddrinfo(name, 0, &wanted, &found);
+    int outcome = getaddrinfo(name, port, &wanted, &found);
     if (outcome != 0) {
         fprintf(stderr, "%s: %s\n", name, gai_strerror(outcome));
+        return 1;
+    }
+    if (port != 0 && connect(socket(AF_INET, SOCK_STREAM, 0), found->ai_addr, found->ai_addrlen) != 0) {
+        perror(name);
         return 1;
     }
     char text[INET_ADDRSTRLEN];
@@ -42,7 +47,9 @@ static int listen_on(int port) {
 int main(int count, char **words) {
     signal(SIGTERM, end);
     if (count == 3 && strcmp(words[1], "resolve") == 0)
-        return resolve(words[2]);
+        return resolve(words[2], 0);
+    if (count == 4 && strcmp(words[1], "connect") == 0)
+        return resolve(words[2], words[3]);
     if (count == 3 && strcmp(words[1], "listen") == 0)
         return listen_on(atoi(words[2]));
     if (count == 3 && strcmp(words[1], "write") == 0) {
