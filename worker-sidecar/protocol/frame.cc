@@ -1,0 +1,146 @@
+#include "worker-sidecar/protocol/frame.h"
+
+#include <algorithm>
+
+#include <xxhash.h>
+
+#include "common/base/assert.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::size_t kHeaderChecksumOffset = 28;
+
+template <typename Number>
+void put(std::string& out, Number value) {
+  for (std::size_t i = 0; i < sizeof(Number); ++i) out.push_back(static_cast<char>(value >> (8 * i) & 0xff));
+}
+
+template <typename Number>
+Number get(std::string_view bytes, std::size_t offset) {
+  Number value = 0;
+  for (std::size_t i = 0; i < sizeof(Number); ++i) {
+    value = static_cast<Number>(value | static_cast<Number>(static_cast<unsigned char>(bytes[offset + i])) << (8 * i));
+  }
+  return value;
+}
+
+}  // namespace
+
+std::string_view to_string(FrameFault fault) {
+  switch (fault) {
+    case FrameFault::wrong_magic: return "wrong_magic";
+    case FrameFault::wrong_header_checksum: return "wrong_header_checksum";
+    case FrameFault::unsupported_version: return "unsupported_version";
+    case FrameFault::no_kind: return "no_kind";
+    case FrameFault::body_too_large: return "body_too_large";
+    case FrameFault::wrong_sequence: return "wrong_sequence";
+    case FrameFault::wrong_body_checksum: return "wrong_body_checksum";
+  }
+  return "unknown";
+}
+
+std::string_view explain(FrameFault fault) {
+  switch (fault) {
+    case FrameFault::wrong_magic: return "the other end does not speak Rekindle's frames; check what is connected to this socket";
+    case FrameFault::wrong_header_checksum: return "a frame's header was damaged on the way; the connection is opened again";
+    case FrameFault::unsupported_version:
+      return "the other end speaks another major version; use the same release of library, sidecar and hook";
+    case FrameFault::no_kind: return "a frame has no kind; the other end has a bug, use a released version";
+    case FrameFault::body_too_large:
+      return "a frame is larger than 1 MiB; the other end has a bug or registers too many tensors at once";
+    case FrameFault::wrong_sequence: return "a frame is missing or came twice; the connection is opened again";
+    case FrameFault::wrong_body_checksum: return "a frame's body was damaged on the way; the connection is opened again";
+  }
+  return "unknown fault";
+}
+
+std::optional<FrameFault> find_fault(const FrameHeader& header) {
+  if (header.version >> 8 != kFrameVersion >> 8) return FrameFault::unsupported_version;
+  if (header.kind == 0) return FrameFault::no_kind;
+  if (header.body_bytes > kFrameBodyBytesMax) return FrameFault::body_too_large;
+  if (header.sequence == 0) return FrameFault::wrong_sequence;
+  return std::nullopt;
+}
+
+std::uint32_t frame_checksum(std::string_view bytes) {
+  return static_cast<std::uint32_t>(XXH3_64bits(bytes.data(), bytes.size()));
+}
+
+std::string encode_frame(std::uint16_t kind, std::uint32_t attempt, std::uint64_t sequence, std::string_view body) {
+  RK_ASSERT(body.size() <= kFrameBodyBytesMax);
+  std::string out;
+  out.reserve(kFrameHeaderBytes + body.size());
+  put(out, kFrameMagic);
+  put(out, kFrameVersion);
+  put(out, kind);
+  put(out, static_cast<std::uint32_t>(body.size()));
+  put(out, attempt);
+  put(out, sequence);
+  put(out, frame_checksum(body));
+  put(out, frame_checksum(out));
+  out.append(body);
+  return out;
+}
+
+std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view bytes) {
+  RK_ASSERT(bytes.size() >= kFrameHeaderBytes);
+  if (get<std::uint32_t>(bytes, 0) != kFrameMagic) return std::unexpected(FrameFault::wrong_magic);
+  if (get<std::uint32_t>(bytes, kHeaderChecksumOffset) != frame_checksum(bytes.substr(0, kHeaderChecksumOffset))) {
+    return std::unexpected(FrameFault::wrong_header_checksum);
+  }
+  const FrameHeader header{
+      .version = get<std::uint16_t>(bytes, 4),
+      .kind = get<std::uint16_t>(bytes, 6),
+      .body_bytes = get<std::uint32_t>(bytes, 8),
+      .attempt = get<std::uint32_t>(bytes, 12),
+      .sequence = get<std::uint64_t>(bytes, 16),
+      .body_checksum = get<std::uint32_t>(bytes, 24),
+  };
+  if (const auto fault = find_fault(header)) return std::unexpected(*fault);
+  return header;
+}
+
+void FrameDecoder::feed(std::string_view bytes) {
+  if (fault_) return;
+  if (begin_ > 0) {
+    buffer_.erase(0, begin_);
+    begin_ = 0;
+  }
+  buffer_.append(bytes);
+}
+
+std::expected<std::optional<Frame>, FrameFault> FrameDecoder::next() {
+  if (fault_) return std::unexpected(*fault_);
+  const auto refuse = [this](FrameFault fault) {
+    fault_ = fault;
+    buffer_.clear();
+    begin_ = 0;
+    return std::unexpected(fault);
+  };
+  const std::string_view rest = std::string_view(buffer_).substr(begin_);
+  if (rest.size() < kFrameHeaderBytes) {
+    // A stranger that sends a few bytes and waits is told at once.
+    const std::size_t known = std::min<std::size_t>(rest.size(), 4);
+    for (std::size_t i = 0; i < known; ++i) {
+      if (static_cast<unsigned char>(rest[i]) != (kFrameMagic >> (8 * i) & 0xff)) return refuse(FrameFault::wrong_magic);
+    }
+    return std::nullopt;
+  }
+  const auto header = decode_frame_header(rest);
+  if (!header) return refuse(header.error());
+  if (header->sequence != sequence_ + 1) return refuse(FrameFault::wrong_sequence);
+  if (rest.size() - kFrameHeaderBytes < header->body_bytes) return std::nullopt;
+  const std::string_view body = rest.substr(kFrameHeaderBytes, header->body_bytes);
+  if (frame_checksum(body) != header->body_checksum) return refuse(FrameFault::wrong_body_checksum);
+  Frame frame{*header, std::string(body)};
+  sequence_ = header->sequence;
+  begin_ += kFrameHeaderBytes + header->body_bytes;
+  if (begin_ == buffer_.size()) {
+    buffer_.clear();
+    begin_ = 0;
+  }
+  return frame;
+}
+
+}  // namespace rekindle

@@ -1,0 +1,210 @@
+#include "worker-sidecar/protocol/local_message.h"
+
+#include "worker-sidecar/protocol/frame.h"
+#include "worker-sidecar/protocol/message_fields.h"
+
+namespace rekindle {
+namespace {
+
+using namespace message_fields;
+
+constexpr double kHookSecondsMax = 1e7;
+constexpr std::array<std::string_view, 3> kHookOutcomes = {"durable", "failed", "nothing_to_save"};
+
+// One function a message: to JSON.
+
+Json to_json(const HelloMessage& m) {
+  return {{"rank", m.rank},
+          {"world_size", m.world_size},
+          {"pid", m.pid},
+          {"state_bytes_max", m.state_bytes_max},
+          {"library_version", m.library_version},
+          {"term", m.term}};
+}
+Json to_json(const ControlMessage& m) {
+  return {{"slot_bytes", m.slot_bytes}, {"incarnation", m.incarnation}, {"checkpoint_dir", m.checkpoint_dir}};
+}
+Json to_json(const WelcomeMessage&) { return Json::object(); }
+Json to_json(const RegisteredMessage& m) {
+  Json states = Json::array();
+  for (const StateDescription& state : m.states) states.push_back({{"name", state.name}, {"bytes", state.bytes}});
+  return {{"tensors", encode_layout(m.layout)}, {"states", std::move(states)}, {"late", m.late}};
+}
+Json to_json(const OfferMessage& m) { return {{"path", m.path}, {"step", m.step}, {"manifest_hash", m.manifest_hash}}; }
+Json to_json(const LoadedMessage& m) {
+  Json object = {{"path", m.path}, {"step", m.step}, {"ok", m.ok}, {"state_missing", m.state_missing}};
+  if (!m.ok) object["error"] = encode_error(m.error);
+  return object;
+}
+Json to_json(const TakeMessage& m) {
+  return {{"attempt", m.attempt}, {"path", m.path}, {"step", m.step}, {"manifest_hash", m.manifest_hash}};
+}
+Json to_json(const WriteMessage& m) {
+  return {{"term", m.term}, {"hold", m.hold}, {"step", m.step}, {"path", m.path}, {"file", m.file}, {"pieces", encode_pieces(m.pieces)}};
+}
+Json to_json(const WrittenMessage& m) {
+  Json object = encode_written(m.written);
+  object["term"] = m.term;
+  return object;
+}
+Json to_json(const WriteFailedMessage& m) { return {{"term", m.term}, {"error", encode_error(m.error)}}; }
+Json to_json(const CollectiveFailedMessage& m) { return {{"step", m.step}, {"why", m.why.substr(0, kMessageTextBytesMax)}}; }
+Json to_json(const CheckpointWantedMessage&) { return Json::object(); }
+Json to_json(const FinishedMessage& m) { return {{"exit_code", m.exit_code}}; }
+Json to_json(const EndMessage& m) { return {{"exit_code", m.exit_code}}; }
+Json to_json(const RefusedMessage& m) { return {{"error", encode_error(m.error)}}; }
+Json to_json(const StatusMessage& m) {
+  Result<Json> state = parse_json(m.state_text, "status", kFrameBodyBytesMax);
+  return state && state->is_object() ? *state : Json::object();
+}
+Json to_json(const HookMessage& m) { return {{"container", m.container}, {"seconds_left", m.seconds_left}}; }
+Json to_json(const HookDoneMessage& m) {
+  return {{"outcome", to_string(m.outcome)},
+          {"step", m.step},
+          {"path", m.path},
+          {"milliseconds", m.milliseconds},
+          {"message", m.message.substr(0, kMessageTextBytesMax)}};
+}
+
+// And back. Reading goes on after a fault; finish() tells.
+
+void read(JsonFields& in, const Json&, HelloMessage& m) {
+  m.rank = rank_number(in, "rank");
+  m.world_size = number32(in, "world_size", kRanksMax);
+  m.pid = in.integer("pid");
+  m.state_bytes_max = in.number("state_bytes_max");
+  m.library_version = short_text(in, "library_version", 64);
+  m.term = in.number_or("term", 0);
+  if (m.world_size == 0) in.refuse("world_size", "must not be 0");
+  else if (m.rank >= m.world_size) in.refuse("rank", "must be below world_size");
+}
+void read(JsonFields& in, const Json&, ControlMessage& m) {
+  m.slot_bytes = number32(in, "slot_bytes");
+  m.incarnation = in.number("incarnation");
+  m.checkpoint_dir = short_text(in, "checkpoint_dir");
+}
+void read(JsonFields&, const Json&, WelcomeMessage&) {}
+void read(JsonFields& in, const Json&, RegisteredMessage& m) {
+  const Json& tensors = limited_array(in, "tensors", kTensorsMax);
+  Result<Layout> layout = decode_layout(tensors);
+  if (layout) m.layout = std::move(*layout);
+  else in.refuse("tensors", layout.error().message);
+  m.states = each<StateDescription>(in, "states", kStatesMax, [](const Json& element) -> Result<StateDescription> {
+    JsonFields part(element, "state");
+    StateDescription state{.name = short_text(part, "name", kNameBytesMax), .bytes = part.number("bytes")};
+    if (Status status = part.finish(); !status) return std::unexpected(status.error());
+    return state;
+  });
+  adopt(in, "states", check_states(m.states));
+  m.late = in.boolean_or("late", false);
+}
+void read(JsonFields& in, const Json&, OfferMessage& m) {
+  m.path = folder_name(in, "path");
+  m.step = in.number_or("step", 0);
+  m.manifest_hash = optional_text(in, "manifest_hash", 64);
+}
+void read(JsonFields& in, const Json&, LoadedMessage& m) {
+  m.path = folder_name(in, "path");
+  m.step = in.number("step");
+  m.ok = in.boolean("ok");
+  m.error = read_error(in, "error");
+  m.state_missing = in.boolean_or("state_missing", false);
+}
+void read(JsonFields& in, const Json&, TakeMessage& m) {
+  m.attempt = number32(in, "attempt");
+  m.path = folder_name(in, "path");
+  m.step = in.number("step");
+  m.manifest_hash = optional_text(in, "manifest_hash", 64);
+  if (m.attempt == 0) in.refuse("attempt", "must not be 0");
+}
+void read(JsonFields& in, const Json&, WriteMessage& m) {
+  m.term = in.number("term");
+  m.hold = number32(in, "hold");
+  m.step = in.number("step");
+  m.path = file_name(in, "path");
+  m.file = file_name(in, "file");
+  m.pieces = read_pieces(in, "pieces");
+}
+void read(JsonFields& in, const Json&, WrittenMessage& m) {
+  m.term = in.number("term");
+  m.written = read_written(in);
+}
+void read(JsonFields& in, const Json&, WriteFailedMessage& m) {
+  m.term = in.number("term");
+  m.error = read_error(in, "error");
+}
+void read(JsonFields& in, const Json&, CollectiveFailedMessage& m) {
+  m.step = in.number("step");
+  m.why = optional_text(in, "why", 2 * kMessageTextBytesMax);
+}
+void read(JsonFields&, const Json&, CheckpointWantedMessage&) {}
+void read(JsonFields& in, const Json&, FinishedMessage& m) { m.exit_code = in.integer("exit_code"); }
+void read(JsonFields& in, const Json&, EndMessage& m) { m.exit_code = in.integer("exit_code"); }
+void read(JsonFields& in, const Json&, RefusedMessage& m) { m.error = read_error(in, "error"); }
+void read(JsonFields&, const Json& object, StatusMessage& m) { m.state_text = dump_json(object); }
+void read(JsonFields& in, const Json& object, HookMessage& m) {
+  m.container = optional_text(in, "container");
+  m.seconds_left = real_number(in, object, "seconds_left", kHookSecondsMax);
+}
+void read(JsonFields& in, const Json&, HookDoneMessage& m) {
+  const Result<HookOutcome> outcome = parse_enum<HookOutcome>(kHookOutcomes, in.text("outcome"), "outcome of a hook");
+  if (outcome) m.outcome = *outcome;
+  else in.refuse("outcome", outcome.error().message);
+  m.step = in.number_or("step", 0);
+  m.path = folder_name(in, "path");
+  m.milliseconds = in.number_or("milliseconds", 0);
+  m.message = optional_text(in, "message", 2 * kMessageTextBytesMax);
+}
+
+template <typename Message>
+Result<LocalMessage> decode_as(const Json& object, std::string_view name) {
+  JsonFields in(object, "message " + std::string(name));
+  Message message;
+  read(in, object, message);
+  if (Status status = in.finish(); !status) return std::unexpected(status.error());
+  return message;
+}
+
+}  // namespace
+
+std::string_view to_string(HookOutcome outcome) { return kHookOutcomes[static_cast<std::size_t>(outcome)]; }
+
+// The kinds of local messages are 1 to 18 in the order of the variant.
+MessageKind local_kind_of(const LocalMessage& message) { return static_cast<MessageKind>(message.index() + 1); }
+static_assert(std::variant_size_v<LocalMessage> == static_cast<std::size_t>(MessageKind::hook_done));
+
+EncodedMessage encode_local_message(const LocalMessage& message) {
+  return {local_kind_of(message), std::visit([](const auto& m) { return dump_json(to_json(m)); }, message)};
+}
+
+Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view body) {
+  if (kind < 1 || kind > static_cast<std::uint16_t>(MessageKind::hook_done)) {
+    return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between rank and sidecar");
+  }
+  const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kFrameBodyBytesMax);
+  if (!object) return std::unexpected(object.error());
+  switch (static_cast<MessageKind>(kind)) {
+    case MessageKind::hello: return decode_as<HelloMessage>(*object, "hello");
+    case MessageKind::control: return decode_as<ControlMessage>(*object, "control");
+    case MessageKind::welcome: return decode_as<WelcomeMessage>(*object, "welcome");
+    case MessageKind::registered: return decode_as<RegisteredMessage>(*object, "registered");
+    case MessageKind::offer: return decode_as<OfferMessage>(*object, "offer");
+    case MessageKind::loaded: return decode_as<LoadedMessage>(*object, "loaded");
+    case MessageKind::take: return decode_as<TakeMessage>(*object, "take");
+    case MessageKind::write: return decode_as<WriteMessage>(*object, "write");
+    case MessageKind::written: return decode_as<WrittenMessage>(*object, "written");
+    case MessageKind::write_failed: return decode_as<WriteFailedMessage>(*object, "write_failed");
+    case MessageKind::collective_failed: return decode_as<CollectiveFailedMessage>(*object, "collective_failed");
+    case MessageKind::checkpoint_wanted: return decode_as<CheckpointWantedMessage>(*object, "checkpoint_wanted");
+    case MessageKind::finished: return decode_as<FinishedMessage>(*object, "finished");
+    case MessageKind::end: return decode_as<EndMessage>(*object, "end");
+    case MessageKind::refused: return decode_as<RefusedMessage>(*object, "refused");
+    case MessageKind::status: return decode_as<StatusMessage>(*object, "status");
+    case MessageKind::hook: return decode_as<HookMessage>(*object, "hook");
+    case MessageKind::hook_done: return decode_as<HookDoneMessage>(*object, "hook_done");
+    default: break;
+  }
+  return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between rank and sidecar");
+}
+
+}  // namespace rekindle

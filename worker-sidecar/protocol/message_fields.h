@@ -1,0 +1,65 @@
+// Parts that several messages share, to JSON and back. Private to this folder's codecs.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/json_fields.h"
+#include "worker-sidecar/protocol/local_message.h"
+#include "worker-sidecar/protocol/peer_message.h"
+
+namespace rekindle::message_fields {
+
+// Reading. Each refuses through `in`, so that a codec asks finish() once at the end.
+std::string short_text(JsonFields& in, std::string_view name, std::size_t bytes_max = kMessageTextBytesMax);
+std::string optional_text(JsonFields& in, std::string_view name, std::size_t bytes_max = kMessageTextBytesMax);
+std::string folder_name(JsonFields& in, std::string_view name);  // empty or safe inside the job's folder
+std::string file_name(JsonFields& in, std::string_view name);    // safe inside a checkpoint's folder
+std::uint32_t number32(JsonFields& in, std::string_view name, std::uint64_t most = 0xffffffff);
+std::uint32_t rank_number(JsonFields& in, std::string_view name);
+double real_number(JsonFields& in, const Json& object, std::string_view name, double most);
+const Json& limited_array(JsonFields& in, std::string_view name, std::size_t most);
+std::vector<std::uint32_t> rank_numbers(JsonFields& in, std::string_view name);
+
+// Takes over the error of a part.
+void adopt(JsonFields& in, std::string_view name, const Status& status);
+
+// Each element of the array through `read`, which returns Result<T>.
+template <typename T, typename Read>
+std::vector<T> each(JsonFields& in, std::string_view name, std::size_t most, Read read) {
+  std::vector<T> values;
+  for (const Json& element : limited_array(in, name, most)) {
+    Result<T> value = read(element);
+    if (!value) {
+      in.refuse(name, value.error().message);
+      return {};
+    }
+    values.push_back(std::move(*value));
+  }
+  return values;
+}
+
+// A name out of a list whose i-th entry is the name of value i.
+template <typename Enum, std::size_t Count>
+Result<Enum> parse_enum(const std::array<std::string_view, Count>& names, std::string_view text, std::string_view what) {
+  for (std::size_t i = 0; i < Count; ++i) {
+    if (names[i] == text) return static_cast<Enum>(i);
+  }
+  return fail(ErrorCode::invalid_input, "'" + std::string(text.substr(0, 40)) + "' is no " + std::string(what));
+}
+
+Json encode_error(const Error& error);
+Error read_error(JsonFields& in, std::string_view name);  // a default Error when the field is not there
+
+Json encode_pieces(const std::vector<PiecePlan>& pieces);
+std::vector<PiecePlan> read_pieces(JsonFields& in, std::string_view name);
+
+Json encode_written(const WrittenFile& written);
+WrittenFile read_written(JsonFields& in);
+
+Json encode_trigger(const TriggerMessage& trigger);
+Result<TriggerMessage> decode_trigger(const Json& object);
+
+}  // namespace rekindle::message_fields

@@ -1,0 +1,322 @@
+#include "worker-sidecar/protocol/peer_message.h"
+
+#include "worker-sidecar/checkpoint/hash.h"
+#include "worker-sidecar/protocol/frame.h"
+#include "worker-sidecar/protocol/message_fields.h"
+
+namespace rekindle {
+namespace {
+
+using namespace message_fields;
+
+constexpr std::array<std::string_view, 8> kCauses = {"hook",              "operator", "rank_died",  "pod_lost",
+                                                     "collective_failed", "user",     "terminated", "sidecar"};
+constexpr std::array<std::string_view, 3> kAfters = {"go_on", "park", "stop"};
+constexpr std::array<std::string_view, 12> kPhases = {
+    "starting",        "restoring",         "between",  "computing",  "updating",  "waiting_at_update",
+    "waiting_at_step", "collective_failed", "finished", "evaluating", "compiling", "waiting_for_data"};
+constexpr std::array<std::string_view, 4> kReadyStates = {"connected", "registered", "loaded", "running"};
+constexpr double kSecondsMax = 1e7;
+
+Json to_json(const PeerHelloMessage& m) {
+  return {{"job_uid", m.job_uid}, {"pod_uid", m.pod_uid}, {"ordinal", m.ordinal}, {"pods", m.pods}, {"version", m.version}};
+}
+Json to_json(const ReadyMessage& m) {
+  Json ranks = Json::array();
+  for (const ReadyRank& rank : m.ranks) ranks.push_back({{"rank", rank.rank}, {"state", to_string(rank.state)}});
+  return {{"ordinal", m.ordinal}, {"ranks", std::move(ranks)}, {"layout_hash", m.layout_hash}, {"attempt", m.attempt},
+          {"step", m.step},       {"path", m.path},            {"manifest_hash", m.manifest_hash}};
+}
+Json to_json(const BeginMessage&) { return Json::object(); }
+Json to_json(const PodLoadedMessage& m) {
+  Json object = {{"ordinal", m.ordinal}, {"path", m.path}, {"step", m.step}, {"ok", m.ok}};
+  if (!m.ok) object["error"] = encode_error(m.error);
+  return object;
+}
+Json to_json(const TriggerMessage& m) { return encode_trigger(m); }
+Json to_json(const CollectMessage& m) { return {{"term", m.term}, {"trigger", encode_trigger(m.trigger)}}; }
+Json to_json(const CollectedMessage& m) {
+  Json ranks = Json::array();
+  for (const CollectedRank& rank : m.ranks) {
+    ranks.push_back({{"rank", rank.rank}, {"alive", rank.alive}, {"clean", rank.clean}, {"step", rank.step}, {"phase", to_string(rank.phase)}});
+  }
+  return {{"term", m.term}, {"ordinal", m.ordinal}, {"ranks", std::move(ranks)}};
+}
+Json to_json(const PermitMessage& m) { return {{"term", m.term}, {"step", m.step}, {"ranks", m.ranks}}; }
+Json to_json(const AssignMessage& m) {
+  Json writers = Json::array();
+  for (const WriterPlan& writer : m.writers) {
+    writers.push_back({{"rank", writer.rank}, {"file", writer.file}, {"pieces", encode_pieces(writer.pieces)}});
+  }
+  return {{"term", m.term}, {"step", m.step}, {"path", m.path}, {"writers", std::move(writers)}};
+}
+Json to_json(const PodWrittenMessage& m) {
+  Json ranks = Json::array();
+  for (const RankWrittenFile& rank : m.ranks) {
+    Json object = encode_written(rank.written);
+    object["rank"] = rank.rank;
+    ranks.push_back(std::move(object));
+  }
+  Json states = Json::array();
+  for (const ManifestState& state : m.states) {
+    states.push_back({{"rank", state.rank},
+                      {"name", state.name},
+                      {"file", state.file},
+                      {"key", state.key},
+                      {"bytes", state.bytes},
+                      {"begin_byte", state.begin_byte},
+                      {"end_byte", state.end_byte}});
+  }
+  Json object = {{"term", m.term},
+                 {"ordinal", m.ordinal},
+                 {"ok", m.ok},
+                 {"failed_ranks", m.failed_ranks},
+                 {"ranks", std::move(ranks)},
+                 {"states", std::move(states)},
+                 {"inexact_ranks", m.inexact_ranks}};
+  if (!m.ok) object["error"] = encode_error(m.error);
+  if (!m.states_file.name.empty()) {
+    object["states_file"] = {{"name", m.states_file.name}, {"bytes", m.states_file.bytes}, {"hash", m.states_file.hash}};
+    if (!m.states_file.chunks.empty()) object["states_file"]["chunks"] = m.states_file.chunks;
+  }
+  return object;
+}
+Json to_json(const CommittedMessage& m) {
+  return {{"term", m.term},
+          {"step", m.step},
+          {"path", m.path},
+          {"manifest_hash", m.manifest_hash},
+          {"after", to_string(m.after)},
+          {"bytes", m.bytes},
+          {"seconds", m.seconds}};
+}
+Json to_json(const FailedMessage& m) {
+  return {{"term", m.term}, {"error", encode_error(m.error)}, {"after", to_string(m.after)}};
+}
+Json to_json(const PodFinishedMessage& m) { return {{"ordinal", m.ordinal}}; }
+
+template <typename Message>
+std::string to_body(const Message& m) {
+  return dump_json(to_json(m));
+}
+// OfferMessage and TakeMessage are those of the local wire.
+std::string to_body(const OfferMessage& m) { return encode_local_message(m).body; }
+std::string to_body(const TakeMessage& m) { return encode_local_message(m).body; }
+
+std::uint32_t ordinal_number(JsonFields& in, std::string_view name) { return number32(in, name, kRanksMax - 1); }
+
+template <typename Enum, std::size_t Count>
+Enum read_enum(JsonFields& in, std::string_view name, const std::array<std::string_view, Count>& names, std::string_view what) {
+  const Result<Enum> value = parse_enum<Enum>(names, in.text(name), what);
+  if (value) return *value;
+  in.refuse(name, value.error().message);
+  return Enum{};
+}
+
+void read(JsonFields& in, const Json&, PeerHelloMessage& m) {
+  m.job_uid = short_text(in, "job_uid", 255);
+  m.pod_uid = short_text(in, "pod_uid", 255);
+  m.ordinal = ordinal_number(in, "ordinal");
+  m.pods = number32(in, "pods", kRanksMax);
+  m.version = short_text(in, "version", 64);
+}
+void read(JsonFields& in, const Json&, ReadyMessage& m) {
+  m.ordinal = ordinal_number(in, "ordinal");
+  m.ranks = each<ReadyRank>(in, "ranks", kRanksMax, [](const Json& element) -> Result<ReadyRank> {
+    JsonFields part(element, "rank");
+    ReadyRank rank{.rank = rank_number(part, "rank"),
+                   .state = read_enum<ReadyState>(part, "state", kReadyStates, "state of a rank")};
+    if (Status status = part.finish(); !status) return std::unexpected(status.error());
+    return rank;
+  });
+  m.layout_hash = optional_text(in, "layout_hash", 64);
+  m.attempt = number32(in, "attempt");
+  m.step = in.number("step");
+  m.path = folder_name(in, "path");
+  m.manifest_hash = optional_text(in, "manifest_hash", 64);
+}
+void read(JsonFields&, const Json&, BeginMessage&) {}
+void read(JsonFields& in, const Json&, PodLoadedMessage& m) {
+  m.ordinal = ordinal_number(in, "ordinal");
+  m.path = folder_name(in, "path");
+  m.step = in.number("step");
+  m.ok = in.boolean("ok");
+  m.error = read_error(in, "error");
+}
+void read(JsonFields& in, const Json& object, TriggerMessage& m) {
+  Result<TriggerMessage> trigger = decode_trigger(object);
+  if (trigger) m = std::move(*trigger);
+  else in.refuse("cause", trigger.error().message);
+}
+void read(JsonFields& in, const Json&, CollectMessage& m) {
+  m.term = in.number("term");
+  Result<TriggerMessage> trigger = decode_trigger(in.object("trigger"));
+  if (trigger) m.trigger = std::move(*trigger);
+  else in.refuse("trigger", trigger.error().message);
+}
+void read(JsonFields& in, const Json&, CollectedMessage& m) {
+  m.term = in.number("term");
+  m.ordinal = ordinal_number(in, "ordinal");
+  m.ranks = each<CollectedRank>(in, "ranks", kRanksMax, [](const Json& element) -> Result<CollectedRank> {
+    JsonFields part(element, "rank");
+    CollectedRank rank{.rank = rank_number(part, "rank"),
+                       .alive = part.boolean("alive"),
+                       .clean = part.boolean("clean"),
+                       .step = part.number("step"),
+                       .phase = read_enum<RankPhase>(part, "phase", kPhases, "phase of a rank")};
+    if (rank.step >> 48 != 0) part.refuse("step", "must fit 48 bits");
+    if (Status status = part.finish(); !status) return std::unexpected(status.error());
+    return rank;
+  });
+}
+void read(JsonFields& in, const Json&, PermitMessage& m) {
+  m.term = in.number("term");
+  m.step = in.number("step");
+  m.ranks = rank_numbers(in, "ranks");
+}
+void read(JsonFields& in, const Json&, AssignMessage& m) {
+  m.term = in.number("term");
+  m.step = in.number("step");
+  m.path = file_name(in, "path");
+  m.writers = each<WriterPlan>(in, "writers", kRanksMax, [](const Json& element) -> Result<WriterPlan> {
+    JsonFields part(element, "writer");
+    WriterPlan writer{.rank = rank_number(part, "rank"), .file = file_name(part, "file"), .pieces = read_pieces(part, "pieces")};
+    if (Status status = part.finish(); !status) return std::unexpected(status.error());
+    return writer;
+  });
+}
+
+Result<RankWrittenFile> read_rank_written(const Json& element) {
+  JsonFields part(element, "rank");
+  RankWrittenFile rank{.rank = rank_number(part, "rank"), .written = read_written(part)};
+  if (Status status = part.finish(); !status) return std::unexpected(status.error());
+  return rank;
+}
+Result<ManifestState> read_state(const Json& element) {
+  JsonFields part(element, "state");
+  ManifestState state{.rank = rank_number(part, "rank"),
+                      .name = short_text(part, "name", kNameBytesMax),
+                      .file = file_name(part, "file"),
+                      .key = short_text(part, "key"),
+                      .bytes = part.number("bytes"),
+                      .begin_byte = part.number("begin_byte"),
+                      .end_byte = part.number("end_byte")};
+  if (state.end_byte < state.begin_byte) part.refuse("end_byte", "must not be before begin_byte");
+  if (Status status = part.finish(); !status) return std::unexpected(status.error());
+  return state;
+}
+ManifestFile read_states_file(JsonFields& in) {
+  if (!in.has("states_file")) return {};
+  JsonFields part(in.object("states_file"), "states_file");
+  ManifestFile file{.name = file_name(part, "name"),
+                    .bytes = part.number("bytes"),
+                    .hash = part.text("hash"),
+                    .chunks = part.texts_or_empty("chunks")};
+  if (!is_hash_text(file.hash)) part.refuse("hash", "must be 32 hex digits");
+  for (const std::string& chunk : file.chunks) {
+    if (!is_hash_text(chunk, 16)) part.refuse("chunks", "must be of 16 hex digits each");
+  }
+  adopt(in, "states_file", part.finish());
+  return file;
+}
+void read(JsonFields& in, const Json&, PodWrittenMessage& m) {
+  m.term = in.number("term");
+  m.ordinal = ordinal_number(in, "ordinal");
+  m.ok = in.boolean("ok");
+  m.error = read_error(in, "error");
+  m.failed_ranks = rank_numbers(in, "failed_ranks");
+  m.ranks = each<RankWrittenFile>(in, "ranks", kRanksMax, read_rank_written);
+  m.states_file = read_states_file(in);
+  m.states = each<ManifestState>(in, "states", kPiecesMax, read_state);
+  m.inexact_ranks = rank_numbers(in, "inexact_ranks");
+}
+void read(JsonFields& in, const Json& object, CommittedMessage& m) {
+  m.term = in.number("term");
+  m.step = in.number("step");
+  m.path = folder_name(in, "path");
+  m.manifest_hash = optional_text(in, "manifest_hash", 64);
+  m.after = read_enum<AfterBreakpoint>(in, "after", kAfters, "order for the time after a breakpoint");
+  m.bytes = in.number("bytes");
+  m.seconds = real_number(in, object, "seconds", kSecondsMax);
+}
+void read(JsonFields& in, const Json&, FailedMessage& m) {
+  m.term = in.number("term");
+  m.error = read_error(in, "error");
+  m.after = read_enum<AfterBreakpoint>(in, "after", kAfters, "order for the time after a breakpoint");
+}
+void read(JsonFields& in, const Json&, PodFinishedMessage& m) { m.ordinal = ordinal_number(in, "ordinal"); }
+
+template <typename Message>
+Result<PeerMessage> decode_as(const Json& object, std::string_view name) {
+  JsonFields in(object, "message " + std::string(name));
+  Message message;
+  read(in, object, message);
+  if (Status status = in.finish(); !status) return std::unexpected(status.error());
+  return message;
+}
+
+}  // namespace
+
+std::string_view to_string(TriggerCause cause) { return kCauses[static_cast<std::size_t>(cause)]; }
+std::string_view to_string(AfterBreakpoint after) { return kAfters[static_cast<std::size_t>(after)]; }
+std::string_view to_string(ReadyState state) { return kReadyStates[static_cast<std::size_t>(state)]; }
+
+// A phase comes from memory that a rank writes: one that nobody knows is starting, which is dirty.
+std::string_view to_string(RankPhase phase) {
+  const auto index = static_cast<std::size_t>(phase);
+  return index < kPhases.size() ? kPhases[index] : kPhases[0];
+}
+
+Result<TriggerCause> parse_trigger_cause(std::string_view text) {
+  return parse_enum<TriggerCause>(kCauses, text, "cause of a breakpoint");
+}
+Result<AfterBreakpoint> parse_after_breakpoint(std::string_view text) {
+  return parse_enum<AfterBreakpoint>(kAfters, text, "order for the time after a breakpoint (go_on, park or stop)");
+}
+Result<RankPhase> parse_rank_phase(std::string_view text) { return parse_enum<RankPhase>(kPhases, text, "phase of a rank"); }
+
+// The kinds of peer messages are 101 to 115 in the order of the variant.
+MessageKind peer_kind_of(const PeerMessage& message) { return static_cast<MessageKind>(message.index() + 101); }
+static_assert(std::variant_size_v<PeerMessage> == static_cast<std::size_t>(MessageKind::peer_finished) - 100);
+
+EncodedMessage encode_peer_message(const PeerMessage& message) {
+  return {peer_kind_of(message), std::visit([](const auto& m) { return to_body(m); }, message)};
+}
+
+namespace {
+Result<PeerMessage> decode_shared(MessageKind local, std::string_view body) {
+  Result<LocalMessage> message = decode_local_message(static_cast<std::uint16_t>(local), body);
+  if (!message) return std::unexpected(message.error());
+  if (local == MessageKind::offer) return std::get<OfferMessage>(*message);
+  return std::get<TakeMessage>(*message);
+}
+}  // namespace
+
+Result<PeerMessage> decode_peer_message(std::uint16_t kind, std::string_view body) {
+  if (kind < 101 || kind > static_cast<std::uint16_t>(MessageKind::peer_finished)) {
+    return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between sidecars");
+  }
+  const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kFrameBodyBytesMax);
+  if (!object) return std::unexpected(object.error());
+  switch (static_cast<MessageKind>(kind)) {
+    case MessageKind::peer_hello: return decode_as<PeerHelloMessage>(*object, "peer_hello");
+    case MessageKind::peer_ready: return decode_as<ReadyMessage>(*object, "ready");
+    case MessageKind::peer_begin: return decode_as<BeginMessage>(*object, "begin");
+    case MessageKind::peer_offer: return decode_shared(MessageKind::offer, body);
+    case MessageKind::peer_loaded: return decode_as<PodLoadedMessage>(*object, "loaded");
+    case MessageKind::peer_take: return decode_shared(MessageKind::take, body);
+    case MessageKind::peer_trigger: return decode_as<TriggerMessage>(*object, "trigger");
+    case MessageKind::peer_collect: return decode_as<CollectMessage>(*object, "collect");
+    case MessageKind::peer_collected: return decode_as<CollectedMessage>(*object, "collected");
+    case MessageKind::peer_permit: return decode_as<PermitMessage>(*object, "permit");
+    case MessageKind::peer_assign: return decode_as<AssignMessage>(*object, "assign");
+    case MessageKind::peer_written: return decode_as<PodWrittenMessage>(*object, "written");
+    case MessageKind::peer_committed: return decode_as<CommittedMessage>(*object, "committed");
+    case MessageKind::peer_failed: return decode_as<FailedMessage>(*object, "failed");
+    case MessageKind::peer_finished: return decode_as<PodFinishedMessage>(*object, "finished");
+    default: break;
+  }
+  return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between sidecars");
+}
+
+}  // namespace rekindle
