@@ -95,6 +95,6 @@ std::optional<std::string> verified_peer_uri(ssl_st* connection);
 
 // Why the handshake on this connection failed, in words: "the certificate has expired", "the certificate is for ...,
 // not for ...". `fallback` is used when it was not the certificate.
-std::string describe_tls_failure(ssl_st* connection, const TlsIdentity* expected, std::string fallback);
+std::string describe_tls_failure(ssl_st* connection, std::string fallback);
 
 }  // namespace rekindle

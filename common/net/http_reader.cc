@@ -1,0 +1,102 @@
+#include "common/net/http_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/net/clock.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::size_t kReadBytes = 32u << 10;
+
+Error cut_short() {
+  return {ErrorCode::unavailable, "the connection ended in the middle of a message", Retry::yes};
+}
+
+}  // namespace
+
+Result<std::size_t> HttpReader::fill(Instant deadline, int interrupt) {
+  const std::size_t before = buffer_.size();
+  buffer_.resize(before + kReadBytes);
+  Result<std::size_t> count = connection_.read_some(buffer_.data() + before, kReadBytes, deadline, interrupt);
+  buffer_.resize(before + count.value_or(0));
+  return count;
+}
+
+Result<std::string> HttpReader::read_head(std::size_t bytes_max, Duration silence, Instant deadline, int interrupt) {
+  begun_ = !buffer_.empty();
+  std::size_t searched = 0;
+  while (true) {
+    const std::size_t end = buffer_.find("\r\n\r\n", searched);
+    if (std::min(end, buffer_.size()) > bytes_max) {
+      return fail(ErrorCode::exhausted, "the head of a message is longer than " + std::to_string(bytes_max) + " bytes");
+    }
+    if (end != std::string::npos) {
+      std::string head = buffer_.substr(0, end + 4);
+      buffer_.erase(0, end + 4);
+      return head;
+    }
+    searched = buffer_.size() < 3 ? 0 : buffer_.size() - 3;
+    const Result<std::size_t> count = fill(std::min(deadline, monotonic_now() + silence), interrupt);
+    if (!count) return std::unexpected(count.error());
+    if (*count == 0) {
+      if (buffer_.empty()) return std::string();
+      return std::unexpected(cut_short());
+    }
+    begun_ = true;
+  }
+}
+
+void HttpReader::begin_body(BodyFraming framing) {
+  framing_ = framing;
+  chunks_ = ChunkedDecoder();
+  ended_ = framing.kind == BodyFraming::Kind::none;
+}
+
+Result<std::string_view> HttpReader::next_piece(Instant deadline, int interrupt) {
+  piece_.clear();
+  while (piece_.empty() && !ended_) {
+    if (buffer_.empty()) {
+      const Result<std::size_t> count = fill(deadline, interrupt);
+      if (!count) return std::unexpected(count.error());
+      if (*count == 0) {
+        if (framing_.kind != BodyFraming::Kind::until_close) return std::unexpected(cut_short());
+        ended_ = true;
+        break;
+      }
+    }
+    if (framing_.kind == BodyFraming::Kind::chunked) {
+      const Result<std::size_t> used = chunks_.feed(buffer_, piece_);
+      if (!used) return std::unexpected(used.error());
+      buffer_.erase(0, *used);
+      ended_ = chunks_.done();
+    } else if (framing_.kind == BodyFraming::Kind::length) {
+      const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(framing_.length, buffer_.size()));
+      piece_ = buffer_.substr(0, count);
+      buffer_.erase(0, count);
+      framing_.length -= count;
+      ended_ = framing_.length == 0;
+    } else {
+      std::swap(piece_, buffer_);
+    }
+  }
+  return std::string_view(piece_);
+}
+
+Result<std::string> HttpReader::read_body(std::size_t bytes_max, Duration silence, Instant deadline, int interrupt) {
+  const auto too_long = [&] {
+    return fail(ErrorCode::exhausted, "the body of a message is longer than " + std::to_string(bytes_max) + " bytes");
+  };
+  if (framing_.kind == BodyFraming::Kind::length && !ended_ && framing_.length > bytes_max) return too_long();
+  std::string body;
+  while (true) {
+    const Result<std::string_view> piece = next_piece(std::min(deadline, monotonic_now() + silence), interrupt);
+    if (!piece) return std::unexpected(piece.error());
+    if (piece->empty()) return body;
+    if (body.size() + piece->size() > bytes_max) return too_long();
+    body += *piece;
+  }
+}
+
+}  // namespace rekindle

@@ -1,0 +1,87 @@
+// Sockets that never block for longer than they are told. Included by .cc files of this folder and by tests.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/base/instant.h"
+
+namespace rekindle {
+
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int number) : number_(number) {}
+  ~FileDescriptor() { reset(); }
+  FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    if (this != &other) {
+      reset();
+      number_ = std::exchange(other.number_, -1);
+    }
+    return *this;
+  }
+
+  int get() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+  void reset();
+
+ private:
+  int number_ = -1;
+};
+
+// Something that a thread in poll can be woken with. Once raised it stays raised until cleared.
+class WakeSignal {
+ public:
+  WakeSignal();
+  int descriptor() const { return event_.get(); }
+  void raise();
+  void clear();
+
+ private:
+  FileDescriptor event_;
+};
+
+// Ends waits when a stop token is stopped. Lives on the stack of one call; costs nothing for a token that can never
+// stop.
+class StopSignal {
+ public:
+  explicit StopSignal(std::stop_token stop);
+  int descriptor() const { return signal_ ? signal_->descriptor() : -1; }
+
+ private:
+  struct Raise {
+    WakeSignal* signal;
+    void operator()() const { signal->raise(); }
+  };
+  std::optional<WakeSignal> signal_;
+  std::optional<std::stop_callback<Raise>> callback_;
+};
+
+enum class Readiness { ready, timed_out, interrupted };
+
+// Waits until `descriptor` can be read (or written), `interrupt` is readable (-1: none), or the time has come.
+Result<Readiness> wait_for(int descriptor, bool to_write, Instant deadline, int interrupt);
+
+// The error of a call that was ended by its stop token.
+std::unexpected<Error> stopped();
+
+// A TCP connection, non-blocking from then on. The name is looked up without blocking for longer than the deadline.
+Result<FileDescriptor> connect_to(const std::string& host, std::uint16_t port, Instant deadline, int interrupt);
+
+// `address` is an IP address.
+Result<FileDescriptor> listen_on(const std::string& address, std::uint16_t port);
+
+std::uint16_t local_port(int descriptor);
+std::string peer_address(int descriptor);
+
+// For descriptors that carry HTTP: no delay for small writes; a peer that vanished without a word is noticed within
+// half a minute.
+void tune_connection(int descriptor);
+
+}  // namespace rekindle
