@@ -45,8 +45,8 @@ class Checks:
             good, detail = False, str(problem)
         self.passed, self.failed = self.passed + bool(good), self.failed + (not good)
         seconds = time.monotonic() - began
-        print(f"{'ok    ' if good else 'FAILED'} {what} ({seconds:.1f} s){': ' + str(detail) if detail and not good else ''}",
-              flush=True)
+        reason = f": {detail}" if detail and not good else ""
+        print(f"{'ok    ' if good else 'FAILED'} {what} ({seconds:.1f} s){reason}", flush=True)
         return good
 
 
