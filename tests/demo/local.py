@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace, story: Story) -> int:
 
     report = {"mode": "local", "fault": "sigkill" if arguments.kills else arguments.fault, **report, "seed": seed,
               "seconds_undisturbed": round(undisturbed_seconds, 1), "seconds": round(watch.seconds, 1)}
-    path = REPOSITORY / "build" / "reports" / "demo.json"
+    path = arguments.report
     write_report(path, report)
     if arguments.keep:
         story.say(f"Logs, checkpoints and final states are kept in {folder}")

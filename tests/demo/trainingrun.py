@@ -69,7 +69,9 @@ class ProtectedRun:
     """The job under `rekindle run`. Several launches may follow each other on the same folder."""
 
     def __init__(self, processes: Processes, setting: Setting, name: str, *, checkpoint_every: int = 0,
-                 checkpoints: pathlib.Path | None = None, max_restarts: int = 1000) -> None:
+                 checkpoints: pathlib.Path | None = None, max_restarts: int = 1000, job: str = "digits",
+                 prefix: tuple = ()) -> None:
+        """`prefix` is put in front of the command, for runs that see the world otherwise (unshare)."""
         self._processes = processes
         self._setting = setting
         self._checkpoint_every = checkpoint_every
@@ -81,7 +83,8 @@ class ProtectedRun:
             self.checkpoints.mkdir()
         self.output = self.folder / "final.safetensors"
         self.log = self.folder / "output.log"
-        self.job = "digits"
+        self.job = job
+        self._prefix = prefix
         self.launches: list[EventFile] = []
         self.launcher: subprocess.Popen | None = None
         self._blocks: dict[int, tuple[int, ControlBlock]] = {}
@@ -90,8 +93,7 @@ class ProtectedRun:
         number = len(self.launches) + 1
         events = self.folder / f"events-{number}.jsonl"
         port = str(free_port())
-        # The rank fills in its own number, hence the shell-free way: digits reads REKINDLE_RANK, and the files go by rank.
-        command = [self._setting.programs.rekindle, "run", "-n", RANKS, "--max-restarts", self._max_restarts, "--events", events,
+        command = [*self._prefix, self._setting.programs.rekindle, "run", "-n", RANKS, "--max-restarts", self._max_restarts, "--events", events,
                    "--", self._setting.programs.digits, "--data", self._setting.data, "--seed", self._setting.seed,
                    "--steps", self._setting.steps, "--output", self.output, "--log", self.folder / "steps-%r.jsonl",
                    "--status-page", self.folder / "status-%r", "--checkpoint-every", self._checkpoint_every]

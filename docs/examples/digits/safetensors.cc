@@ -41,6 +41,15 @@ bool write_to(std::FILE* file, const std::vector<NamedArray>& arrays) {
 
 }  // namespace
 
+Status check_writable(const std::string& path) {
+  const std::string temporary = path + ".partial";
+  std::FILE* const file = std::fopen(temporary.c_str(), "wbe");
+  if (file == nullptr) return failure("cannot write " + temporary + ": " + std::strerror(errno));
+  std::fclose(file);
+  std::remove(temporary.c_str());
+  return {};
+}
+
 Status write_safetensors(const std::string& path, const std::vector<NamedArray>& arrays) {
   const std::string temporary = path + ".partial";
   std::FILE* const file = std::fopen(temporary.c_str(), "wbe");

@@ -16,6 +16,9 @@ struct NamedArray {
   std::span<const float> values;
 };
 
+// Whether it could be written: better learned before the training than after it.
+Status check_writable(const std::string& path);
+
 Status write_safetensors(const std::string& path, const std::vector<NamedArray>& arrays);
 
 }  // namespace digits

@@ -78,6 +78,9 @@ class Training {
     if (!options_.log.empty()) {
       if (Status opened = journal_.open(options_.log); !opened) return opened;
     }
+    if (is_first_rank() && !options_.output.empty()) {
+      if (Status writable = check_writable(options_.output); !writable) return writable;
+    }
     if (!options_.status_page.empty()) return status_page_.open(options_.status_page, options_.place.rank);
     return {};
   }
