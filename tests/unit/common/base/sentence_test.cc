@@ -1,0 +1,21 @@
+#include "common/base/sentence.h"
+
+#include <cstdint>
+
+#include <gtest/gtest.h>
+
+namespace rekindle {
+namespace {
+
+TEST(Sentence, ValuesTakeTheirPlacesInOrder) {
+  const std::string job = "digits";
+  EXPECT_EQ(sentence("rank {} of {}, job {}{}", 3, std::uint64_t{18446744073709551615u}, job, '!'),
+            "rank 3 of 18446744073709551615, job digits!");
+}
+
+TEST(Sentence, AValueThatLooksLikeAPlaceStaysText) { EXPECT_EQ(sentence("{} and {}", "{}", -1), "{} and -1"); }
+
+TEST(Sentence, APatternWithoutPlacesIsItself) { EXPECT_EQ(sentence("nothing"), "nothing"); }
+
+}  // namespace
+}  // namespace rekindle

@@ -1,0 +1,116 @@
+#include "worker-sidecar/launcher/supervision.h"
+
+#include <csignal>
+#include "common/base/sentence.h"
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace rekindle {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string text_of(const SupervisionAction& action) {
+  if (const auto* save = std::get_if<SaveBecauseRankEnded>(&action)) return sentence("save rank={} code={}", save->rank, save->exit_code);
+  if (std::holds_alternative<SaveBecauseTerminated>(action)) return "save terminated";
+  if (const auto* signal = std::get_if<SignalRanks>(&action)) return signal->signal == SIGTERM ? "SIGTERM" : "SIGKILL";
+  const auto& over = std::get<LifeOver>(action);
+  return sentence("over code={}{}", over.exit_code, over.terminated ? " terminated" : "");
+}
+
+// One life of two ranks; at(seconds).tell(event) gives the actions as text.
+class Life {
+ public:
+  explicit Life(bool saves_on_terminate = true)
+      : machine_({.ranks = {0, 1}, .deadline = 60s, .saves_on_terminate = saves_on_terminate}) {}
+  Life& at(Duration since_start) {
+    now_ = Instant(since_start);
+    return *this;
+  }
+  std::string tell(const SupervisionEvent& event) {
+    std::string text;
+    for (const SupervisionAction& action : machine_.advance(event, now_)) text += (text.empty() ? "" : ", ") + text_of(action);
+    return text;
+  }
+  Supervision& machine() { return machine_; }
+
+ private:
+  Supervision machine_;
+  Instant now_{};
+};
+
+TEST(Supervision, AllRanksThatEndWellEndTheRunWell) {
+  Life life;
+  EXPECT_EQ(life.tell(RankEnded{0, 0}), "");
+  EXPECT_EQ(life.tell(RankEnded{1, 0}), "over code=0");
+  EXPECT_TRUE(life.machine().over());
+}
+
+TEST(Supervision, ADeadRankIsSavedBeforeTheOthersAreTouched) {
+  Life life;
+  EXPECT_EQ(life.at(10s).tell(RankEnded{1, 137}), "save rank=1 code=137");
+  EXPECT_EQ(life.at(30s).tell(TimePassed{}), "");
+  EXPECT_EQ(life.at(31s).tell(SaveEnded{}), "");
+  EXPECT_EQ(life.at(31s).tell(RankEnded{0, 143}), "over code=137");
+}
+
+TEST(Supervision, ABreakpointThatTakesTooLongDoesNotHoldTheRunForEver) {
+  Life life;
+  life.at(10s).tell(RankEnded{1, 137});
+  EXPECT_EQ(life.at(70s).tell(TimePassed{}), "SIGTERM");
+  EXPECT_EQ(life.at(75s).tell(TimePassed{}), "SIGKILL");
+  EXPECT_EQ(life.at(75s).tell(RankEnded{0, 137}), "over code=137");
+}
+
+TEST(Supervision, ARankThatDoesNotLeaveAfterTheBreakpointIsEnded) {
+  Life life;
+  life.at(10s).tell(RankEnded{1, 3});
+  life.at(11s).tell(SaveEnded{});
+  EXPECT_EQ(life.at(13s).tell(TimePassed{}), "SIGTERM");
+  EXPECT_EQ(life.at(18s).tell(TimePassed{}), "SIGKILL");
+  EXPECT_EQ(life.at(23s).tell(TimePassed{}), "over code=3");
+}
+
+TEST(Supervision, TheLastRankToDieIsStillSaved) {
+  Life life;
+  life.tell(RankEnded{0, 137});
+  EXPECT_EQ(life.tell(RankEnded{1, 137}), "");
+  EXPECT_EQ(life.tell(SaveEnded{}), "over code=137");
+}
+
+TEST(Supervision, TerminationSavesFirstAndEndsWith143) {
+  Life life;
+  EXPECT_EQ(life.tell(TerminateAsked{}), "save terminated");
+  EXPECT_EQ(life.tell(SaveEnded{}), "");
+  EXPECT_EQ(life.tell(RankEnded{0, 143}), "");
+  EXPECT_EQ(life.tell(RankEnded{1, 143}), "over code=143 terminated");
+}
+
+TEST(Supervision, ASecondSignalDoesNotWait) {
+  Life life;
+  life.tell(TerminateAsked{});
+  EXPECT_EQ(life.tell(TerminateAsked{}), "SIGTERM");
+}
+
+TEST(Supervision, TerminationWhileADeathIsBeingSavedForbidsTheRestart) {
+  Life life;
+  life.tell(RankEnded{0, 137});
+  EXPECT_EQ(life.tell(TerminateAsked{}), "");
+  life.tell(SaveEnded{});
+  EXPECT_EQ(life.tell(RankEnded{1, 143}), "over code=143 terminated");
+}
+
+TEST(Supervision, InAPodTerminationIsForwardedAtOnce) {
+  Life life(false);
+  EXPECT_EQ(life.at(1s).tell(TerminateAsked{}), "SIGTERM");
+  EXPECT_EQ(life.at(6s).tell(TimePassed{}), "SIGKILL");
+}
+
+TEST(Supervision, ARankThatWasStoppedByAnOrderIsNoGoodEnd) {
+  Life life;
+  EXPECT_EQ(life.tell(RankEnded{0, 143}), "save rank=0 code=143");
+}
+
+}  // namespace
+}  // namespace rekindle

@@ -1,0 +1,142 @@
+#include "worker-sidecar/hook/hook_call.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <optional>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/base/error.h"
+#include "common/base/sentence.h"
+#include "worker-sidecar/protocol/frame.h"
+#include "worker-sidecar/protocol/local_message.h"
+
+namespace rekindle {
+namespace {
+
+Instant now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return Instant(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
+
+void pause_briefly() {
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000'000};
+  ::nanosleep(&kPause, nullptr);
+}
+
+class Connection {
+ public:
+  Connection() = default;
+  ~Connection() { close(); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  Status open(const std::string& path) {
+    close();
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.size() >= sizeof address.sun_path) return fail(ErrorCode::invalid_input, "the path is too long for a socket");
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (socket_ < 0) return fail_errno(errno, "making a socket");
+    if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+      return fail_errno(errno, "connecting");
+    }
+    return {};
+  }
+
+  Status send(const std::string& bytes) {
+    for (std::size_t at = 0; at < bytes.size();) {
+      const ssize_t sent = ::send(socket_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+      if (sent < 0 && errno == EINTR) continue;
+      if (sent <= 0) return fail_errno(errno, "sending");
+      at += static_cast<std::size_t>(sent);
+    }
+    return {};
+  }
+
+  // The answer to the hook; no value when the connection ended or the time is over.
+  Result<HookDoneMessage> wait_for_answer(Instant until) {
+    FrameDecoder decoder;
+    while (true) {
+      const auto frame = decoder.next();
+      if (!frame) return fail(ErrorCode::corrupt, std::string(explain(frame.error())));
+      if (*frame) {
+        const Result<LocalMessage> message = decode_local_message((*frame)->header.kind, (*frame)->body);
+        if (!message) continue;
+        if (const auto* done = std::get_if<HookDoneMessage>(&*message)) return *done;
+        if (const auto* refused = std::get_if<RefusedMessage>(&*message)) return std::unexpected(refused->error);
+        continue;
+      }
+      const Duration left = until - now();
+      if (left <= Duration::zero()) return fail(ErrorCode::deadline_exceeded, "no answer in time");
+      pollfd waiting{.fd = socket_, .events = POLLIN, .revents = 0};
+      const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(left).count() + 1;
+      if (::poll(&waiting, 1, static_cast<int>(milliseconds)) <= 0) continue;
+      std::array<char, 4096> buffer{};
+      const ssize_t got = ::recv(socket_, buffer.data(), buffer.size(), 0);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return fail(ErrorCode::unavailable, "the sidecar ended before it answered", Retry::yes);
+      decoder.feed({buffer.data(), static_cast<std::size_t>(got)});
+    }
+  }
+
+ private:
+  void close() {
+    if (socket_ >= 0) ::close(socket_);
+    socket_ = -1;
+  }
+  int socket_ = -1;
+};
+
+HookResult result_of(const HookDoneMessage& done) {
+  switch (done.outcome) {
+    case HookOutcome::durable:
+      return {0, sentence("rekindle-hook: step {} is durable in {} after {} ms", done.step, done.path, done.milliseconds)};
+    case HookOutcome::nothing_to_save:
+      return {0, sentence("rekindle-hook: nothing to save{}", done.message.empty() ? "" : ": " + done.message)};
+    case HookOutcome::failed: break;
+  }
+  return {1, sentence("rekindle-hook: the checkpoint could not be written: {}. The job resumes from the one before.", done.message)};
+}
+
+}  // namespace
+
+HookResult call_sidecar(const HookOptions& options) {
+  const Instant answer_until = now() + options.answer_limit;
+  std::string why;
+  while (true) {
+    // The limit on connecting begins anew when a sidecar that had answered is restarted.
+    const Instant connect_until = now() + options.connect_limit;
+    Connection connection;
+    Status connected = connection.open(options.socket_path);
+    while (!connected && now() < connect_until) {
+      pause_briefly();
+      connected = connection.open(options.socket_path);
+    }
+    if (!connected) {
+      if (why.empty()) why = connected.error().message;
+      return {1, sentence("rekindle-hook: no sidecar answers on {} ({}); nothing was saved at this point and the container ends without "
+                             "waiting. The job resumes from its newest checkpoint; see the log of the container rekindle-sidecar.",
+                             options.socket_path, why)};
+    }
+    FrameEncoder encoder;
+    const EncodedMessage question = encode_local_message(HookMessage{.container = options.container, .seconds_left = 0});
+    Status sent = connection.send(encoder.encode(static_cast<std::uint16_t>(question.kind), 0, question.body));
+    Result<HookDoneMessage> answer = sent ? connection.wait_for_answer(answer_until) : std::unexpected(sent.error());
+    if (answer) return result_of(*answer);
+    why = answer.error().message;
+    if (answer.error().code != ErrorCode::unavailable && answer.error().code != ErrorCode::io) {
+      return {1, sentence("rekindle-hook: the sidecar did not save: {}", why)};
+    }
+    pause_briefly();
+  }
+}
+
+}  // namespace rekindle

@@ -1,0 +1,24 @@
+// The call that a preStop hook makes: asks the sidecar to save, waits until it is done, says so in one line. Blocking, one thread.
+#pragma once
+
+#include <string>
+
+#include "common/base/instant.h"
+
+namespace rekindle {
+
+struct HookOptions {
+  std::string socket_path;
+  std::string container;
+  Duration connect_limit = std::chrono::seconds(3);  // for a sidecar that is gone or just being restarted
+  Duration answer_limit = std::chrono::seconds(600); // behind the sidecar's own deadline; the kubelet's grace is shorter
+};
+
+struct HookResult {
+  int exit_code = 0;  // 0: durable or nothing to save
+  std::string line;   // without line end; belongs on stderr when exit_code is not 0
+};
+
+HookResult call_sidecar(const HookOptions& options);
+
+}  // namespace rekindle

@@ -1,0 +1,45 @@
+// The machine-readable account of a local run (`--events FILE`): one JSON object a line, each with the milliseconds since the
+// launcher began (monotonic) and the name of what happened. Lines are written whole and at once, so a reader may follow along.
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/base/instant.h"
+
+namespace rekindle {
+
+struct RunEvent {
+  std::string event;  // rank_died, hold, agreed, durable, failed, restart, restored, first_step, finished
+  std::uint64_t attempt = 0;
+  std::uint64_t step = 0;
+  std::uint64_t term = 0;
+  std::int64_t rank = -1;  // -1: of no one rank
+  std::string path;
+  std::string message;
+  int exit_code = -1;    // of the whole run
+};
+
+// Without line end. Fields that say nothing are left out.
+std::string event_line(const RunEvent& event, Duration since_start);
+
+class EventLog {
+ public:
+  explicit EventLog(Instant start) : start_(start) {}
+  ~EventLog();
+  EventLog(const EventLog&) = delete;
+  EventLog& operator=(const EventLog&) = delete;
+
+  Status open(const std::string& path);
+  void write(const RunEvent& event, Instant at);
+
+ private:
+  const Instant start_;
+  std::mutex mutex_;
+  int descriptor_ = -1;  // guarded by mutex_
+};
+
+}  // namespace rekindle

@@ -1,0 +1,152 @@
+#include "worker-sidecar/launcher/local_host.h"
+
+#include <cstdio>
+#include <thread>
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+
+#include "common/base/sentence.h"
+#include "worker-sidecar/sidecar/host.h"
+
+namespace rekindle {
+
+struct LocalHost::Loop {
+  asio::io_context context{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
+  std::unique_ptr<Host> host;
+  std::thread thread;
+};
+
+Result<std::unique_ptr<LocalHost>> LocalHost::start(const HostSettings& settings, EventLog& events, bool verbose) {
+  std::unique_ptr<LocalHost> local(new LocalHost(events, verbose, settings.deadline));
+  CoordinationConfig coordination{.ordinal = 0,
+                                  .pods = 1,
+                                  .ranks_per_pod = settings.ranks_per_pod,
+                                  .after_fault = AfterBreakpoint::stop,
+                                  .wait_for_go = false,
+                                  .limits = {.deadline = settings.deadline}};
+  Result<std::unique_ptr<Host>> host = Host::start(
+      local->loop_->context,
+      {.settings = settings, .coordination = coordination, .create_checkpoint_root = true, .observer = local.get(), .peers = nullptr});
+  if (!host) return std::unexpected(host.error());
+  local->loop_->host = std::move(*host);
+  local->loop_->thread = std::thread([context = &local->loop_->context] { context->run(); });
+  return local;
+}
+
+LocalHost::LocalHost(EventLog& events, bool verbose, Duration deadline)
+    : events_(events), verbose_(verbose), deadline_(deadline), loop_(std::make_unique<Loop>()) {}
+
+LocalHost::~LocalHost() {
+  loop_->work.reset();
+  loop_->context.stop();
+  if (loop_->thread.joinable()) loop_->thread.join();
+  loop_->host.reset();
+}
+
+void LocalHost::rank_ended(const ChildEnd& end) {
+  asio::post(loop_->context, [this, rank = end.rank] { loop_->host->process_ended(rank); });
+}
+
+void LocalHost::save() {
+  asio::post(loop_->context, [this] { loop_->host->tell(Terminating{to_seconds(deadline_)}); });
+}
+
+void LocalHost::checkpoint_now() {
+  asio::post(loop_->context, [this] {
+    if (!loop_->host->ask_for_checkpoint()) std::fputs("rekindle: SIGUSR1: no rank is training yet, there is nothing to save\n", stderr);
+  });
+}
+
+std::optional<SavedPoint> LocalHost::saved() const {
+  const std::lock_guard lock(mutex_);
+  return saved_;
+}
+
+std::uint32_t LocalHost::attempt() const {
+  const std::lock_guard lock(mutex_);
+  return attempt_;
+}
+
+std::string LocalHost::problem() const {
+  const std::lock_guard lock(mutex_);
+  return problem_;
+}
+
+void LocalHost::log(LogLevel level, std::string_view message, const LogFields& fields) {
+  if (!verbose_) return;
+  std::string line = sentence("rekindle: [{}] {}", level == LogLevel::debug ? "debug" : level == LogLevel::info ? "info" : "warning", message);
+  for (const auto& [name, value] : fields) line += sentence(" {}={}", name, value);
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+void LocalHost::rank_died(std::uint32_t rank, RankWord word, bool finished, Instant at) {
+  // Ranks that end after the breakpoint do what they were told.
+  if (finished || saving_over_) return;
+  events_.write({.event = "rank_died",
+                 .attempt = attempt(),
+                 .step = word.step,
+                 .rank = rank,
+                 .message = sentence("while {}", to_string(word.phase))},
+                at);
+}
+
+void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt, Instant at) {
+  const auto tell = [&](const char* name, const std::string& path, const std::string& message) {
+    events_.write({.event = name, .attempt = attempt, .step = record.step, .term = record.term, .path = path, .message = message}, at);
+  };
+  if (record.term != term_) {
+    term_ = record.term;
+    writing_told_ = false;
+    tell("hold", {}, std::string(to_string(record.cause)));
+  } else if (record.state == state_) {
+    return;
+  }
+  state_ = record.state;
+  if (!writing_told_ && record.state != BreakpointState::collecting && record.step != 0) {
+    writing_told_ = true;
+    tell("agreed", {}, {});
+  }
+  if (record.state == BreakpointState::durable && !record.path.empty()) {
+    tell("durable", record.path, record.message);
+    std::fprintf(stderr, "rekindle: step %llu saved in %s, %.0f ms after the cause (%s)%s%s\n", static_cast<unsigned long long>(record.step),
+                 record.path.c_str(), record.durable_milliseconds, std::string(to_string(record.cause)).c_str(),
+                 record.message.empty() ? "" : ": ", record.message.c_str());
+    const std::lock_guard lock(mutex_);
+    saved_ = SavedPoint{.attempt = attempt, .step = record.step, .path = record.path};
+  }
+  if (record.state == BreakpointState::failed) {
+    tell("failed", {}, record.message);
+    std::fprintf(stderr, "rekindle: the checkpoint could not be written: %s\n", record.message.c_str());
+  }
+}
+
+void LocalHost::attempt_begun(std::uint32_t attempt, std::uint64_t step, const std::string& path, bool, Instant at) {
+  {
+    const std::lock_guard lock(mutex_);
+    attempt_ = attempt;
+  }
+  events_.write({.event = "restored", .attempt = attempt, .step = step, .path = path}, at);
+  if (step != 0) {
+    std::fprintf(stderr, "rekindle: attempt %u goes on with step %llu from %s\n", attempt, static_cast<unsigned long long>(step + 1), path.c_str());
+  }
+}
+
+void LocalHost::first_step(std::uint32_t attempt, std::uint64_t step, Instant at) {
+  events_.write({.event = "first_step", .attempt = attempt, .step = step}, at);
+}
+
+void LocalHost::problem(const std::string&, const std::string& message) {
+  std::fprintf(stderr, "rekindle: %s\n", message.c_str());
+  const std::lock_guard lock(mutex_);
+  if (problem_.empty()) problem_ = message;
+}
+
+void LocalHost::exit_allowed() {
+  saving_over_ = true;
+  save_ended_.wake();
+}
+
+}  // namespace rekindle

@@ -1,0 +1,33 @@
+// The command line of `rekindle run` as a value.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+
+namespace rekindle {
+
+struct RunOptions {
+  std::uint32_t ranks = 1;
+  std::uint32_t restarts_max = 10;
+  std::uint32_t deadline_seconds = 60;
+  std::string checkpoint_folder;  // empty: REKINDLE_CHECKPOINT_DIR, else ./checkpoints
+  std::string job;                // empty: REKINDLE_JOB, else "local"
+  std::string events_file;        // empty: none
+  bool tag_output = false;
+  bool verbose = false;
+  std::vector<std::string> command;
+};
+
+// What the words behind `rekindle run` ask for. `text` set: print it and end with `exit_code` (--help, or what is wrong).
+struct ParsedRun {
+  RunOptions options;
+  std::string text;
+  int exit_code = 0;
+};
+
+ParsedRun parse_run(const std::vector<std::string>& words);
+
+}  // namespace rekindle

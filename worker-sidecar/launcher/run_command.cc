@@ -1,0 +1,186 @@
+#include "worker-sidecar/launcher/run_command.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "common/base/sentence.h"
+#include "common/net/clock.h"
+#include "worker-sidecar/hook/hook_call.h"
+#include "worker-sidecar/launcher/environment.h"
+#include "worker-sidecar/launcher/local_host.h"
+#include "worker-sidecar/launcher/run_folder.h"
+#include "worker-sidecar/sidecar/checkpoint_desk.h"
+
+namespace rekindle {
+namespace {
+
+constexpr int kUsageCode = 2;
+constexpr int kFailureCode = 1;
+
+int complain(const std::string& message, int code = kFailureCode) {
+  std::fprintf(stderr, "rekindle: %s\n", message.c_str());
+  return code;
+}
+
+// As a shell: 127 not found, 126 found and not to be run.
+int complain_about_start(const Error& error) { return complain(error.message, error.code == ErrorCode::not_found ? 127 : 126); }
+
+Status start_ranks(Children& children, const Environment& base, std::uint32_t first_rank, std::uint32_t ranks, std::uint32_t world_size) {
+  for (std::uint32_t local = 0; local < ranks; ++local) {
+    const std::uint32_t rank = first_rank + local;
+    if (Status started = children.start(rank, rank_environment(base, {.rank = rank, .world_size = world_size, .local_rank = local})); !started) {
+      return started;
+    }
+  }
+  return {};
+}
+
+std::set<std::uint32_t> rank_set(std::uint32_t first, std::uint32_t count) {
+  std::set<std::uint32_t> ranks;
+  for (std::uint32_t rank = first; rank < first + count; ++rank) ranks.insert(rank);
+  return ranks;
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path full = std::filesystem::absolute(path, ignored);
+  return full.empty() ? path : full.lexically_normal().string();
+}
+
+// Outside a pod.
+int run_locally(const RunOptions& options, LauncherSignals& signals) {
+  const Instant began = monotonic_now();
+  EventLog events(began);
+  if (!options.events_file.empty()) {
+    if (Status opened = events.open(options.events_file); !opened) return complain(opened.error().message);
+  }
+  if (Result<std::string> program = find_program(options.command.front()); !program) return complain_about_start(program.error());
+
+  Environment base = own_environment();
+  HostSettings settings{.job_namespace = "local", .job_uid = "local-" + draw_nonce(), .pod_name = "local", .ranks_per_pod = options.ranks};
+  settings.job = !options.job.empty() ? options.job : base.contains("REKINDLE_JOB") ? base["REKINDLE_JOB"] : "local";
+  settings.checkpoint_folder = absolute(!options.checkpoint_folder.empty()            ? options.checkpoint_folder
+                                        : base.contains("REKINDLE_CHECKPOINT_DIR") ? base["REKINDLE_CHECKPOINT_DIR"]
+                                                                                   : "checkpoints");
+  settings.deadline = std::chrono::seconds(options.deadline_seconds);
+  settings.grace = settings.deadline;
+
+  const Result<JobLock> lock = JobLock::take(settings.checkpoint_folder, settings.job);
+  if (!lock) return complain(lock.error().message);
+  const Result<RunFolder> folder = RunFolder::make();
+  if (!folder) return complain(folder.error().message);
+  settings.run_folder = folder->path();
+  settings.socket_path = folder->path() + "/sidecar.sock";
+  base["REKINDLE_SOCKET"] = settings.socket_path;
+  base["REKINDLE_CHECKPOINT_DIR"] = settings.checkpoint_folder;
+  base["REKINDLE_NAMESPACE"] = settings.job_namespace;
+  base["REKINDLE_JOB"] = settings.job;
+  base["REKINDLE_JOB_UID"] = settings.job_uid;
+
+  for (std::uint32_t restarts = 0;; ++restarts) {
+    Result<std::unique_ptr<LocalHost>> host = LocalHost::start(settings, events, options.verbose);
+    if (!host) return complain(host.error().message);
+    Children children({.command = options.command, .tag_output = options.tag_output});
+    if (Status started = start_ranks(children, base, 0, options.ranks, options.ranks); !started) return complain_about_start(started.error());
+    Supervision supervision({.ranks = rank_set(0, options.ranks), .deadline = settings.deadline, .saves_on_terminate = true});
+    const LifeReport report = run_life(children, supervision, signals, (*host)->save_ended(), **host);
+    const Instant ended = monotonic_now();
+    const std::optional<SavedPoint> saved = (*host)->saved();
+    const std::uint32_t attempt = (*host)->attempt();
+    const std::string problem = (*host)->problem();
+    host->reset();
+
+    const std::string failure =
+        report.first_failure ? sentence("rank {} ended with {} {}", report.first_failure->rank, describe(*report.first_failure),
+                                           attempt == 0 ? std::string("before training began") : sentence("in attempt {}", attempt))
+                             : "";
+    const std::string left = saved ? sentence("step {} is saved", saved->step) : "nothing new was saved";
+    // A folder that cannot be used does not get better by trying: a person has to change something.
+    const bool hopeless = attempt == 0 && !problem.empty();
+    const bool over = report.over.exit_code == 0 || report.over.terminated || hopeless || restarts >= options.restarts_max;
+    if (over) {
+      events.write({.event = "finished", .attempt = attempt, .step = saved ? saved->step : 0, .exit_code = report.over.exit_code}, ended);
+      if (report.over.terminated) std::fprintf(stderr, "rekindle: ended by a signal; %s\n", left.c_str());
+      if (!report.over.terminated && report.over.exit_code != 0) {
+        std::fprintf(stderr, "rekindle: %s; %s. %s\n", failure.c_str(), left.c_str(),
+                     hopeless ? "It is not started again, since that would meet the same problem."
+                     : options.restarts_max == 0 ? "Restarts are switched off (--max-restarts 0)."
+                                               : sentence("All {} restarts are used up (--max-restarts).", options.restarts_max).c_str());
+      }
+      return report.over.exit_code;
+    }
+    events.write({.event = "restart", .attempt = attempt, .step = saved ? saved->step : 0, .message = failure}, ended);
+    std::fprintf(stderr, "rekindle: %s, %.1f s after the start; %s; restart %u of %u\n", failure.c_str(),
+                 to_seconds(ended - began), left.c_str(), restarts + 1, options.restarts_max);
+  }
+}
+
+// Asks the pod's sidecar through its socket. What it saves it decides by itself: it has seen the death before we have.
+class PodSaver final : public Saver {
+ public:
+  explicit PodSaver(std::string socket_path) : socket_path_(std::move(socket_path)) {}
+  ~PodSaver() override {
+    // A call that still waits ends with the process; nothing of ours is used by it but the waker, which outlives the thread's last use.
+    if (thread_.joinable()) thread_.join();
+  }
+
+  const Waker& save_ended() const { return save_ended_; }
+  void rank_ended(const ChildEnd& end) override {
+    if (end.exit_code != 0) std::fprintf(stderr, "rekindle: rank %u ended with %s\n", end.rank, describe(end).c_str());
+  }
+  void save() override {
+    thread_ = std::thread([this] {
+      const HookResult result = call_sidecar({.socket_path = socket_path_, .container = "rekindle run", .answer_limit = kAnswerLimit});
+      std::fprintf(stderr, "%s\n", result.line.c_str());
+      save_ended_.wake();
+    });
+  }
+  void checkpoint_now() override {
+    std::fputs("rekindle: SIGUSR1 asks for a checkpoint outside Kubernetes only; in a pod create a Breakpoint instead\n", stderr);
+  }
+
+ private:
+  static constexpr Duration kAnswerLimit = std::chrono::seconds(600);
+  const std::string socket_path_;
+  Waker save_ended_;
+  std::thread thread_;
+};
+
+// In a protected pod.
+int run_in_pod(const RunOptions& options, LauncherSignals& signals) {
+  const Result<HostSettings> settings = read_host_settings(process_variable);
+  if (!settings) return complain(settings.error().message);
+  if (settings->ranks_per_pod != options.ranks) {
+    return complain(sentence("-n {} does not fit this pod, which was admitted with {} rank{} a pod. Set the job's annotation "
+                                "rekindle.dev/ranks-per-pod: \"{}\" and create the job anew.",
+                                options.ranks, settings->ranks_per_pod, settings->ranks_per_pod == 1 ? "" : "s", options.ranks),
+                    kUsageCode);
+  }
+  Children children({.command = options.command, .tag_output = options.tag_output});
+  if (Status started = start_ranks(children, own_environment(), settings->first_rank(), options.ranks, settings->world_size()); !started) {
+    return complain_about_start(started.error());
+  }
+  PodSaver saver(settings->socket_path);
+  Supervision supervision({.ranks = rank_set(settings->first_rank(), options.ranks),
+                           .deadline = std::chrono::seconds(options.deadline_seconds),
+                           .saves_on_terminate = false});
+  const LifeReport report = run_life(children, supervision, signals, saver.save_ended(), saver);
+  // Not through the destructors: a call to a sidecar that does not answer must not hold the container's end.
+  if (report.over.exit_code != 0) {
+    std::fflush(nullptr);
+    children.signal_all(SIGKILL);
+    std::_Exit(report.over.exit_code);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int run_ranks(const RunOptions& options, LauncherSignals& signals) {
+  return process_variable("REKINDLE_SOCKET").empty() ? run_locally(options, signals) : run_in_pod(options, signals);
+}
+
+}  // namespace rekindle

@@ -1,0 +1,98 @@
+#include "worker-sidecar/launcher/run_loop.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <vector>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "common/net/clock.h"
+
+namespace rekindle {
+
+LauncherSignals::LauncherSignals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t watched;
+  sigemptyset(&watched);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD}) sigaddset(&watched, signal);
+  ::sigprocmask(SIG_BLOCK, &watched, nullptr);
+  descriptor_ = ::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+LauncherSignals::~LauncherSignals() { ::close(descriptor_); }
+
+int LauncherSignals::take() {
+  signalfd_siginfo info{};
+  return ::read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+Waker::Waker() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Waker::~Waker() { ::close(descriptor_); }
+
+void Waker::wake() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(descriptor_, &one, sizeof one);
+}
+
+bool Waker::take() const {
+  std::uint64_t count = 0;
+  return ::read(descriptor_, &count, sizeof count) == sizeof count;
+}
+
+LifeReport run_life(Children& children, Supervision& supervision, LauncherSignals& signals, const Waker& save_ended, Saver& saver) {
+  LifeReport report;
+  const auto advance = [&](const SupervisionEvent& event) {
+    for (const SupervisionAction& action : supervision.advance(event, monotonic_now())) {
+      if (std::holds_alternative<SaveBecauseRankEnded>(action) || std::holds_alternative<SaveBecauseTerminated>(action)) saver.save();
+      if (const auto* signal = std::get_if<SignalRanks>(&action)) children.signal_all(signal->signal);
+      if (const auto* over = std::get_if<LifeOver>(&action)) report.over = *over;
+    }
+  };
+  const auto reap = [&] {
+    for (const ChildEnd& end : children.reap()) {
+      if (end.exit_code != 0 && !report.first_failure) report.first_failure = end;
+      // The sidecar first: with several deaths at once it should know of all that are known before it is asked to save.
+      saver.rank_ended(end);
+      advance(RankEnded{end.rank, end.exit_code});
+    }
+  };
+
+  while (!supervision.over()) {
+    std::vector<pollfd> waiting{{.fd = signals.descriptor(), .events = POLLIN, .revents = 0},
+                                {.fd = save_ended.descriptor(), .events = POLLIN, .revents = 0}};
+    for (const int descriptor : children.output_descriptors()) waiting.push_back({.fd = descriptor, .events = POLLIN, .revents = 0});
+    timespec timeout{};
+    const std::optional<Instant> wake_at = supervision.wake_at();
+    if (wake_at) {
+      const Duration left = std::max(*wake_at - monotonic_now(), Duration::zero());
+      timeout.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
+      timeout.tv_nsec = (left % std::chrono::seconds(1)).count();
+    }
+    const int ready = ::ppoll(waiting.data(), waiting.size(), wake_at ? &timeout : nullptr, nullptr);
+    if (ready < 0 && errno != EINTR) break;
+    for (std::size_t i = 2; i < waiting.size(); ++i) {
+      if (waiting[i].revents != 0) children.copy_output(waiting[i].fd);
+    }
+    // What a rank printed before it ended is shown before anything is said about its end.
+    for (int signal = signals.take(); signal != 0; signal = signals.take()) {
+      if (signal == SIGCHLD) {
+        reap();
+      } else if (signal == SIGUSR1) {
+        saver.checkpoint_now();
+      } else {
+        advance(TerminateAsked{});
+      }
+    }
+    if (save_ended.take()) advance(SaveEnded{});
+    advance(TimePassed{});
+  }
+  children.drain_output();
+  return report;
+}
+
+}  // namespace rekindle

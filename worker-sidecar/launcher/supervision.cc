@@ -1,0 +1,87 @@
+#include "worker-sidecar/launcher/supervision.h"
+
+#include <csignal>
+
+namespace rekindle {
+
+Supervision::Supervision(SupervisionSettings settings) : settings_(std::move(settings)), running_(settings_.ranks) {}
+
+std::vector<SupervisionAction> Supervision::advance(const SupervisionEvent& event, Instant now) {
+  Actions actions;
+  if (state_ != State::over) std::visit([&](const auto& what) { on(what, now, actions); }, event);
+  return actions;
+}
+
+void Supervision::on(const RankEnded& event, Instant now, Actions& actions) {
+  if (running_.erase(event.rank) == 0) return;
+  if (event.exit_code != 0 && !first_failure_) {
+    first_failure_ = event.exit_code;
+    if (state_ == State::running) {
+      // With nobody left there may still be something to save: the state of the ranks outlives them.
+      become_saving(now);
+      actions.emplace_back(SaveBecauseRankEnded{event.rank, event.exit_code});
+      return;
+    }
+  }
+  // While a breakpoint is being written the life is not over even when nobody runs any more.
+  if (running_.empty() && state_ != State::saving) become_over(actions);
+}
+
+void Supervision::on(const SaveEnded&, Instant now, Actions& actions) {
+  if (state_ != State::saving) return;
+  if (running_.empty()) return become_over(actions);
+  state_ = State::draining;
+  until_ = now + kDrain;
+}
+
+void Supervision::on(const TerminateAsked&, Instant now, Actions& actions) {
+  if (terminated_ || !settings_.saves_on_terminate) {
+    // Asked twice, somebody does not want to wait.
+    terminated_ = true;
+    if (state_ != State::ending && state_ != State::killing) become_ending(now, actions);
+    return;
+  }
+  terminated_ = true;
+  if (state_ != State::running) return;  // a breakpoint is already on its way
+  become_saving(now);
+  actions.emplace_back(SaveBecauseTerminated{});
+}
+
+void Supervision::on(const TimePassed&, Instant now, Actions& actions) {
+  if (!until_ || now < *until_) return;
+  switch (state_) {
+    case State::saving:
+      if (running_.empty()) return become_over(actions);
+      return become_ending(now, actions);
+    case State::draining: return become_ending(now, actions);
+    case State::ending:
+      state_ = State::killing;
+      until_ = now + kTerminate;
+      actions.emplace_back(SignalRanks{SIGKILL});
+      return;
+    case State::killing: return become_over(actions);  // processes that the kernel cannot end (stuck in a device)
+    case State::running:
+    case State::over: return;
+  }
+}
+
+void Supervision::become_saving(Instant now) {
+  state_ = State::saving;
+  until_ = now + settings_.deadline;
+}
+
+void Supervision::become_ending(Instant now, Actions& actions) {
+  if (running_.empty()) return become_over(actions);
+  state_ = State::ending;
+  until_ = now + kTerminate;
+  actions.emplace_back(SignalRanks{SIGTERM});
+}
+
+void Supervision::become_over(Actions& actions) {
+  state_ = State::over;
+  until_.reset();
+  const int code = terminated_ ? kTerminatedCode : first_failure_.value_or(0);
+  actions.emplace_back(LifeOver{.exit_code = code, .terminated = terminated_});
+}
+
+}  // namespace rekindle

@@ -1,0 +1,91 @@
+#include "worker-sidecar/sidecar/checkpoint_desk.h"
+
+#include <cerrno>
+
+#include <sys/random.h>
+
+#include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/checkpoint/safetensors.h"
+#include "worker-sidecar/storage/attempt_store.h"
+#include "worker-sidecar/storage/checkpoint_root.h"
+#include "worker-sidecar/storage/file_writer.h"
+#include "worker-sidecar/storage/folder.h"
+#include "worker-sidecar/storage/publisher.h"
+#include "worker-sidecar/storage/scan.h"
+
+namespace rekindle {
+
+std::uint64_t draw_number() {
+  std::uint64_t value = 0;
+  // getrandom with so few bytes neither blocks after boot nor comes back short; EINTR is all that can happen.
+  while (::getrandom(&value, sizeof value, 0) != sizeof value) {
+  }
+  return value;
+}
+
+std::string draw_nonce() {
+  constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::string nonce;
+  for (std::uint64_t value = draw_number(); nonce.size() < 10; value /= 36) nonce += kLetters[value % 36];
+  return nonce;
+}
+
+CheckpointDesk::CheckpointDesk(FileSystem& file_system, const HostSettings& settings, bool create_root)
+    : file_system_(file_system),
+      root_(settings.checkpoint_folder),
+      job_{.namespace_name = settings.job_namespace, .name = settings.job, .uid = settings.job_uid},
+      create_root_(create_root) {}
+
+Status CheckpointDesk::open() {
+  Result<JobFolder> folder = open_job_folder(file_system_, {.root = root_, .job = job_, .nonce = draw_nonce(), .create_root = create_root_});
+  if (!folder) return std::unexpected(folder.error());
+  job_folder_ = folder->path;
+  return {};
+}
+
+Result<CandidateOrder> CheckpointDesk::candidates() {
+  Result<FolderScan> scan = scan_job_folder(file_system_, job_folder_);
+  if (!scan) return std::unexpected(scan.error());
+  return order_candidates(*scan, job_);
+}
+
+Result<AttemptRecord> CheckpointDesk::claim(AttemptRecord record) {
+  return claim_attempt(file_system_, job_folder_, std::move(record), draw_nonce());
+}
+
+Result<std::string> CheckpointDesk::create_folder(std::uint64_t attempt, std::uint64_t step) {
+  return create_checkpoint_folder(file_system_, job_folder_, {.attempt = attempt, .step = step, .nonce = draw_nonce()});
+}
+
+Result<WrittenStates> CheckpointDesk::write_states(const std::string& folder, std::uint32_t ordinal, const std::vector<RankState>& states) {
+  std::vector<MemoryPiece> pieces;
+  WrittenStates result;
+  const std::string name = state_file_name(ordinal);
+  for (const RankState& state : states) {
+    for (const auto& [entry, value] : state.captured.entries) {
+      pieces.push_back({.entry = entry_of_state(state.rank, {.name = entry, .bytes = value.size()}), .data = value.data()});
+      result.states.push_back({.rank = state.rank, .name = entry, .file = name, .key = state_key(state.rank, entry), .bytes = value.size()});
+    }
+  }
+  if (pieces.empty()) return result;
+  Result<WrittenDataFile> written = write_data_file(file_system_, job_folder_ + "/" + folder, name, pieces);
+  if (!written) return std::unexpected(written.error());
+  for (std::size_t i = 0; i < result.states.size(); ++i) {
+    result.states[i].begin_byte = written->entries[i].begin_byte;
+    result.states[i].end_byte = written->entries[i].end_byte;
+  }
+  result.file = {.name = name, .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks};
+  return result;
+}
+
+Result<std::string> CheckpointDesk::publish(const std::string& folder, const Manifest& manifest) {
+  return publish_manifest(file_system_, job_folder_, folder, manifest, draw_nonce());
+}
+
+Result<PruneReport> CheckpointDesk::prune(std::uint64_t own_attempt) {
+  return prune_checkpoints(file_system_, job_folder_, job_, {.own_attempt = own_attempt});
+}
+
+Status CheckpointDesk::remove(const std::string& folder) { return remove_checkpoint_folder(file_system_, job_folder_, folder); }
+
+}  // namespace rekindle

@@ -1,0 +1,133 @@
+// Host: ranks and tools on the Unix socket.
+
+#include "common/base/sentence.h"
+#include "common/net/clock.h"
+#include "worker-sidecar/sidecar/host_parts.h"
+
+namespace rekindle {
+
+void Host::Parts::open_storage() {
+  storage = StorageState::trying;
+  on_disk([kept = desk] { return kept->open(); },
+          [](Parts& self, Status opened) {
+            self.storage = opened ? StorageState::ready : StorageState::broken;
+            if (opened) {
+              self.problems.erase("storage");
+              self.log(LogLevel::info, "the checkpoint folder is usable", {{"path", self.desk->job_folder()}});
+            } else {
+              self.storage_error = opened.error();
+              self.note_problem("storage", opened.error().message);
+            }
+            for (PendingHello& waiting : std::exchange(self.pending_hellos, {})) {
+              self.admit(waiting.link, waiting.hello, waiting.attempt, std::move(waiting.process));
+            }
+          });
+}
+
+void Host::Parts::on_hello(LinkId link, const HelloMessage& hello, std::uint32_t attempt, OwnedDescriptor process) {
+  // What was wrong with the folder may have been put right since; a rank that comes is a reason to look again.
+  if (storage == StorageState::broken) open_storage();
+  if (storage == StorageState::trying) {
+    pending_hellos.push_back({link, hello, attempt, std::move(process)});
+    return;
+  }
+  admit(link, hello, attempt, std::move(process));
+}
+
+void Host::Parts::refuse(LinkId link, const Error& error) {
+  log(LogLevel::warning, "a rank was refused", {{"message", error.message}});
+  server->send(link, RefusedMessage{error}, coordination.attempt());
+  server->close_after_sending(link);
+}
+
+void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t attempt, OwnedDescriptor process) {
+  if (!server->connected(link)) return;
+  if (hello.world_size != settings.world_size()) {
+    return refuse(link, {ErrorCode::invalid_input,
+                         sentence("rank {} says that the job has {} ranks, this sidecar was told {} ({} pods with {} each); make REKINDLE_WORLD_SIZE, or the "
+                                     "annotation rekindle.dev/ranks-per-pod, fit",
+                                     hello.rank, hello.world_size, settings.world_size(), settings.pods, settings.ranks_per_pod)});
+  }
+  if (!settings.hosts_rank(hello.rank)) {
+    return refuse(link, {ErrorCode::invalid_input, sentence("rank {} does not belong to this pod, which has ranks {} to {}; check REKINDLE_RANK", hello.rank,
+                                                               settings.first_rank(), settings.first_rank() + settings.ranks_per_pod - 1)});
+  }
+  if (attempt == 0 && storage == StorageState::broken) return refuse(link, storage_error);
+  if (attempt == 0 && ranks.alive(hello.rank)) {
+    return refuse(link, {ErrorCode::already_exists,
+                         sentence("another process has rank {} already; give each process a REKINDLE_RANK of its own", hello.rank)});
+  }
+  if (attempt == 0 && coordination.attempt() != 0) {
+    // A container that was started again inside a pod. The attempt that this sidecar serves goes on or ends without it; the process waits in
+    // rk_open until the pod is replaced.
+    log(LogLevel::warning, "a new process came for a rank of an attempt that has begun; it waits until the job is restarted",
+        {{"rank", std::to_string(hello.rank)}});
+    return;
+  }
+  if (hello.state_bytes_max > UINT32_MAX) {
+    return refuse(link, {ErrorCode::invalid_input, sentence("rank {} asks for {} bytes of small state; register large arrays as tensors", hello.rank,
+                                                               hello.state_bytes_max)});
+  }
+
+  Result<const ControlFile*> control =
+      attempt == 0 ? ranks.admit(hello.rank, static_cast<std::uint32_t>(hello.state_bytes_max), link, std::move(process))
+                   : ranks.readmit(hello.rank, link, std::move(process));
+  if (!control) {
+    note_problem("control_block", control.error().message);
+    return refuse(link, control.error());
+  }
+  if (attempt == 0) problems.erase("control_block");
+  server->send(link,
+               ControlMessage{.slot_bytes = (*control)->slot_bytes(), .incarnation = (*control)->incarnation(), .checkpoint_dir = desk->job_folder()},
+               coordination.attempt(), (*control)->descriptor());
+  log(LogLevel::info, attempt == 0 ? "a rank came" : "a rank came back",
+      {{"rank", std::to_string(hello.rank)}, {"pid", std::to_string(hello.pid)}, {"library_version", hello.library_version}});
+  const RankWord word = (*control)->word();
+  const bool held = (*control)->held();
+  tell(RankConnected{.rank = hello.rank, .attempt = attempt, .term = hello.term, .word = word, .held = held});
+}
+
+void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
+  const std::optional<std::uint32_t> found = ranks.rank_of(link);
+  if (!found) return;  // it was refused, or another connection has taken its rank
+  const std::uint32_t rank = *found;
+  if (const auto* registered = std::get_if<RegisteredMessage>(&message)) {
+    ranks.set_states(rank, registered->states);
+    tell(RankRegistered{rank, *registered});
+  } else if (const auto* loaded = std::get_if<LoadedMessage>(&message)) {
+    tell(RankLoaded{rank, *loaded});
+  } else if (const auto* written = std::get_if<WrittenMessage>(&message)) {
+    tell(RankWritten{rank, *written});
+  } else if (const auto* failed = std::get_if<WriteFailedMessage>(&message)) {
+    log(LogLevel::warning, "a rank could not write its part", {{"rank", std::to_string(rank)}, {"message", failed->error.message}});
+    tell(RankWriteFailed{rank, *failed});
+  } else if (const auto* collective = std::get_if<CollectiveFailedMessage>(&message)) {
+    log(LogLevel::warning, "a collective failed", {{"rank", std::to_string(rank)}, {"why", collective->why}});
+    tell(RankCollectiveFailed{rank, *collective});
+  } else if (std::holds_alternative<CheckpointWantedMessage>(message)) {
+    tell(RankWantsCheckpoint{rank});
+  } else if (std::holds_alternative<FinishedMessage>(message)) {
+    ranks.mark_finished(rank);
+    tell(RankFinished{rank});
+  }
+}
+
+void Host::Parts::on_link_ended(LinkId link, const std::string& why) {
+  std::erase_if(pending_hellos, [&](const PendingHello& waiting) { return waiting.link == link; });
+  if (const std::optional<std::uint32_t> rank = ranks.rank_of(link)) {
+    log(LogLevel::debug, "the connection of a rank ended", {{"rank", std::to_string(*rank)}, {"why", why}});
+    return ranks.link_ended(link);
+  }
+  // Hooks are known to the machine by the number of their connection; one that was answered already is none of its business any more.
+  tell(HookGone{link});
+}
+
+void Host::Parts::on_rank_died(std::uint32_t rank, RankWord word) {
+  const bool finished = ranks.finished(rank);
+  log(finished ? LogLevel::info : LogLevel::warning, finished ? "a rank ended" : "a rank died",
+      {{"rank", std::to_string(rank)}, {"step", std::to_string(word.step)}, {"phase", std::string(to_string(word.phase))}});
+  if (observer != nullptr) observer->rank_died(rank, word, finished, monotonic_now());
+  tell(RankDied{rank, word});
+}
+
+}  // namespace rekindle

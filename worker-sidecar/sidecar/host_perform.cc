@@ -1,0 +1,219 @@
+// Host: what the machines want done.
+#include <algorithm>
+
+#include "common/base/sentence.h"
+#include "common/net/clock.h"
+#include "worker-sidecar/sidecar/host_parts.h"
+#include "worker-sidecar/storage/files.h"
+#include "worker-sidecar/storage/publisher.h"
+
+namespace rekindle {
+namespace {
+
+// The manifest is the one that was offered and its files are there with their sizes. Their bytes are hashed by the ranks, each file by
+// whoever reads it, before anybody takes the offer.
+Status look_at_candidate(CheckpointDesk& desk, const std::string& path, const std::string& manifest_hash) {
+  FileSystem& files = real_file_system();
+  Result<SealedManifest> sealed = read_manifest(files, desk.job_folder(), path);
+  if (!sealed) return std::unexpected(sealed.error());
+  if (sealed->hash != manifest_hash) {
+    return fail(ErrorCode::corrupt, sentence("{} has a manifest with another hash than the one that was listed", path));
+  }
+  if (Status ours = check_job(sealed->manifest, desk.job()); !ours) return ours;
+  for (const ManifestFile& file : sealed->manifest.files) {
+    const std::string name = join_path(join_path(desk.job_folder(), path), file.name);
+    Result<FileInfo> info = info_of(files, name);
+    if (!info) return std::unexpected(info.error());
+    if (info->bytes != file.bytes) {
+      return fail(ErrorCode::corrupt, sentence("{} has {} bytes, the manifest says {}", name, info->bytes, file.bytes));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void Host::Parts::perform(const CoordinationOutput& output) {
+  std::visit([this](const auto& what) { on(what); }, output);
+}
+
+void Host::Parts::send_to_rank(std::uint32_t rank, const LocalMessage& message, int descriptor) {
+  if (const std::optional<LinkId> link = ranks.link_of(rank)) server->send(*link, message, coordination.attempt(), descriptor);
+}
+
+void Host::Parts::on(const SendToPeer& output) {
+  if (peers != nullptr) peers->send(output.ordinal, output.message, coordination.attempt());
+}
+
+void Host::Parts::on(const WelcomeRank& output) { send_to_rank(output.rank, WelcomeMessage{}); }
+
+void Host::Parts::on(const OfferToRank& output) { send_to_rank(output.rank, output.offer); }
+
+void Host::Parts::on(const TakeForRank& output) { send_to_rank(output.rank, output.take); }
+
+void Host::Parts::on(const RefuseRank& output) {
+  log(LogLevel::error, "a rank is refused", {{"rank", std::to_string(output.rank)}, {"message", output.error.message}});
+  send_to_rank(output.rank, RefusedMessage{output.error});
+}
+
+void Host::Parts::on(const ListCandidates&) {
+  on_disk([kept = desk] { return kept->candidates(); },
+          [](Parts& self, Result<CandidateOrder> order) {
+            if (!order) return self.tell(CandidatesListed{std::unexpected(order.error())});
+            for (const RefusedFolder& refused : order->refused) {
+              self.log(refused.complete ? LogLevel::warning : LogLevel::info, "a checkpoint is not considered",
+                       {{"path", refused.path}, {"reason", refused.reason}});
+            }
+            for (const std::string& note : order->notes) self.log(LogLevel::info, "about the checkpoint folder", {{"note", note}});
+            std::vector<RestoreCandidate> candidates;
+            for (const Candidate& usable : order->usable) {
+              candidates.push_back({.path = usable.path,
+                                    .attempt = static_cast<std::uint32_t>(usable.attempt),
+                                    .step = usable.step,
+                                    .manifest_hash = usable.sealed.hash});
+            }
+            self.tell(CandidatesListed{std::move(candidates)});
+          });
+}
+
+void Host::Parts::on(const VerifyCandidate& output) {
+  on_disk([kept = desk, output] { return look_at_candidate(*kept, output.path, output.manifest_hash); },
+          [path = output.path](Parts& self, Status verified) { self.tell(CandidateVerified{path, std::move(verified)}); });
+}
+
+void Host::Parts::on(const ClaimAttempt& output) {
+  AttemptRecord record{.attempt = 0,
+                       .parent = output.parent,
+                       .job_uid = settings.job_uid,
+                       .pods = {{.name = settings.pod_name, .uid = settings.pod_uid}},
+                       .time = wall_time_rfc3339()};
+  on_disk([kept = desk, record = std::move(record)] { return kept->claim(record); },
+          [](Parts& self, Result<AttemptRecord> claimed) {
+            if (!claimed) return self.tell(AttemptClaimed{std::unexpected(claimed.error())});
+            self.tell(AttemptClaimed{static_cast<std::uint32_t>(claimed->attempt)});
+          });
+}
+
+void Host::Parts::on(const AttemptBegun& output) {
+  log(LogLevel::info, output.rejoined ? "the attempt goes on" : "an attempt begins",
+      {{"attempt", std::to_string(output.attempt)}, {"step", std::to_string(output.step)}, {"path", output.path}});
+  if (observer != nullptr) observer->attempt_begun(output.attempt, output.step, output.path, output.rejoined, monotonic_now());
+  if (output.rejoined) return;
+  awaited_first_step = output.step + 1;
+  watch_first_step();
+}
+
+void Host::Parts::on(const HoldRanks&) {
+  ranks.hold_live();
+  ranks.forget_words();
+  hold_began = monotonic_now();
+  const bool polling = std::exchange(holding, true);
+  if (polling) poll_timer.cancel();
+  poll_words();
+}
+
+void Host::Parts::on(const PermitUpdate& output) {
+  for (const std::uint32_t rank : output.ranks) ranks.permit(rank, output.step);
+}
+
+void Host::Parts::on(const StartWrite& output) {
+  const ControlFile* const control = ranks.control_of(output.rank);
+  if (control == nullptr || !ranks.link_of(output.rank)) {
+    return tell(RankWriteFailed{
+        output.rank, {.term = output.write.term, .error = {ErrorCode::unavailable, sentence("rank {} is not connected", output.rank)}}});
+  }
+  WriteMessage write = output.write;
+  write.hold = control->hold_number();
+  send_to_rank(output.rank, write);
+}
+
+void Host::Parts::on(const WriteStates& output) {
+  // The slots are read here and now: they are in memory, and a hold keeps them as they are.
+  RankTable::Captured captured = ranks.capture(output.ranks, output.step, coordination.attempt());
+  for (const std::string& reason : captured.reasons) {
+    log(LogLevel::warning, "small state of a rank is not there", {{"step", std::to_string(output.step)}, {"reason", reason}});
+  }
+  on_disk(
+      [kept = desk, output, states = std::move(captured.states), missing = std::move(captured.missing),
+       ordinal = settings.ordinal]() -> Result<StatesOfPod> {
+        Result<WrittenStates> written = kept->write_states(output.path, ordinal, states);
+        if (!written) return std::unexpected(written.error());
+        return StatesOfPod{.file = written->file, .states = written->states, .missing = missing};
+      },
+      [term = output.term](Parts& self, Result<StatesOfPod> written) { self.tell(StatesWritten{term, std::move(written)}); });
+}
+
+void Host::Parts::on(const ReleaseRanks& output) {
+  holding = false;
+  poll_timer.cancel();
+  ranks.release_all(output.order);
+}
+
+void Host::Parts::on(const EndRanks& output) {
+  for (const std::uint32_t rank : output.ranks) send_to_rank(rank, EndMessage{output.exit_code});
+}
+
+void Host::Parts::on(const AnswerHook& output) {
+  server->send(output.hook, output.done, coordination.attempt());
+  server->close_after_sending(output.hook);
+}
+
+void Host::Parts::on(const CreateFolder& output) {
+  on_disk([kept = desk, output] { return kept->create_folder(output.attempt, output.step); },
+          [term = output.term](Parts& self, Result<std::string> path) { self.tell(FolderCreated{term, std::move(path)}); });
+}
+
+void Host::Parts::on(const PublishCheckpoint& output) {
+  Manifest manifest = output.manifest;
+  manifest.job = desk->job();
+  manifest.time = wall_time_rfc3339();
+  on_disk(
+      [kept = desk, path = output.path, manifest = std::move(manifest)]() -> Result<PublishedCheckpoint> {
+        Result<std::string> hash = kept->publish(path, manifest);
+        if (!hash) return std::unexpected(hash.error());
+        return PublishedCheckpoint{.manifest_hash = *hash, .bytes = file_bytes(manifest)};
+      },
+      [term = output.term](Parts& self, Result<PublishedCheckpoint> published) {
+        const bool durable = published.has_value();
+        self.tell(CheckpointPublished{term, std::move(published)});
+        if (!durable) return;
+        self.on_disk([kept = self.desk, attempt = self.coordination.attempt()] { return kept->prune(attempt); },
+                     [](Parts& after, Result<PruneReport> pruned) {
+                       if (!pruned) return after.log(LogLevel::warning, "old checkpoints were not removed", {{"message", pruned.error().message}});
+                       for (const Removal& removal : pruned->removed) {
+                         after.log(LogLevel::info, "an old checkpoint was removed", {{"path", removal.path}, {"reason", removal.reason}});
+                       }
+                       for (const Error& error : pruned->failures) {
+                         after.log(LogLevel::warning, "an old checkpoint could not be removed", {{"message", error.message}});
+                       }
+                     });
+      });
+}
+
+void Host::Parts::on(const ReportBreakpoint& output) {
+  const BreakpointRecord& record = output.record;
+  const auto [known, fresh] = states_of_terms.try_emplace(record.term, record.state);
+  const bool ended = (fresh || known->second != record.state);
+  known->second = record.state;
+  if (ended && record.state == BreakpointState::durable) ++durable_count;
+  if (ended && record.state == BreakpointState::failed) ++failed_count;
+  while (states_of_terms.size() > 64) states_of_terms.erase(states_of_terms.begin());
+  log(record.state == BreakpointState::failed ? LogLevel::error : LogLevel::info, "breakpoint",
+      {{"state", std::string(to_string(record.state))}, {"record", to_text(record)}});
+  if (observer != nullptr) observer->breakpoint(record, coordination.attempt(), monotonic_now());
+}
+
+void Host::Parts::on(const ReportRestore& output) {
+  for (const std::string& refused : output.refused) log(LogLevel::warning, "a checkpoint was refused", {{"reason", refused}});
+  log(LogLevel::info, output.step == 0 ? "nothing to restore" : "restored",
+      {{"attempt", std::to_string(output.attempt)}, {"step", std::to_string(output.step)}, {"path", output.path}});
+  if (observer != nullptr) observer->restore_report(output.attempt, output.step, output.path, output.refused);
+}
+
+void Host::Parts::on(const NoteProblem& output) { note_problem(output.code, output.message); }
+
+void Host::Parts::on(const ExitAllowed&) {
+  if (observer != nullptr) observer->exit_allowed();
+}
+
+}  // namespace rekindle

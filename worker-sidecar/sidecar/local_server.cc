@@ -1,0 +1,200 @@
+#include "worker-sidecar/sidecar/local_server.h"
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <asio/steady_timer.hpp>
+
+#include "common/base/sentence.h"
+#include "worker-sidecar/protocol/frame.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::size_t kConnectionsMax = 1024;
+constexpr std::chrono::seconds kFirstFrameLimit{10};
+constexpr int kBacklog = 64;
+
+enum class Role { unknown, rank, tool };
+
+struct Connection {
+  std::shared_ptr<UnixLink> link;
+  FrameDecoder decoder;
+  FrameEncoder encoder;
+  Role role = Role::unknown;
+  OwnedDescriptor descriptor;  // the newest that came and that no frame has taken
+  std::unique_ptr<asio::steady_timer> first_frame;
+};
+
+Result<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    return fail(ErrorCode::invalid_input,
+                sentence("the socket path {} has {} bytes, a Unix socket allows 1 to {}; choose a shorter folder", path, path.size(),
+                            sizeof address.sun_path - 1));
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+// Whether somebody accepts connections there.
+bool answers(const sockaddr_un& address) {
+  const OwnedDescriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EAGAIN;
+}
+
+}  // namespace
+
+struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
+  Parts(asio::io_context& loop_, int listener_, std::string path_, Handlers handlers_)
+      : loop(loop_), listener(loop_, listener_), path(std::move(path_)), handlers(std::move(handlers_)) {}
+
+  void accept_next() {
+    listener.async_wait(asio::posix::stream_descriptor::wait_read, [self = shared_from_this()](std::error_code error) {
+      if (error || self->stopped) return;
+      self->accept_one();
+      self->accept_next();
+    });
+  }
+
+  void accept_one() {
+    OwnedDescriptor socket(::accept4(listener.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid() || connections.size() >= kConnectionsMax) return;
+    const LinkId id = ++last_id;
+    Connection& connection = connections[id];
+    connection.link = std::make_shared<UnixLink>(loop, std::move(socket));
+    connection.first_frame = std::make_unique<asio::steady_timer>(loop, kFirstFrameLimit);
+    const std::weak_ptr<Parts> weak = weak_from_this();
+    connection.first_frame->async_wait([weak, id](std::error_code error) {
+      if (const auto self = weak.lock(); self && !error) self->drop(id, "said nothing for 10 s");
+    });
+    connection.link->start({
+        .received =
+            [weak, id](std::string_view bytes, std::vector<OwnedDescriptor> descriptors) {
+              if (const auto self = weak.lock()) self->received(id, bytes, std::move(descriptors));
+            },
+        .ended =
+            [weak, id] {
+              if (const auto self = weak.lock()) self->drop(id, "the connection ended");
+            },
+    });
+  }
+
+  void received(LinkId id, std::string_view bytes, std::vector<OwnedDescriptor> descriptors) {
+    const auto found = connections.find(id);
+    if (found == connections.end()) return;
+    if (!descriptors.empty()) found->second.descriptor = std::move(descriptors.front());
+    found->second.decoder.feed(bytes);
+    while (true) {
+      // A handler may end any connection, this one too.
+      const auto at = connections.find(id);
+      if (at == connections.end()) return;
+      const auto frame = at->second.decoder.next();
+      if (!frame) return drop(id, std::string(explain(frame.error())));
+      if (!*frame) return;
+      handle(id, at->second, **frame);
+    }
+  }
+
+  void handle(LinkId id, Connection& connection, const Frame& frame) {
+    const Result<LocalMessage> message = decode_local_message(frame.header.kind, frame.body);
+    if (!message) {
+      if (message.error().code == ErrorCode::not_found) return;  // a kind of a newer minor version
+      return drop(id, message.error().message);
+    }
+    connection.first_frame.reset();
+    if (std::holds_alternative<StatusMessage>(*message) && connection.role != Role::rank) {
+      connection.role = Role::tool;
+      return handlers.status(id);
+    }
+    if (const auto* hook = std::get_if<HookMessage>(&*message); hook != nullptr && connection.role == Role::unknown) {
+      connection.role = Role::tool;
+      return handlers.hook(id, *hook);
+    }
+    if (const auto* hello = std::get_if<HelloMessage>(&*message); hello != nullptr && connection.role == Role::unknown) {
+      connection.role = Role::rank;
+      return handlers.hello(id, *hello, frame.header.attempt, std::move(connection.descriptor));
+    }
+    if (connection.role != Role::rank || std::holds_alternative<HelloMessage>(*message)) {
+      return drop(id, "a message came that does not fit the moment");
+    }
+    handlers.message(id, *message, frame.header.attempt);
+  }
+
+  void drop(LinkId id, const std::string& why) {
+    const auto found = connections.find(id);
+    if (found == connections.end()) return;
+    const Connection ended = std::move(found->second);
+    connections.erase(found);
+    ended.link->close();
+    if (!stopped) handlers.ended(id, why);
+  }
+
+  asio::io_context& loop;
+  asio::posix::stream_descriptor listener;
+  std::string path;
+  Handlers handlers;
+  std::map<LinkId, Connection> connections;
+  LinkId last_id = 0;
+  bool stopped = false;
+};
+
+Result<std::unique_ptr<LocalServer>> LocalServer::listen(asio::io_context& loop, const std::string& path, Handlers handlers) {
+  Result<sockaddr_un> address = address_of(path);
+  if (!address) return std::unexpected(address.error());
+  if (answers(*address)) return fail(ErrorCode::already_exists, sentence("another sidecar answers on {} already", path));
+  struct stat about {};
+  if (::lstat(path.c_str(), &about) == 0) {
+    if (!S_ISSOCK(about.st_mode)) {
+      return fail(ErrorCode::already_exists, sentence("{} is there and is no socket; remove it or set REKINDLE_SOCKET to another path", path));
+    }
+    ::unlink(path.c_str());
+  }
+  OwnedDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return fail_errno(errno, "making a socket");
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
+    return fail_errno(errno, sentence("the socket {} cannot be made", path));
+  }
+  ::chmod(path.c_str(), 0666);
+  if (::listen(socket.get(), kBacklog) != 0) return fail_errno(errno, sentence("listening on {}", path));
+  auto parts = std::make_shared<Parts>(loop, socket.release(), path, std::move(handlers));
+  parts->accept_next();
+  return std::unique_ptr<LocalServer>(new LocalServer(std::move(parts)));
+}
+
+LocalServer::LocalServer(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+LocalServer::~LocalServer() {
+  parts_->stopped = true;
+  ::unlink(parts_->path.c_str());
+  std::error_code ignored;
+  parts_->listener.close(ignored);
+  for (auto& [id, connection] : parts_->connections) connection.link->close();
+  parts_->connections.clear();
+}
+
+void LocalServer::send(LinkId link, const LocalMessage& message, std::uint32_t attempt, int descriptor) {
+  const auto found = parts_->connections.find(link);
+  if (found == parts_->connections.end()) return;
+  const EncodedMessage encoded = encode_local_message(message);
+  found->second.link->send(found->second.encoder.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body), descriptor);
+}
+
+void LocalServer::close_after_sending(LinkId link) {
+  const auto found = parts_->connections.find(link);
+  if (found == parts_->connections.end()) return;
+  const std::shared_ptr<UnixLink> kept = found->second.link;
+  parts_->connections.erase(found);
+  kept->close_after_sending();
+}
+
+bool LocalServer::connected(LinkId link) const { return parts_->connections.contains(link); }
+
+}  // namespace rekindle

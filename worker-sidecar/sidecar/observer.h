@@ -1,0 +1,40 @@
+// What the host tells whoever runs it: the log of a sidecar in a pod, the supervision and the event file of `rekindle run`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/instant.h"
+#include "worker-sidecar/coordination/record.h"
+#include "worker-sidecar/protocol/control_block.h"
+
+namespace rekindle {
+
+enum class LogLevel : std::uint8_t { debug, info, warning, error };
+
+// One thing that happened: a fixed text and fields. Values may hold anything that a user wrote; whoever prints escapes.
+using LogFields = std::vector<std::pair<std::string_view, std::string>>;
+
+// All calls come on the loop thread and must not block.
+class HostObserver {
+ public:
+  virtual ~HostObserver() = default;
+
+  virtual void log(LogLevel level, std::string_view message, const LogFields& fields) = 0;
+  virtual void rank_died(std::uint32_t /*rank*/, RankWord /*word*/, bool /*finished*/, Instant /*at*/) {}
+  // The newest state of one breakpoint; called again for each change.
+  virtual void breakpoint(const BreakpointRecord& /*record*/, std::uint32_t /*attempt*/, Instant /*at*/) {}
+  virtual void attempt_begun(std::uint32_t /*attempt*/, std::uint64_t /*step*/, const std::string& /*path*/, bool /*rejoined*/,
+                             Instant /*at*/) {}
+  // The first step that a rank of this pod committed in the attempt.
+  virtual void first_step(std::uint32_t /*attempt*/, std::uint64_t /*step*/, Instant /*at*/) {}
+  virtual void restore_report(std::uint32_t /*attempt*/, std::uint64_t /*step*/, const std::string& /*path*/,
+                              const std::vector<std::string>& /*refused*/) {}
+  virtual void problem(const std::string& /*code*/, const std::string& /*message*/) {}
+  virtual void exit_allowed() {}
+};
+
+}  // namespace rekindle

@@ -1,0 +1,217 @@
+#include "worker-sidecar/sidecar/rank_table.h"
+
+#include <algorithm>
+
+#include <asio/post.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+
+#include "common/base/sentence.h"
+#include "worker-sidecar/sidecar/death_watch.h"
+
+namespace rekindle {
+
+struct RankTable::Place {
+  explicit Place(ControlFile file) : control(std::move(file)) {}
+
+  ControlFile control;
+  std::uint64_t generation = 0;  // of the process; tells late news of an earlier one apart
+  std::unique_ptr<asio::posix::stream_descriptor> process;
+  bool process_watched = false;
+  std::optional<LinkId> link;
+  std::vector<StateDescription> states;
+  std::optional<RankWord> reported;
+  bool alive = true;
+  bool finished = false;
+  std::unique_ptr<DeathWatch> watch;  // last: it reads the control block until it is destroyed
+};
+
+RankTable::RankTable(asio::io_context& loop, std::string run_folder, std::uint32_t world_size, Died died)
+    : loop_(loop), run_folder_(std::move(run_folder)), world_size_(world_size), died_(std::move(died)), self_(std::make_shared<RankTable*>(this)) {}
+
+RankTable::~RankTable() = default;
+
+Result<const ControlFile*> RankTable::admit(std::uint32_t rank, std::uint32_t state_bytes_max, LinkId link, OwnedDescriptor process) {
+  Result<ControlFile> file = ControlFile::create(
+      run_folder_, {.rank = rank, .world_size = world_size_, .incarnation = draw_number(), .state_bytes_max = state_bytes_max});
+  if (!file) return std::unexpected(file.error());
+  return seat(rank, std::move(*file), link, std::move(process));
+}
+
+Result<const ControlFile*> RankTable::readmit(std::uint32_t rank, LinkId link, OwnedDescriptor process) {
+  if (const auto found = places_.find(rank); found != places_.end() && found->second->alive) {
+    found->second->link = link;
+    found->second->reported.reset();
+    return &found->second->control;
+  }
+  Result<ControlFile> file = ControlFile::open(run_folder_, rank, world_size_);
+  if (!file) return std::unexpected(file.error());
+  return seat(rank, std::move(*file), link, std::move(process));
+}
+
+Result<const ControlFile*> RankTable::seat(std::uint32_t rank, ControlFile file, LinkId link, OwnedDescriptor process) {
+  auto place = std::make_unique<Place>(std::move(file));
+  const std::uint64_t generation = ++last_generation_;
+  place->generation = generation;
+  place->link = link;
+  const std::weak_ptr<RankTable*> weak = self_;
+  if (process.valid()) {
+    place->process = std::make_unique<asio::posix::stream_descriptor>(loop_);
+    std::error_code refused;
+    // Only what can be waited for is taken; a client that sends something else is watched without it.
+    place->process->assign(process.get(), refused);
+    if (!refused) {
+      process.release();
+      place->process_watched = true;
+      place->process->async_wait(asio::posix::stream_descriptor::wait_read, [weak, rank, generation](std::error_code error) {
+        if (const auto self = weak.lock(); self && !error) (*self)->gone(rank, generation);
+      });
+    }
+  }
+  place->watch = std::make_unique<DeathWatch>(place->control.owner_word(), place->control.owner_ready(), [weak, &loop = loop_, rank, generation] {
+    asio::post(loop, [weak, rank, generation] {
+      if (const auto self = weak.lock()) (*self)->gone(rank, generation);
+    });
+  });
+  const ControlFile* const control = &place->control;
+  places_[rank] = std::move(place);
+  return control;
+}
+
+void RankTable::gone(std::uint32_t rank, std::uint64_t generation) {
+  const auto found = places_.find(rank);
+  if (found == places_.end() || found->second->generation != generation || !found->second->alive) return;
+  Place& place = *found->second;
+  place.alive = false;
+  place.link.reset();
+  place.watch.reset();
+  if (place.process) {
+    std::error_code ignored;
+    place.process->close(ignored);
+  }
+  died_(rank, place.control.word());
+}
+
+void RankTable::link_ended(LinkId link) {
+  for (auto& [rank, place] : places_) {
+    if (place->link != link) continue;
+    place->link.reset();
+    const bool watched = place->process_watched || place->control.owner_ready().load(std::memory_order_acquire) != 0;
+    // gone() may call back into this table, so nothing here is touched afterwards.
+    if (!watched) gone(rank, place->generation);
+    return;
+  }
+}
+
+void RankTable::process_ended(std::uint32_t rank) {
+  if (const auto found = places_.find(rank); found != places_.end()) gone(rank, found->second->generation);
+}
+
+void RankTable::mark_finished(std::uint32_t rank) {
+  if (const auto found = places_.find(rank); found != places_.end()) found->second->finished = true;
+}
+
+void RankTable::set_states(std::uint32_t rank, std::vector<StateDescription> states) {
+  if (const auto found = places_.find(rank); found != places_.end()) found->second->states = std::move(states);
+}
+
+std::optional<std::uint32_t> RankTable::rank_of(LinkId link) const {
+  for (const auto& [rank, place] : places_) {
+    if (place->link == link) return rank;
+  }
+  return std::nullopt;
+}
+
+std::optional<LinkId> RankTable::link_of(std::uint32_t rank) const {
+  const auto found = places_.find(rank);
+  return found == places_.end() ? std::nullopt : found->second->link;
+}
+
+bool RankTable::alive(std::uint32_t rank) const {
+  const auto found = places_.find(rank);
+  return found != places_.end() && found->second->alive;
+}
+
+bool RankTable::finished(std::uint32_t rank) const {
+  const auto found = places_.find(rank);
+  return found != places_.end() && found->second->finished;
+}
+
+std::vector<std::uint32_t> RankTable::live_ranks() const {
+  std::vector<std::uint32_t> ranks;
+  for (const auto& [rank, place] : places_) {
+    if (place->alive) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+const ControlFile* RankTable::control_of(std::uint32_t rank) const {
+  const auto found = places_.find(rank);
+  return found == places_.end() ? nullptr : &found->second->control;
+}
+
+void RankTable::hold_live() {
+  for (auto& [rank, place] : places_) {
+    if (place->alive && !place->control.held()) place->control.hold();
+  }
+}
+
+void RankTable::permit(std::uint32_t rank, std::uint64_t step) {
+  if (const auto found = places_.find(rank); found != places_.end()) found->second->control.permit(step);
+}
+
+void RankTable::release_all(GateOrder order) {
+  for (auto& [rank, place] : places_) place->control.release(order);
+}
+
+std::vector<std::pair<std::uint32_t, RankWord>> RankTable::changed_words() {
+  std::vector<std::pair<std::uint32_t, RankWord>> changed;
+  for (auto& [rank, place] : places_) {
+    if (!place->alive) continue;
+    const RankWord word = place->control.word();
+    if (place->reported == word) continue;
+    place->reported = word;
+    changed.emplace_back(rank, word);
+  }
+  return changed;
+}
+
+void RankTable::forget_words() {
+  for (auto& [rank, place] : places_) place->reported.reset();
+}
+
+RankTable::Captured RankTable::capture(const std::vector<std::uint32_t>& ranks, std::uint64_t step, std::uint64_t attempt) const {
+  Captured result;
+  const auto miss = [&](std::uint32_t rank, std::string why) {
+    result.missing.push_back(rank);
+    result.reasons.push_back(sentence("rank {}: {}", rank, why));
+  };
+  for (const std::uint32_t rank : ranks) {
+    const auto found = places_.find(rank);
+    if (found == places_.end()) {
+      miss(rank, "its control block is not here");
+      continue;
+    }
+    const Place& place = *found->second;
+    if (place.states.empty()) continue;
+    Result<CapturedState> captured = place.control.captured(step, attempt);
+    if (!captured) {
+      miss(rank, captured.error().message);
+      continue;
+    }
+    // A slot also holds tensors that are written anywhere; those are the writers' part of the checkpoint.
+    RankState state{.rank = rank, .captured = {.step = captured->step, .attempt = captured->attempt, .entries = {}}};
+    for (const StateDescription& registered : place.states) {
+      const auto entry = std::ranges::find(captured->entries, registered.name, [](const auto& pair) -> const std::string& { return pair.first; });
+      if (entry == captured->entries.end() || entry->second.size() != registered.bytes) continue;
+      state.captured.entries.push_back(std::move(*entry));
+    }
+    if (state.captured.entries.size() != place.states.size()) {
+      miss(rank, sentence("the captured state of step {} does not have everything that was registered", step));
+      continue;
+    }
+    result.states.push_back(std::move(state));
+  }
+  return result;
+}
+
+}  // namespace rekindle
