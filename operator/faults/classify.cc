@@ -16,12 +16,24 @@ bool job_suspended(const FaultEvidence& evidence) { return stage_of(*evidence.jo
 
 bool job_ending(const FaultEvidence& evidence) { return stage_of(*evidence.job) == JobStage::ending; }
 
+// The pod was broken before anybody restarted anything: then Volcano's restart is the answer to a fault, and the fault stays one.
+bool broken_before(const Pod& pod) {
+  if (!pod.disruption.empty()) return true;
+  const std::optional<WallTime> deleted = deletion_began(pod);
+  return std::ranges::any_of(pod.ended, [&](const ContainerEnd& end) {
+    return (end.exit_code != 0 || end.signal != 0) && (!deleted || (end.finished && *end.finished < *deleted));
+  });
+}
+
 bool volcano_restart(const FaultEvidence& evidence) {
+  if (broken_before(*evidence.pod)) return false;
   return evidence.job->phase == JobPhase::restarting || evidence.pod->job_version < evidence.job->version;
 }
 
 // Volcano marks what it is about to delete (1.14 and newer), before its status says anything.
-bool volcano_kill(const FaultEvidence& evidence) { return evidence.pod->out_of_sync && is_deleting(*evidence.pod); }
+bool volcano_kill(const FaultEvidence& evidence) {
+  return evidence.pod->out_of_sync && is_deleting(*evidence.pod) && !broken_before(*evidence.pod);
+}
 
 bool scaled_down(const FaultEvidence& evidence) {
   return !ordinal_of(*evidence.job, evidence.pod->task, evidence.pod->index).has_value();

@@ -23,7 +23,7 @@ inline constexpr ResponseCell kVolcanoRecreates{Response::ignore, "nothing to sa
 inline constexpr ResponseCell kReplace{Response::replace_pod, "the others still wait in rk_open; only this pod is replaced"};
 inline constexpr ResponseCell kRestart{Response::restart_job, "the ranks depend on each other: save, then restart them all"};
 inline constexpr ResponseCell kJoined{Response::join, "this attempt is being saved and restarted already"};
-inline constexpr ResponseCell kVolcanos{Response::join, "Volcano is replacing the pods already"};
+inline constexpr ResponseCell kVolcanos{Response::join, "recorded; Volcano is replacing the pods already"};
 inline constexpr ResponseCell kSuspended{Response::ignore, "someone suspended the job"};
 inline constexpr ResponseCell kEnding{Response::ignore, "the job is ending"};
 

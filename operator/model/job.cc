@@ -110,7 +110,8 @@ Result<Job> job_from_json(const Json& object) {
           .created = metadata->created,
           .deleting = metadata->deletion_time.has_value(),
           .settings = settings_from_json(object),
-          .last_step = metadata_value(object, "annotations", names::kLastStepAnnotation)};
+          .last_step = metadata_value(object, "annotations", names::kLastStepAnnotation),
+          .last_time = parse_wall_time(metadata_value(object, "annotations", names::kLastTimeAnnotation))};
 
   JsonFields top(object, "job");
   JsonFields spec(top.object_or_empty("spec"), "job spec");

@@ -70,7 +70,8 @@ struct Job {
   std::optional<WallTime> created;
   bool deleting = false;
   JobSettings settings;
-  std::string last_step;  // our annotation, as text
+  std::string last_step;  // our annotations about the last checkpoint
+  std::optional<WallTime> last_time;
   std::vector<JobTask> tasks;
   std::vector<PolicyRule> policies;
   std::int64_t max_retry = 0;

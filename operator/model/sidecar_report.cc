@@ -122,6 +122,7 @@ Result<SyncRequest> sync_request_from_json(const Json& body) {
   report.coordinating = in.boolean_or("coordinating", false);
   request.seen = in.number_or("seen", 0);
   request.wait = std::chrono::seconds(std::min(in.number_or("wait_seconds", 0), kWaitSecondsMax));
+  request.has_report = in.has("report");
   const Json& contents = in.object_or_empty("report");
   if (Status status = pod.finish(); !status) return std::unexpected(status.error());
   if (Status status = in.finish(); !status) return std::unexpected(status.error());

@@ -83,6 +83,7 @@ struct SidecarReport {
 
 struct SyncRequest {
   SidecarReport report;
+  bool has_report = false;  // without one, the last report stands
   std::uint64_t seen = 0;
   std::chrono::seconds wait{0};  // at most 30
 };

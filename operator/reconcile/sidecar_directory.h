@@ -77,12 +77,11 @@ class SidecarDirectory {
     std::map<std::string, SidecarReport, std::less<>> reports;  // by pod uid
     std::map<std::string, WallTime, std::less<>> gone_since;    // pods that are not in the view any more
     std::set<std::string> go_given;                             // uids of the pods that got `go`
-    std::string contents;                                       // the answer without its version
+    std::string contents;                                       // the answer without version and times
     std::uint64_t version = 0;
   };
 
-  void refresh(Entry& entry);
-  bool compute_go(Entry& entry) const;
+  void refresh(const SidecarIdentity& identity, Entry& entry);
 
   bool ready_ = false;
   std::uint64_t next_version_;

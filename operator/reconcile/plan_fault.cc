@@ -1,0 +1,225 @@
+// From what is seen to an intent: at most one Breakpoint, with the pods that it may delete.
+#include <algorithm>
+#include <vector>
+
+#include "operator/faults/classify.h"
+#include "operator/faults/response_table.h"
+#include "operator/model/names.h"
+#include "operator/reconcile/view.h"
+
+namespace rekindle {
+namespace {
+
+using std::chrono::seconds;
+
+// What Volcano, or the owner of the job, does to a pod shows in the Job a moment later; a fault that no one else could have caused needs no wait.
+WallTime believable_at(const View& view, const Fault& fault) {
+  const WallTime seen = fault.seen.value_or(view.now);
+  const bool may_be_duty = fault.fault_class == FaultClass::pod_deleted || fault.fault_class == FaultClass::pod_gone;
+  return may_be_duty ? seen + view.limits.believe_after : seen;
+}
+
+void faults_of_pods(const View& view, PlanBuilder& out, std::vector<Fault>& faults) {
+  for (const Pod* pod : view.pods) {
+    Verdict verdict = classify({view.job, pod, view.report_of(pod->uid)});
+    if (!verdict.fault) continue;
+    if (!verdict.fault->seen && is_deleting(*pod)) verdict.fault->seen = view.now;
+    if (out.reached(believable_at(view, *verdict.fault), view.now)) faults.push_back(std::move(*verdict.fault));
+  }
+}
+
+// Neither on its way out by Volcano's hand nor of a version that Volcano has given up.
+bool is_current(const View& view, const Pod& pod) { return pod.job_version >= view.job->version && !pod.out_of_sync; }
+
+// The attempt that live pods are in; 0 for none.
+std::uint64_t live_attempt(const View& view) {
+  std::uint64_t attempt = 0;
+  for (const Pod* pod : view.pods) {
+    const SidecarReport* report = view.report_of(pod->uid);
+    if (report != nullptr && is_current(view, *pod)) attempt = std::max(attempt, report->attempt);
+  }
+  return attempt;
+}
+
+// Sidecars of that attempt whose pods have gone lately.
+std::vector<const SidecarReport*> gone_members(const View& view, std::uint64_t attempt) {
+  std::vector<const SidecarReport*> gone;
+  if (attempt == 0) return gone;
+  for (const SidecarReport& report : view.seen.reports) {
+    if (report.attempt != attempt || report.phase == SidecarPhase::finished) continue;
+    if (view.pod_by_uid(report.pod_uid) == nullptr && view.ordinal_of_name(report.pod_name)) gone.push_back(&report);
+  }
+  return gone;
+}
+
+// A member of the attempt that is not there any more although nobody saw it go: the operator was away, or the deletion was forced.
+void faults_of_absent(const View& view, PlanBuilder& out, std::vector<Fault>& faults) {
+  const std::uint64_t attempt = live_attempt(view);
+  if (attempt == 0) return;
+  for (const SidecarReport* gone : gone_members(view, attempt)) {
+    Fault fault{.fault_class = FaultClass::pod_gone,
+                .pod = {gone->pod_name, gone->pod_uid},
+                .sentence = "pod " + gone->pod_name + " is gone",
+                .trigger = Trigger::pod_lost,
+                .seen = gone->received};
+    if (out.reached(believable_at(view, fault), view.now)) faults.push_back(std::move(fault));
+  }
+  // A newcomer beside a pod that is well into its attempt stands where a member was.
+  for (const Pod* newcomer : view.pods) {
+    if (view.in_attempt(*newcomer) || !newcomer->created || !newcomer->injected || is_deleting(*newcomer)) continue;
+    if (!ordinal_of(*view.job, newcomer->task, newcomer->index)) continue;
+    for (const Pod* member : view.pods) {
+      const SidecarReport* report = view.report_of(member->uid);
+      if (report == nullptr || report->attempt == 0 || report->phase == SidecarPhase::finished || !is_current(view, *member)) continue;
+      // Scaling up also brings newcomers; the members' world has no place for those.
+      if (report->ranks_expected != 0 &&
+          report->ranks_expected < static_cast<std::uint64_t>(pods_expected(*view.job) * view.job->settings.ranks_per_pod)) {
+        continue;
+      }
+      const SidecarReport* own = view.report_of(newcomer->uid);
+      const bool came_later = *newcomer->created > report->attempt_since + seconds(2);
+      const bool waits_long = own != nullptr && own->phase == SidecarPhase::waiting &&
+                              own->received >= report->attempt_since + view.limits.report_patience;
+      if (!came_later && !waits_long) continue;
+      Fault fault{.fault_class = FaultClass::pod_gone,
+                  .pod = {newcomer->name, ""},
+                  .sentence = "pod " + newcomer->name + " was replaced while the others trained on",
+                  .trigger = Trigger::pod_lost,
+                  .seen = *newcomer->created};
+      if (out.reached(believable_at(view, fault), view.now)) faults.push_back(std::move(fault));
+      break;
+    }
+  }
+}
+
+// What sidecars began by themselves, about something that the pods do not show.
+void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& faults) {
+  for (const SidecarReport& report : view.seen.reports) {
+    const Pod* reporter = view.pod_by_uid(report.pod_uid);
+    if (reporter == nullptr || report.breakpoints.empty() || view.record_of(report.pod_uid) != nullptr) continue;
+    if (classify({view.job, reporter, nullptr}).by == "volcano_restart") continue;
+    const ReportedBreakpoint& told = report.breakpoints.back();
+    const Trigger trigger = trigger_from_cause(told.cause);
+    if (!told.id.empty() || training_goes_on(trigger) || report.phase == SidecarPhase::finished) continue;
+    Fault fault{.fault_class = trigger == Trigger::rank_died ? FaultClass::rank_died : FaultClass::rank_reported,
+                .trigger = trigger,
+                .seen = report.phase_since};
+    fault.sentence = told.detail.empty() ? "the sidecars began a breakpoint by themselves (" + told.cause + ")" : told.detail;
+    WallTime believed = report.phase_since;
+    if (!told.pod.empty()) {
+      const Pod* subject = view.pod_by_name(told.pod);
+      fault.pod.name = told.pod;
+      if (subject != nullptr) fault.pod.uid = subject->uid;
+      if (!view.ordinal_of_name(told.pod)) continue;  // scaled down
+      const bool ending = trigger == Trigger::pre_stop || trigger == Trigger::pod_lost;
+      if (ending && subject != nullptr && view.in_attempt(*subject)) {
+        const Verdict verdict = classify({view.job, subject, view.report_of(subject->uid)});
+        if (verdict.fault || verdict.by != "nothing_happened") continue;  // the pod itself tells more
+        // A hook without a deletion: a liveness probe, or our view of the pod is late.
+        believed += view.limits.stranded_after;
+      } else if (ending) {
+        fault.fault_class = FaultClass::pod_gone;
+        if (subject != nullptr) fault.pod.uid.clear();  // that one is its replacement
+        believed += view.limits.believe_after;
+      }
+    }
+    if (out.reached(believed, view.now)) faults.push_back(std::move(fault));
+  }
+}
+
+// Those that belong to the attempt: whoever has left rk_open, and whoever is silent (an old one that cannot reach us). A replacement that waits is spared.
+std::vector<PodRef> members_of_attempt(const View& view, const Fault& fault) {
+  std::vector<PodRef> members;
+  for (const Pod* pod : view.pods) {
+    const SidecarReport* report = view.report_of(pod->uid);
+    const bool waits = (report != nullptr && report->attempt == 0) || pod->phase == PodPhase::pending || !pod->injected;
+    if (waits && pod->uid != fault.pod.uid) continue;
+    if (classify({view.job, pod, nullptr}).by == "scaled_down") continue;
+    members.push_back({pod->name, pod->uid});
+  }
+  for (const SidecarReport* gone : gone_members(view, live_attempt(view))) members.push_back({gone->pod_name, gone->pod_uid});
+  if (!fault.pod.uid.empty() && !contains_pod(members, fault.pod.uid)) members.push_back(fault.pod);
+  std::ranges::sort(members);
+  return members;
+}
+
+CreateBreakpoint intent(const View& view, const Fault& fault, std::vector<PodRef> pods) {
+  const std::string key = view.job->uid + "/" + (fault.pod.uid.empty() ? pods.front().uid : fault.pod.uid);
+  Breakpoint object{.namespace_name = view.job->namespace_name,
+                    .name = breakpoint_name(view.job->name, view.attempt(), key),
+                    .owner_uid = view.job->uid};
+  object.spec = {.job_name = view.job->name,
+                 .job_uid = view.job->uid,
+                 .trigger = fault.trigger,
+                 .requested_by = std::string(names::kOperatorRequester),
+                 .deadline = view.deadline(),
+                 .reason = fault.sentence,
+                 .pods = std::move(pods)};
+  if (!fault.pod.uid.empty()) object.spec.broken = fault.pod;
+  return {std::move(object)};
+}
+
+}  // namespace
+
+void plan_fault(const View& view, PlanBuilder& out) {
+  if (!is_protected(*view.job) || stage_of(*view.job) == JobStage::ending) return;
+  std::vector<Fault> faults;
+  faults_of_pods(view, out, faults);
+  faults_of_absent(view, out, faults);
+  faults_of_reports(view, out, faults);
+  std::ranges::sort(faults, {}, [](const Fault& fault) {
+    return std::tuple(fault.seen.value_or(WallTime{}), fault.fault_class, fault.pod.name, fault.pod.uid);
+  });
+
+  for (const Fault& fault : faults) {
+    const std::string what = std::string(to_string(fault.fault_class)) + ": " + fault.sentence;
+    if (const Breakpoint* record = fault.pod.uid.empty() ? nullptr : view.record_of(fault.pod.uid)) {
+      out.because(what + " is recorded in " + record->name);
+      continue;
+    }
+    const std::optional<JobStage> stage = view.stage();
+    if (!stage) {
+      out.because(what + ": waiting for the sidecars' reports");
+      out.reached(view.seen.operator_started + view.limits.report_patience, view.now);
+      return;
+    }
+    const Pod* subject = view.pod_by_uid(fault.pod.uid);
+    const JobStage now_in = subject != nullptr && subject->job_version < view.job->version ? JobStage::restarting : *stage;
+    const ResponseCell& cell = respond(fault.fault_class, now_in);
+    out.because(what + " while " + std::string(to_string(now_in)) + " -> " + std::string(to_string(cell.response)) + ": " +
+                std::string(cell.why));
+    std::vector<PodRef> pods;
+    if (cell.response == Response::replace_pod) {
+      if (fault.pod.uid.empty()) continue;
+      pods.push_back(fault.pod);
+    } else if (cell.response == Response::restart_job ||
+               (cell.response == Response::join && now_in == JobStage::restarting && subject != nullptr && view.in_attempt(*subject))) {
+      pods = members_of_attempt(view, fault);
+    } else {
+      continue;
+    }
+    // A fault about no single pod is recorded when the pods that it would restart are in a record already.
+    if (pods.empty() || std::ranges::any_of(pods, [&](const PodRef& pod) {
+          const Breakpoint* record = view.record_of(pod.uid);
+          return record != nullptr && !is_final(record->status.state) && record->status.state != BreakpointState::restarting;
+        })) {
+      continue;
+    }
+    if (fault.pod.uid.empty() && std::ranges::all_of(pods, [&](const PodRef& pod) { return view.record_of(pod.uid) != nullptr; })) {
+      continue;
+    }
+    CreateBreakpoint create = intent(view, fault, std::move(pods));
+    const bool exists = std::ranges::any_of(view.breakpoints, [&](const Breakpoint* each) { return each->name == create.object.name; });
+    if (exists) continue;
+    RecordEvent event{.warning = true,
+                      .reason = std::string(names::reason::kFaultSeen),
+                      .action = "Recover",
+                      .note = fault.sentence + "; recorded as breakpoint " + create.object.name,
+                      .regarding = view.job_reference()};
+    out.act(std::move(create));
+    out.act(std::move(event));
+    return;  // one intent at a time: what it covers is seen when it is there
+  }
+}
+
+}  // namespace rekindle

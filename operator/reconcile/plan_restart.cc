@@ -1,0 +1,156 @@
+// From outcome to new pods: by Volcano's own policy where it has one for what happened, by deletes otherwise, never both.
+#include <algorithm>
+
+#include "operator/faults/classify.h"
+#include "operator/faults/volcano_policy.h"
+#include "operator/model/names.h"
+#include "operator/reconcile/recovery.h"
+#include "operator/reconcile/view.h"
+
+namespace rekindle {
+namespace {
+
+void delete_pod(const View& view, PlanBuilder& out, const Pod& pod, std::string why) {
+  out.act(DeletePod{.namespace_name = pod.namespace_name,
+                    .name = pod.name,
+                    .uid = pod.uid,
+                    .job_uid = view.job->uid,
+                    .why = std::move(why)});
+}
+
+// Closes the recovery without a restart: the pods stay as they are, for people to look at.
+void leave(const View& view, PlanBuilder& out, std::string_view reason, const std::string& why) {
+  const Breakpoint& recovery = *view.recovery;
+  BreakpointStatus status = recovery.status;
+  status.state = BreakpointState::failed;
+  status.message = why;
+  set_condition(status, names::kRestored, "False", reason, why, view.now);
+  set_condition(status, names::kFailed, "True", reason, why, view.now);
+  out.act(write_status(recovery, std::move(status)));
+  out.act(RecordEvent{.warning = true,
+                      .reason = std::string(names::reason::kBreakpointFailed),
+                      .action = "Restart",
+                      .note = recovery.name + ": " + why,
+                      .regarding = view.job_reference()});
+}
+
+// Software faults in a row, this one included, none of which got any further than the one before.
+std::uint32_t faults_without_progress(const View& view) {
+  std::uint32_t count = 0;
+  std::optional<std::uint64_t> step;
+  for (auto it = view.breakpoints.rbegin(); it != view.breakpoints.rend(); ++it) {
+    const Breakpoint& each = **it;
+    if (training_goes_on(each.spec.trigger)) continue;
+    const Trigger trigger = each.spec.trigger;
+    if (trigger != Trigger::container_died && trigger != Trigger::rank_died) break;
+    const std::uint64_t reached = std::max(each.status.step, each.status.restored_step);
+    if (step && reached < *step) break;
+    step = reached;
+    ++count;
+  }
+  return count;
+}
+
+// Volcano was expected to act; it gets the time that its policy, the pods' grace and its own work take.
+bool volcano_is_late(const View& view, PlanBuilder& out, std::span<const Pod* const> remaining, std::chrono::seconds delay) {
+  WallTime since = view.recovery->status.restart_time.value_or(view.now);
+  for (const Pod* pod : remaining) {
+    if (pod->deletion_time) since = std::max(since, *pod->deletion_time);
+  }
+  return out.reached(since + delay + view.limits.volcano_patience, view.now);
+}
+
+void restart_pods(const View& view, PlanBuilder& out) {
+  const Breakpoint& recovery = *view.recovery;
+  const std::vector<const Pod*> remaining = remaining_pods(view, recovery);
+  std::vector<const Pod*> left;
+  for (const Pod* pod : remaining) {
+    if (!is_deleting(*pod)) left.push_back(pod);
+  }
+  if (left.empty()) return;
+  if (std::ranges::any_of(remaining, [&](const Pod* pod) { return pod->job_version < view.job->version; })) {
+    out.because("Volcano restarts the job by itself (version " + std::to_string(view.job->version) + ")");
+    return;
+  }
+  const bool deleted_some = left.size() < recovery.spec.pods.size();
+  if (!deleted_some && faults_without_progress(view) > view.limits.restarts_without_progress) {
+    leave(view, out, names::reason::kNoProgress,
+          "the program failed " + std::to_string(faults_without_progress(view)) + " times in a row without getting further than step " +
+              std::to_string(recovery.status.step) + "; look at its log, then delete the job's pods to try again");
+    return;
+  }
+
+  const Pod* broken = recovery.spec.broken ? view.pod_by_uid(recovery.spec.broken->uid) : nullptr;
+  std::vector<std::string> gone_tasks;
+  for (const PodRef& pod : recovery.spec.pods) {
+    if (view.pod_by_uid(pod.uid) == nullptr) gone_tasks.push_back(view.task_of(pod.name));
+  }
+  const RestartChoice choice = choose_restart(*view.job, broken, remaining, gone_tasks);
+  out.because(recovery.name + ": " + std::string(to_string(choice.method)) + ": " + choice.why);
+  switch (choice.method) {
+    case RestartMethod::leave_it:
+      if (volcano_is_late(view, out, remaining, choice.delay) || !deleted_some) {
+        leave(view, out, names::reason::kPolicyEndsJob,
+              choice.why + "; change the job's policy to PodEvicted: RestartJob, so that it can be restarted");
+      }
+      return;
+    case RestartMethod::delete_broken_pod:
+      delete_pod(view, out, *choice.victim, choice.why);
+      return;
+    case RestartMethod::wait_for_volcano:
+      if (!volcano_is_late(view, out, remaining, choice.delay)) return;
+      out.because("Volcano did not restart the job in time");
+      [[fallthrough]];
+    case RestartMethod::delete_all_pods:
+      for (const Pod* pod : left) delete_pod(view, out, *pod, choice.why);
+      return;
+  }
+}
+
+// Ranks that stopped for something that was no fault (the job was scaled down) would stay parked for ever: their world is gone.
+void restart_stranded(const View& view, PlanBuilder& out) {
+  if (!is_protected(*view.job) || view.stage() != JobStage::training) return;
+  std::vector<const Pod*> stranded;
+  for (const Pod* pod : view.pods) {
+    const SidecarReport* report = view.report_of(pod->uid);
+    if (report == nullptr || report->phase != SidecarPhase::parked) continue;
+    if (is_deleting(*pod) || is_finished(*pod) || pod->job_version < view.job->version) return;  // something is going on
+    if (view.record_of(pod->uid) != nullptr) return;
+    if (!out.reached(report->phase_since + view.limits.stranded_after, view.now)) return;
+    stranded.push_back(pod);
+  }
+  if (stranded.empty()) return;
+  const RestartChoice choice = choose_restart(*view.job, nullptr, stranded, {});
+  if (choice.method == RestartMethod::leave_it) {
+    out.because("parked pods are left: " + choice.why);
+    return;
+  }
+  if (choice.method == RestartMethod::delete_broken_pod) stranded = {choice.victim};
+  for (const Pod* pod : stranded) delete_pod(view, out, *pod, "its ranks are parked since the job was scaled");
+  out.act(RecordEvent{.reason = std::string(names::reason::kStrandedPods),
+                      .action = "Restart",
+                      .note = "the job was scaled while it trained; its pods are restarted and resume with the new number of ranks",
+                      .regarding = view.job_reference()});
+}
+
+}  // namespace
+
+void plan_restart(const View& view, PlanBuilder& out) {
+  const JobStage told = stage_of(*view.job);
+  if (told == JobStage::ending || told == JobStage::suspended) return;
+  if (view.recovery == nullptr) {
+    if (told == JobStage::training) restart_stranded(view, out);
+    return;
+  }
+  const bool remains = !remaining_pods(view, *view.recovery).empty();
+  out.plan.hold_go = remains;
+  if (view.recovery->status.state != BreakpointState::restarting) return;
+  for (const PodRef& pod : view.recovery->spec.pods) out.plan.old_pod_uids.push_back(pod.uid);
+  if (told == JobStage::restarting) {
+    out.because("Volcano is restarting the job");
+    return;
+  }
+  restart_pods(view, out);
+}
+
+}  // namespace rekindle

@@ -1,0 +1,149 @@
+// How a recovery ends, what others are told about the last checkpoint, and how many records are kept.
+#include <algorithm>
+
+#include "operator/faults/classify.h"
+#include "operator/model/names.h"
+#include "operator/reconcile/recovery.h"
+#include "operator/reconcile/view.h"
+
+namespace rekindle {
+namespace {
+
+std::string step_text(std::uint64_t step) { return "step " + std::to_string(step); }
+
+void close(const View& view, PlanBuilder& out, const Breakpoint& breakpoint, BreakpointState state, std::string_view reason,
+           const std::string& why) {
+  BreakpointStatus status = breakpoint.status;
+  status.state = state;
+  status.message = why;
+  set_condition(status, names::kRestored, "False", reason, why, view.now);
+  out.act(write_status(breakpoint, std::move(status)));
+}
+
+// The restore that every pod of the new attempt reports, once the first step is done (or the program has finished).
+const ReportedRestore* whole_restore(const View& view, const Breakpoint& recovery) {
+  const ReportedRestore* common = nullptr;
+  std::int64_t restored = 0;
+  for (const SidecarReport& report : view.seen.reports) {
+    if (contains_pod(recovery.spec.pods, report.pod_uid) || !report.restored) continue;
+    if (view.pod_by_uid(report.pod_uid) == nullptr && report.phase != SidecarPhase::finished) continue;
+    if (report.restored->first_step == 0 && report.phase != SidecarPhase::finished) continue;
+    if (common != nullptr && common->attempt != report.restored->attempt) return nullptr;
+    if (common == nullptr || common->first_step == 0) common = &*report.restored;
+    ++restored;
+  }
+  return restored >= pods_expected(*view.job) && restored > 0 ? common : nullptr;
+}
+
+// "a1-s184-..." as the last part of the path: made by attempt 1, even if nobody lived to report it.
+bool made_by_attempt(const std::string& path, std::uint64_t attempt) {
+  const std::size_t slash = path.rfind('/');
+  const std::string_view name = std::string_view(path).substr(slash == std::string::npos ? 0 : slash + 1);
+  return name.starts_with("a" + std::to_string(attempt) + "-s");
+}
+
+void plan_restored(const View& view, PlanBuilder& out, const ReportedRestore& restore) {
+  const Breakpoint& recovery = *view.recovery;
+  BreakpointStatus status = recovery.status;
+  const Condition* durable = find_condition(status, names::kDurable);
+  if ((durable == nullptr || durable->status != "True") && restore.step != 0 && made_by_attempt(restore.path, status.attempt)) {
+    status.step = restore.step;
+    status.path = restore.path;
+    set_condition(status, names::kAgreed, "True", names::reason::kStepAgreed, "all ranks agreed on " + step_text(restore.step), view.now);
+    set_condition(status, names::kDurable, "True", names::reason::kPublished, "found by the restart at " + restore.path, view.now);
+  }
+  status.state = BreakpointState::restored;
+  status.restored_attempt = restore.attempt;
+  status.restored_step = restore.step;
+  status.first_step = restore.first_step;
+  std::string_view reason = names::reason::kResumed;
+  if (restore.step == 0) {
+    reason = names::reason::kStartedOver;
+    status.message = "there was nothing to restore; training started over";
+  } else if (status.step != 0 && restore.step != status.step) {
+    reason = names::reason::kResumedOlder;
+    status.message = "resumed after " + step_text(restore.step) + " from " + restore.path + ", not from this breakpoint's " +
+                     step_text(status.step) + "; the sidecars' log says why";
+  } else {
+    status.message = "resumed after " + step_text(restore.step);
+    if (restore.first_step != 0) status.message += " with " + step_text(restore.first_step);
+  }
+  set_condition(status, names::kRestored, "True", reason, status.message, view.now);
+  const std::string note = recovery.name + ": " + status.message;
+  const bool warning = reason != names::reason::kResumed;
+  out.act(write_status(recovery, std::move(status)));
+  out.act(RecordEvent{.warning = warning,
+                      .reason = std::string(names::reason::kJobResumed),
+                      .action = "Recover",
+                      .note = note,
+                      .regarding = view.job_reference()});
+}
+
+void plan_end_of_recovery(const View& view, PlanBuilder& out) {
+  for (const Breakpoint* older : view.overtaken) {
+    close(view, out, *older, BreakpointState::superseded, names::reason::kSuperseded,
+          "another fault came before the job was back: see " + view.recovery->name);
+  }
+  if (view.recovery == nullptr) return;
+  const Breakpoint& recovery = *view.recovery;
+  if (recovery.status.state == BreakpointState::restarting) {
+    if (const ReportedRestore* restore = whole_restore(view, recovery)) {
+      plan_restored(view, out, *restore);
+      return;
+    }
+  }
+  if (view.job->deleting) return;  // the record goes with its owner
+  const JobPhase phase = view.job->phase;
+  if (phase == JobPhase::completed || phase == JobPhase::terminated || phase == JobPhase::failed) {
+    close(view, out, recovery, BreakpointState::ended, names::reason::kJobEnded,
+          "the job is " + std::string(to_string(phase)) + "; it did not come back to train");
+  }
+}
+
+void plan_annotation(const View& view, PlanBuilder& out) {
+  if (view.job->deleting) return;
+  std::uint64_t attempt = 0;
+  std::uint64_t step = 0;
+  WallTime time{};
+  const auto offer = [&](std::uint64_t of_attempt, std::uint64_t of_step, WallTime at) {
+    if (std::tuple(of_attempt, of_step) > std::tuple(attempt, step)) std::tie(attempt, step, time) = std::tuple(of_attempt, of_step, at);
+  };
+  for (const SidecarReport& report : view.seen.reports) {
+    for (const ReportedBreakpoint& told : report.breakpoints) {
+      if (told.state == SaveState::durable) offer(report.attempt, told.step, parse_wall_time(told.time).value_or(report.received));
+    }
+  }
+  for (const Breakpoint* each : view.breakpoints) {
+    const Condition* durable = find_condition(each->status, names::kDurable);
+    if (durable != nullptr && durable->status == "True") offer(each->status.attempt, each->status.step, durable->last_transition.value_or(view.now));
+  }
+  if (step == 0 || view.job->last_step == std::to_string(step)) return;
+  // Reports go with their pods; what is known then may be older than what was written.
+  if (view.job->last_time && time <= *view.job->last_time) return;
+  out.act(AnnotateLastCheckpoint{.namespace_name = view.job->namespace_name,
+                                 .job_name = view.job->name,
+                                 .job_uid = view.job->uid,
+                                 .pod_group_name = pod_group_name(*view.job),
+                                 .step = step,
+                                 .time = time});
+}
+
+void plan_retention(const View& view, PlanBuilder& out) {
+  std::size_t count = view.breakpoints.size();
+  for (const Breakpoint* each : view.breakpoints) {
+    if (count <= view.limits.breakpoints_kept) return;
+    if (!is_final(each->status.state)) continue;
+    out.act(DeleteBreakpoint{each->namespace_name, each->name, each->uid});
+    --count;
+  }
+}
+
+}  // namespace
+
+void plan_status(const View& view, PlanBuilder& out) {
+  plan_end_of_recovery(view, out);
+  plan_annotation(view, out);
+  plan_retention(view, out);
+}
+
+}  // namespace rekindle

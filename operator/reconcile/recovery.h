@@ -1,0 +1,36 @@
+// Questions about one recovery that several concerns ask.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "operator/reconcile/view.h"
+
+namespace rekindle {
+
+// A save that sidecars report, with what the report says around it.
+struct SavedBy {
+  const ReportedBreakpoint* told = nullptr;
+  std::uint64_t attempt = 0;
+  std::uint64_t ranks_expected = 0;
+};
+
+// The save that belongs to a recovery: asked for under its name, or begun by the sidecars of its pods themselves. A durable one wins (the newest step of
+// those), then the one that is still going on, then the newest failure.
+std::optional<SavedBy> find_save(const View& view, const Breakpoint& recovery);
+std::optional<SavedBy> find_save_by_name(const View& view, std::string_view name);
+
+// Whether a pod of the recovery still lives that may save, or may tell that it did.
+bool anything_to_save(const View& view, const Breakpoint& recovery);
+
+// Whether one of its pods is known to have been in an attempt, or may have been.
+bool has_begun(const View& view, const Breakpoint& recovery);
+
+// The pods of the recovery that still exist.
+std::vector<const Pod*> remaining_pods(const View& view, const Breakpoint& recovery);
+
+// Breakpoints of users whose job is not there.
+void plan_orphan_requests(const View& view, PlanBuilder& out);
+
+}  // namespace rekindle

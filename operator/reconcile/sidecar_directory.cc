@@ -1,0 +1,240 @@
+#include "operator/reconcile/sidecar_directory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/json_fields.h"
+
+namespace rekindle {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr std::string_view kScheme = "rekindle://";
+constexpr std::size_t kSyncBytesMax = 1u << 20;
+constexpr minutes kGoneKept{15};  // what a pod reported last outlives it for that long
+constexpr seconds kClockSkew{2};
+
+SyncOutcome refusal(int status, std::string_view code, std::string message) {
+  return {.status = status, .body = dump_json({{"error", {{"code", code}, {"message", std::move(message)}}}})};
+}
+
+bool is_old(const DirectoryView& view, const Pod& pod) {
+  return is_deleting(pod) || is_finished(pod) || pod.job_version < view.job->version ||
+         std::ranges::find(view.old_pod_uids, pod.uid) != view.old_pod_uids.end();
+}
+
+bool same_but_for_times(SidecarReport left, const SidecarReport& right) {
+  left.received = right.received;
+  left.phase_since = right.phase_since;
+  left.attempt_since = right.attempt_since;
+  return left == right;
+}
+
+using Reports = std::map<std::string, SidecarReport, std::less<>>;
+
+// Everybody is there and nobody of an old attempt is. `given` are the pods that were let go before.
+bool whole_job_is_there(const DirectoryView& view, const Reports& reports, const std::set<std::string>& given,
+                        std::set<std::string>& present) {
+  const std::int64_t expected = pods_expected(*view.job);
+  std::set<std::int64_t> ordinals;
+  for (const auto& pod : view.pods) {
+    if (is_old(view, *pod)) {
+      if (!is_finished(*pod)) return false;
+      continue;
+    }
+    const std::optional<std::int64_t> ordinal = ordinal_of(*view.job, pod->task, pod->index);
+    if (!ordinal || !reports.contains(pod->uid)) continue;
+    ordinals.insert(*ordinal);
+    present.insert(pod->uid);
+  }
+  if (view.hold_go || expected == 0 || static_cast<std::int64_t>(ordinals.size()) < expected) return false;
+  if (present == given) return true;
+  for (const auto& pod : view.pods) {
+    if (!present.contains(pod->uid)) continue;
+    const SidecarReport& report = reports.at(pod->uid);
+    if (report.phase == SidecarPhase::parked) return false;
+    if (report.attempt == 0) continue;
+    // Someone who came after this one had begun is no member of its attempt.
+    for (const auto& other : view.pods) {
+      if (present.contains(other->uid) && reports.at(other->uid).attempt == 0 && other->created &&
+          *other->created > report.attempt_since + kClockSkew) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+Json pods_to_json(const DirectoryView& view, const Reports& reports) {
+  std::map<std::pair<std::int64_t, std::string>, Json> ordered;
+  for (const auto& pod : view.pods) {
+    const auto report = reports.find(pod->uid);
+    const bool called = report != reports.end();
+    std::optional<std::int64_t> ordinal = ordinal_of(*view.job, pod->task, pod->index);
+    if (!ordinal && called) ordinal = report->second.ordinal;  // scaled down, and still there
+    if (!ordinal) continue;
+    ordered[{*ordinal, pod->uid}] = {{"name", pod->name},
+                                     {"uid", pod->uid},
+                                     {"ordinal", *ordinal},
+                                     {"address", called ? report->second.address : std::string()},
+                                     {"port", called ? report->second.port : 0},
+                                     {"old", is_old(view, *pod)}};
+  }
+  Json pods = Json::array();
+  for (auto& [place, pod] : ordered) pods.push_back(std::move(pod));
+  return pods;
+}
+
+Json orders_to_json(const DirectoryView& view, bool with_times) {
+  Json orders = Json::array();
+  for (const Order& order : view.orders) {
+    Json entry{{"breakpoint", order.breakpoint}, {"cause", order.cause}, {"detail", order.detail}, {"after", order.after}};
+    if (with_times) entry["seconds_left"] = order.seconds_left;
+    orders.push_back(std::move(entry));
+  }
+  return orders;
+}
+
+}  // namespace
+
+std::optional<SidecarIdentity> parse_sidecar_identity(std::string_view uri) {
+  if (!uri.starts_with(kScheme)) return std::nullopt;
+  uri.remove_prefix(kScheme.size());
+  const std::size_t slash = uri.find('/');
+  if (slash == std::string_view::npos || slash == 0) return std::nullopt;
+  const std::string_view uid = uri.substr(slash + 1);
+  if (uid.empty() || uid.find_first_of("/?#") != std::string_view::npos) return std::nullopt;
+  return SidecarIdentity{std::string(uri.substr(0, slash)), std::string(uid)};
+}
+
+std::string to_uri(const SidecarIdentity& identity) {
+  return std::string(kScheme) + identity.namespace_name + "/" + identity.job_uid;
+}
+
+SidecarDirectory::SidecarDirectory(WallTime started)
+    : next_version_(static_cast<std::uint64_t>(std::max<std::int64_t>(started.time_since_epoch().count(), 1))) {}
+
+void SidecarDirectory::set_ready() { ready_ = true; }
+
+SyncOutcome SidecarDirectory::receive(const SidecarIdentity& identity, std::string_view body, WallTime now) {
+  Result<Json> parsed = parse_json(body, "sync request", kSyncBytesMax);
+  if (!parsed) return refusal(400, "invalid_input", parsed.error().message);
+  Result<SyncRequest> request = sync_request_from_json(*parsed);
+  if (!request) return refusal(400, "invalid_input", request.error().message);
+  if (!ready_) return refusal(503, "unavailable", "the operator has just started and does not know the jobs yet");
+  const auto found = entries_.find(identity);
+  if (found == entries_.end()) {
+    return refusal(404, "not_found", "there is no protected job with uid " + identity.job_uid + " in namespace " + identity.namespace_name);
+  }
+  Entry& entry = found->second;
+  SidecarReport& report = request->report;
+  const auto pod = std::ranges::find_if(entry.view.pods, [&](const auto& each) { return each->uid == report.pod_uid; });
+  if (pod == entry.view.pods.end()) {
+    return refusal(503, "unavailable", "pod " + report.pod_name + " with uid " + report.pod_uid + " is not known yet as a pod of this job");
+  }
+  if ((*pod)->name != report.pod_name) {
+    return refusal(403, "refused", "the pod with uid " + report.pod_uid + " has another name");
+  }
+
+  report.received = report.phase_since = report.attempt_since = now;
+  const auto before = entry.reports.find(report.pod_uid);
+  bool changed = true;
+  if (before != entry.reports.end()) {
+    const SidecarReport& old = before->second;
+    if (!request->has_report) {
+      SidecarReport kept = old;
+      kept.address = report.address;
+      kept.port = report.port;
+      kept.received = now;
+      report = std::move(kept);
+    }
+    if (old.phase == report.phase) report.phase_since = old.phase_since;
+    if (old.attempt == report.attempt) report.attempt_since = old.attempt_since;
+    changed = !same_but_for_times(old, report);
+  }
+  SyncOutcome outcome{.seen = request->seen, .wait = request->wait, .report_changed = changed, .job_name = entry.view.job->name};
+  std::string uid = report.pod_uid;
+  entry.reports.insert_or_assign(std::move(uid), std::move(report));
+  refresh(identity, entry);
+  if (entry.version == outcome.seen && outcome.wait.count() > 0) {
+    outcome.hold = true;
+  } else {
+    outcome.body = answer(identity).body;
+  }
+  return outcome;
+}
+
+SyncOutcome SidecarDirectory::answer(const SidecarIdentity& identity) const {
+  const auto found = entries_.find(identity);
+  if (found == entries_.end()) {
+    return refusal(404, "not_found", "the job with uid " + identity.job_uid + " is gone");
+  }
+  const Entry& entry = found->second;
+  Result<Json> contents = parse_json(entry.contents, "contents", kSyncBytesMax << 6);
+  Json body = contents ? std::move(*contents) : Json::object();
+  body["version"] = entry.version;
+  body["orders"] = orders_to_json(entry.view, true);
+  return {.body = dump_json(body), .job_name = entry.view.job->name};
+}
+
+std::uint64_t SidecarDirectory::version_of(const SidecarIdentity& identity) const {
+  const auto found = entries_.find(identity);
+  return found == entries_.end() ? 0 : found->second.version;
+}
+
+void SidecarDirectory::update(const DirectoryView& view, WallTime now) {
+  if (view.job == nullptr) return;
+  const SidecarIdentity identity{view.job->namespace_name, view.job->uid};
+  if (!is_protected(*view.job)) {
+    forget(identity);
+    return;
+  }
+  Entry& entry = entries_[identity];
+  entry.view = view;
+  std::set<std::string> present;
+  for (const auto& pod : view.pods) present.insert(pod->uid);
+  for (const auto& [uid, report] : entry.reports) {
+    if (present.contains(uid)) {
+      entry.gone_since.erase(uid);
+    } else {
+      entry.gone_since.try_emplace(uid, now);
+    }
+  }
+  std::erase_if(entry.gone_since, [&](const auto& gone) {
+    if (now < gone.second + kGoneKept) return false;
+    entry.reports.erase(gone.first);
+    return true;
+  });
+  refresh(identity, entry);
+}
+
+void SidecarDirectory::forget(const SidecarIdentity& identity) { entries_.erase(identity); }
+
+std::vector<SidecarReport> SidecarDirectory::reports_of(const SidecarIdentity& identity) const {
+  std::vector<SidecarReport> reports;
+  const auto found = entries_.find(identity);
+  if (found == entries_.end()) return reports;
+  reports.reserve(found->second.reports.size());
+  for (const auto& [uid, report] : found->second.reports) reports.push_back(report);
+  return reports;
+}
+
+void SidecarDirectory::refresh(const SidecarIdentity& identity, Entry& entry) {
+  const DirectoryView& view = entry.view;
+  std::set<std::string> present;
+  const bool go = whole_job_is_there(view, entry.reports, entry.go_given, present);
+  if (go) entry.go_given = std::move(present);
+  const Json contents{{"job", {{"namespace", identity.namespace_name}, {"name", view.job->name}, {"uid", identity.job_uid}}},
+                      {"pods_expected", pods_expected(*view.job)},
+                      {"pods", pods_to_json(view, entry.reports)},
+                      {"go", go},
+                      {"orders", orders_to_json(view, false)}};
+  std::string text = dump_json(contents);
+  if (text == entry.contents) return;
+  entry.contents = std::move(text);
+  entry.version = ++next_version_;
+}
+
+}  // namespace rekindle
