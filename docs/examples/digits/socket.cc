@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <thread>
 #include <utility>
 
 namespace digits {
@@ -155,7 +154,7 @@ Result<Socket> Socket::connect_to(const std::string& host, const std::string& po
       }
       fault = std::strerror(outcome);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    poll(nullptr, 0, 20);  // nothing tells when the other side begins to listen
   }
   return failure("cannot reach " + host + ":" + port + " (" + fault + ")");
 }
