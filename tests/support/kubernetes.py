@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -85,6 +86,10 @@ class Kubernetes:
         if check and done.returncode != 0:
             raise Failed(f"kubectl {' '.join(words)}: {done.stderr.strip()}")
         return done.stdout if check else done
+
+    def start_kubectl(self, *words, output):
+        """A kubectl that goes on until it is terminated."""
+        return subprocess.Popen([*self._prefix, *words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL)
 
     def apply(self, text):
         return self.kubectl("apply", "-f", "-", text=text if isinstance(text, str) else json.dumps(text))
@@ -243,5 +248,6 @@ def ready(pod):
 
 
 def wall(text):
-    """Seconds since 1970 of a time as Kubernetes writes it."""
+    """Seconds since 1970 of a time as Kubernetes or a container runtime writes it."""
+    text = re.sub(r"(\.\d{6})\d+", r"\1", text)  # Python reads microseconds at the most
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

@@ -1,0 +1,334 @@
+"""`./dev demo`: the whole story on a real Kubernetes with a real Volcano, the embedded one or any context."""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from building import REPOSITORY
+from controlblock import ControlBlock
+from failure import Failure
+from podlogs import PodLogs
+from story import Stopwatch, Story, write_report
+
+sys.path.insert(0, str(REPOSITORY / "tests" / "support"))
+from kubernetes import BREAKPOINTS, JOBS, PODS, Failed, Kubernetes, condition, ready, wait_for  # noqa: E402
+
+EXAMPLES = REPOSITORY / "docs" / "examples" / "digits"
+JOB, PLAIN = "digits", "digits-plain"
+CLAIM = "checkpoints"
+# Enough that a fault in the middle is in the middle; few enough that both jobs end soon beside each other.
+STEPS = 400
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("on a cluster")
+    group.add_argument("--context", metavar="NAME", help="a kubeconfig context instead of the embedded cluster (kind-NAME is loaded with the images)")
+    group.add_argument("--namespace", default="rekindle-demo", metavar="NAME", help="made for the demo and deleted after it (default rekindle-demo)")
+
+
+def run(arguments: argparse.Namespace, story: Story) -> int:
+    """The exit code. Failure says what did not hold."""
+    if arguments.fault == "sigkill" and arguments.context:
+        raise Failure("--fault sigkill kills from the node, which only the embedded cluster lets us do; leave --context out")
+    watch = Stopwatch()
+    what = {"evict": "one of the pods is evicted through the API", "delete": "one of the pods is deleted",
+            "sigkill": f"the {arguments.target} in one of the pods is killed from its node (SIGKILL)"}[arguments.fault]
+    story.say("Rekindle demo. A Volcano job of two pods with two ranks each trains a small network on real data; in the middle of it")
+    story.say(f"{what}. The end state has to equal, bit for bit, that of an unlabelled job that trains beside it.")
+    story.say()
+    _set_up(arguments, story)
+    with contextlib.ExitStack() as stack:
+        kubernetes = stack.enter_context(_connected(arguments.context))
+        folder = REPOSITORY / "build" / "demo" / f"cluster-{os.getpid()}"
+        folder.mkdir(parents=True)
+        if not arguments.keep:
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            stack.callback(_remove, kubernetes, arguments.namespace)
+        try:
+            report = Demonstration(kubernetes, arguments, folder, story).run()
+        except Failed as failed:
+            raise Failure(str(failed)) from None
+        report["seconds"] = round(watch.seconds, 1)
+        write_report(arguments.report, report)
+        if arguments.keep:
+            story.say(f"Kept: namespace {arguments.namespace}, logs in {folder}")
+        story.say(f"Nothing was lost. {watch.seconds:.0f} s in all; report: {arguments.report}")
+    return 0
+
+
+def _connected(context: str | None) -> Kubernetes:
+    try:
+        return Kubernetes(context)
+    except Failed as failed:
+        raise Failure(str(failed)) from None
+
+
+def _set_up(arguments: argparse.Namespace, story: Story) -> None:
+    """Cluster, images and chart, with progress: the first time this builds Kubernetes and Volcano."""
+    step = Stopwatch()
+    story.say("[1/4] Cluster, images and chart (the first time Kubernetes and Volcano are built, about ten minutes; afterwards seconds)")
+    command = [REPOSITORY / "deploy" / "install"] + (["--context", arguments.context] if arguments.context else [])
+    lines: list[str] = []
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=REPOSITORY)
+    assert process.stdout is not None
+    for line in process.stdout:
+        lines.append(line)
+        story.progress(line.strip())
+    if process.wait() != 0:
+        raise Failure("setting up failed:\n" + "".join(lines[-15:]))
+    story.say(f"[1/4] Cluster, images and chart: ready after {step.seconds:.0f} s")
+
+
+def _remove(kubernetes: Kubernetes, namespace: str) -> None:
+    kubernetes.kubectl("delete", "namespace", namespace, "--ignore-not-found", "--timeout=120s", check=False)
+    kubernetes.kubectl("delete", "persistentvolume", f"{namespace}-{CLAIM}", "--ignore-not-found", check=False)
+
+
+class Demonstration:
+    def __init__(self, kubernetes: Kubernetes, arguments: argparse.Namespace, folder: pathlib.Path, story: Story) -> None:
+        self.kubernetes = kubernetes
+        self.arguments = arguments
+        self.namespace = arguments.namespace
+        self.story = story
+        self.logs = PodLogs(kubernetes, self.namespace, folder)
+
+    def run(self) -> dict:
+        _remove(self.kubernetes, self.namespace)
+        self._prepare_storage()
+        with contextlib.ExitStack() as stack:
+            self.pods = self.kubernetes.watch(PODS, self.namespace)
+            stack.callback(self.pods.close)
+            self.breakpoints = self.kubernetes.watch(BREAKPOINTS, self.namespace)
+            stack.callback(self.breakpoints.close)
+            stack.callback(self.logs.close)
+            return self._run()
+
+    def _run(self) -> dict:
+        step = Stopwatch()
+        for name, file in ((JOB, "job.yaml"), (PLAIN, "plain.yaml")):
+            self.kubernetes.apply(self._job(file))
+        old = {pod["metadata"]["name"]: pod for pod in self._running_pods(JOB)}
+        for pod in old.values():
+            self.logs.follow(pod)
+        wait_for(lambda: self._last_step(old) >= STEPS // 5, 120, f"job {JOB} to train", pause=0.2)
+        self.story.say(f"[2/4] Two jobs train beside each other, {JOB} (protected) and {PLAIN} (not), since {step.seconds:.0f} s")
+
+        victim = old[f"{JOB}-worker-{self.arguments.pod}"]
+        extra = {}
+        if self.arguments.fault == "sigkill" and self.arguments.target == "sidecar":
+            extra = self._kill_sidecar(victim, old)
+        step_before = self._last_step(old)
+        at = self._break(victim, old)
+        self.story.say(f"[3/4] Broke {victim['metadata']['name']}; waiting for the job to come back")
+
+        new = {pod["metadata"]["name"]: pod for pod in self._running_pods(JOB, other_than=old)}
+        for pod in new.values():
+            self.logs.follow(pod)
+        moment, breakpoint_ = self.breakpoints.first(
+            lambda type_, object_: type_ != "DELETED" and (condition(object_, "Restored") or {}).get("status") == "True",
+            120, f"a Breakpoint of {JOB} to be Restored")
+        status = breakpoint_["status"]
+        timeline = self._timeline(at, old, new, moment)
+        for name in (JOB, PLAIN):
+            self._wait_completed(name)
+        self.story.say("[4/4] Both jobs have ended")
+        self.story.say()
+        self._tell(victim, step_before, timeline)
+        return self._prove(breakpoint_, status, step_before, timeline, extra)
+
+    # setting the scene
+
+    def _prepare_storage(self) -> None:
+        self.kubernetes.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": self.namespace, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": CLAIM, "namespace": self.namespace},
+                 "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}}
+        if self.kubernetes.embedded:
+            shared = pathlib.Path(subprocess.run([REPOSITORY / "tests/cluster/cluster", "shared-dir"], check=True,
+                                                 capture_output=True, text=True).stdout.strip()) / self.namespace
+            shutil.rmtree(shared, ignore_errors=True)
+            shared.mkdir(parents=True)
+            shared.chmod(0o1777)
+            volume = f"{self.namespace}-{CLAIM}"
+            self.kubernetes.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume}, "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "persistentVolumeReclaimPolicy": "Retain",
+                "storageClassName": "", "claimRef": {"namespace": self.namespace, "name": CLAIM},
+                "hostPath": {"path": str(shared), "type": "Directory"}}})
+            claim["spec"].update({"storageClassName": "", "volumeName": volume})
+        else:
+            # The default class of a kind cluster is on one node and knows ReadWriteOnce only, which pods of one node may share.
+            claim["spec"]["accessModes"] = ["ReadWriteOnce"]
+        self.kubernetes.apply(claim)
+
+    def _job(self, file: str) -> dict:
+        """The example as a user applies it, with fewer steps."""
+        text = (EXAMPLES / file).read_text().replace("--steps=800", f"--steps={STEPS}")
+        job = json.loads(self.kubernetes.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-", text=text))
+        job["metadata"]["namespace"] = self.namespace
+        return job
+
+    def _running_pods(self, job: str, other_than: dict | None = None) -> list[dict]:
+        """Both pods of the job, Ready; the moment at which each became so is in the watch."""
+        unwanted = {pod["metadata"]["uid"] for pod in (other_than or {}).values()}
+
+        def found() -> list[dict] | None:
+            pods = [pod for pod in self.kubernetes.pods_of(self.namespace, job) if pod["metadata"]["uid"] not in unwanted]
+            return pods if len(pods) == 2 and all(ready(pod) for pod in pods) else None
+        return wait_for(found, 180, f"both pods of {job} to run", pause=0.2)
+
+    # looking at the ranks
+
+    def _last_step(self, pods: dict) -> int:
+        """The largest step that any rank has committed: from the ranks' shared memory on the embedded cluster, else from their logs."""
+        if self.kubernetes.embedded:
+            steps = [word.step for pod in pods for word in self._words(pod)]
+        else:
+            steps = [logged["step"] for pod in pods.values() for logged in self.logs.steps(pod)]
+        return max(steps, default=0)
+
+    def _words(self, pod: str) -> list:
+        blocks = []
+        for process in self.kubernetes.processes(self.namespace, pod, "worker"):
+            for path in pathlib.Path(f"/proc/{process['pid']}/root/rekindle/run").glob("rank-*.control"):
+                with contextlib.suppress(OSError, ValueError):
+                    block = ControlBlock(path)
+                    blocks.append(block.read())
+                    block.close()
+            if blocks:
+                break
+        return blocks
+
+    # breaking it
+
+    def _break(self, victim: dict, old: dict) -> float:
+        name = victim["metadata"]["name"]
+        fault, target = self.arguments.fault, self.arguments.target
+        if fault == "delete":
+            at = time.monotonic()
+            self.kubernetes.delete(PODS, self.namespace, name)
+        elif fault == "evict" or target == "sidecar":
+            at = time.monotonic()
+            self.kubernetes.evict(self.namespace, name)
+        else:
+            pid = self._process(name, "worker", target)
+            at = time.monotonic()
+            os.kill(pid, signal.SIGKILL)
+        return at
+
+    def _process(self, pod: str, container: str, target: str) -> int:
+        for process in self.kubernetes.processes(self.namespace, pod, container):
+            command = process["command"] if isinstance(process["command"], list) else process["command"].split()
+            program = pathlib.Path(command[0]).name if command else ""
+            if (target == "rank" and program == "digits") or (target == "launcher" and program == "rekindle") or \
+                    (target == "sidecar" and program == "rekindle-sidecar"):
+                return process["pid"]
+        raise Failure(f"no {target} runs in pod {pod}")
+
+    def _kill_sidecar(self, victim: dict, old: dict) -> dict:
+        """The sidecar dies and comes back while training goes on; then the pod is evicted to show that it protects again."""
+        name = victim["metadata"]["name"]
+        ranks = {process["pid"] for process in self.kubernetes.processes(self.namespace, name, "worker")}
+        before = self._last_step(old)
+        at = time.monotonic()
+        os.kill(self._process(name, "rekindle-sidecar", "sidecar"), signal.SIGKILL)
+
+        def back() -> bool:
+            pod = self.kubernetes.get(PODS, self.namespace, name)
+            sidecar = next(one for one in pod["status"]["initContainerStatuses"] if one["name"] == "rekindle-sidecar")
+            return sidecar["restartCount"] > 0 and sidecar.get("started") and ready(pod)
+        wait_for(back, 60, f"the sidecar of {name} to come back", pause=0.1)
+        seconds = time.monotonic() - at
+        wait_for(lambda: self._last_step(old) > before + 5, 30, "training to go on without its sidecar", pause=0.1)
+        if {process["pid"] for process in self.kubernetes.processes(self.namespace, name, "worker")} != ranks:
+            raise Failure(f"the ranks of {name} were restarted with their sidecar; they have to go on undisturbed")
+        self.story.say(f"      The sidecar was killed at step {before} and is back after {seconds:.1f} s; its ranks went on. Now the pod is evicted.")
+        self.logs.follow(victim)
+        return {"sidecar_killed_at_step": before, "sidecar_back_seconds": round(seconds, 1)}
+
+    # what happened
+
+    def _timeline(self, at: float, old: dict, new: dict, restored: float) -> list[dict]:
+        entries = []
+
+        def add(moment: float | None, event: str, text: str) -> None:
+            if moment is not None:
+                entries.append({"milliseconds": round(max(0.0, moment - at) * 1000, 1), "event": event, "text": text})
+        uids = {pod["metadata"]["uid"] for pod in old.values()}
+        for event in self.logs.recovery_events(old, at):
+            add(event.at, event.name, event.text)
+        gone = [moment for moment, type_, pod in self.pods.events if type_ == "DELETED" and pod["metadata"]["uid"] in uids]
+        add(max(gone, default=None), "pods_gone", "the old pods are gone")
+        back = []
+        for pod in new.values():
+            uid = pod["metadata"]["uid"]
+            back.append(next(moment for moment, _, seen in self.pods.events if seen["metadata"]["uid"] == uid and ready(seen)))
+        add(max(back), "pods_back", "the new pods run")
+        first = self.logs.first_step(new)
+        add(first.at, "first_step", f"training goes on with step {first.step}")
+        add(restored, "restored", "the Breakpoint says Restored")
+        return sorted(entries, key=lambda entry: entry["milliseconds"])
+
+    def _tell(self, victim: dict, step: int, timeline: list[dict]) -> None:
+        what = {"evict": "eviction of", "delete": "deletion of", "sigkill": f"SIGKILL to the {self.arguments.target} in"}[self.arguments.fault]
+        if self.arguments.fault == "sigkill" and self.arguments.target == "sidecar":
+            what = "eviction of"
+        self.story.say("  since the fault")
+        self.story.say(f"  {0.0:>9.1f} ms  {what} pod {victim['metadata']['name']}; step {step} was the last one made")
+        for entry in timeline:
+            self.story.say(f"  {entry['milliseconds']:>9.1f} ms  {entry['text']}")
+        self.story.say()
+
+    def _wait_completed(self, job: str) -> None:
+        def phase() -> str:
+            return self.kubernetes.get(JOBS, self.namespace, job).get("status", {}).get("state", {}).get("phase", "")
+        ended = wait_for(lambda: phase() if phase() in ("Completed", "Failed", "Aborted", "Terminated") else None, 180, f"job {job} to end", pause=0.5)
+        if ended != "Completed":
+            raise Failure(f"job {job} ended as {ended}; expected Completed")
+
+    def _hash(self, name: str, file: str) -> str:
+        """By a program that shares no code with what wrote the file, in a pod of its own that sees the claim."""
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": self.namespace}, "spec": {
+            "restartPolicy": "Never",
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "supplementalGroups": [64532], "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{"name": "hash", "image": "rekindle.dev/digits:0.1.0", "imagePullPolicy": "IfNotPresent",
+                            "command": ["/usr/bin/hash_tensors", f"/results/{file}"],
+                            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                            "volumeMounts": [{"name": "results", "mountPath": "/results"}]}],
+            "volumes": [{"name": "results", "persistentVolumeClaim": {"claimName": CLAIM}}]}}
+        self.kubernetes.apply(pod)
+        wait_for(lambda: self.kubernetes.get(PODS, self.namespace, name)["status"].get("phase") in ("Succeeded", "Failed"), 60, f"pod {name} to end")
+        text = self.kubernetes.logs(self.namespace, name, "hash").strip()
+        if self.kubernetes.get(PODS, self.namespace, name)["status"]["phase"] != "Succeeded":
+            raise Failure(f"the final state {file} cannot be hashed: {text}")
+        return text
+
+    def _prove(self, breakpoint_: dict, status: dict, step_at_fault: int, timeline: list[dict], extra: dict) -> dict:
+        expected, actual = self._hash("hash-undisturbed", f"{PLAIN}.safetensors"), self._hash("hash-disturbed", f"{JOB}.safetensors")
+        saved, first = status["step"], self.logs.first_step_after
+        lost = max(0, step_at_fault - saved)
+        self.story.say("  Proof")
+        self.story.say(f"    last step made before the fault   {step_at_fault}   (the killer's own reading)")
+        self.story.say(f"    step saved                        {saved}   (Breakpoint {breakpoint_['metadata']['name']})")
+        self.story.say(f"    first step after it               {first}   (the training program's own log)")
+        self.story.say(f"    steps lost                        {lost}")
+        self.story.say(f"    final state, undisturbed          {expected}")
+        self.story.say(f"    final state, disturbed            {actual}")
+        self.story.say()
+        if first != saved + 1:
+            raise Failure(f"step {saved} was saved, so step {saved + 1} was expected first; the training log begins with {first}")
+        if lost:
+            raise Failure(f"{lost} steps were lost; expected none")
+        if expected != actual:
+            raise Failure("the final states differ; expected the same SHA-256 over all parameters and moments")
+        return {"mode": "cluster", "fault": self.arguments.fault, "target": self.arguments.target if self.arguments.fault == "sigkill" else "pod",
+                "step_at_fault": step_at_fault, "step_saved": saved, "first_step_after": first, "steps_lost": lost,
+                "weights_sha256": actual, "weights_sha256_undisturbed": expected, "breakpoint": breakpoint_["metadata"]["name"],
+                "timeline": [{"milliseconds": 0.0, "event": "fault"}] + [{key: entry[key] for key in ("milliseconds", "event")} for entry in timeline],
+                **extra}

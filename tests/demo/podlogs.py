@@ -1,0 +1,103 @@
+"""The logs of a job's pods, followed while they live: a log is gone with its pod."""
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import time
+
+from failure import Failure
+from kubernetes import Kubernetes, wait_for, wall
+
+CONTAINERS = ("worker", "rekindle-sidecar")
+
+# Events in the sidecars' logs that make the story of a recovery, in order. The first of each after the fault counts.
+_TOLD = {
+    "hook": "the preStop hook asks",
+    "rank_died": "the death is noticed",
+    "hold": "every rank is asked to hold still",
+    "agreed": "the living ranks agree on step {step}",
+    "durable": "checkpoint of step {step} is complete on disk",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    at: float  # time.monotonic()
+    name: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class FirstStep:
+    at: float
+    step: int
+
+
+class PodLogs:
+    """`kubectl logs --follow` for each container, into files of `folder`."""
+
+    def __init__(self, kubernetes: Kubernetes, namespace: str, folder: pathlib.Path) -> None:
+        self._kubernetes = kubernetes
+        self._namespace = namespace
+        self._folder = folder
+        self._followers: list[subprocess.Popen] = []
+        self.first_step_after = 0
+
+    def follow(self, pod: dict) -> None:
+        """Again for the same pod when a container of it was restarted: the lines are appended."""
+        for container in CONTAINERS:
+            with self._file(pod, container).open("ab") as output:
+                self._followers.append(self._kubernetes.start_kubectl(
+                    "-n", self._namespace, "logs", "--follow", "--timestamps", pod["metadata"]["name"], "-c", container, output=output))
+
+    def close(self) -> None:
+        for follower in self._followers:
+            follower.terminate()
+        for follower in self._followers:
+            follower.wait()
+
+    def steps(self, pod: dict) -> list[dict]:
+        """What the training program logged, a step each."""
+        return [line for _, line in self._lines(pod, "worker") if "step" in line and "rank" in line]
+
+    def recovery_events(self, pods: dict, at: float) -> list[Told]:
+        """What the sidecars say of the recovery after the fault, each event once."""
+        first: dict[str, Told] = {}
+        for pod in pods.values():
+            for moment, line in self._lines(pod, "rekindle-sidecar"):
+                name = line.get("event", "")
+                # The clocks are one, but the fault is stamped before the request leaves.
+                if name not in _TOLD or moment < at - 0.005 or (name in first and first[name].at <= moment):
+                    continue
+                first[name] = Told(moment, name, _TOLD[name].format(step=line.get("step", 0)))
+        return list(first.values())
+
+    def first_step(self, pods: dict) -> FirstStep:
+        """The first step that any rank of these pods made."""
+        def found() -> FirstStep | None:
+            made = [FirstStep(moment, line["step"]) for pod in pods.values() for moment, line in self._lines(pod, "worker")
+                    if "step" in line and "rank" in line]
+            return min(made, key=lambda step: (step.step, step.at)) if made else None
+        first = wait_for(found, 30, "the first step in the new pods' logs")
+        self.first_step_after = first.step
+        return first
+
+    def _file(self, pod: dict, container: str) -> pathlib.Path:
+        return self._folder / f"{pod['metadata']['name']}-{pod['metadata']['uid'][:8]}-{container}.log"
+
+    def _lines(self, pod: dict, container: str):
+        """(moment, object) of each line that is a JSON object; the rest is for people."""
+        offset = time.monotonic() - time.time()
+        try:
+            text = self._file(pod, container).read_text(errors="replace")
+        except FileNotFoundError:
+            raise Failure(f"the log of pod {pod['metadata']['name']} was not followed") from None
+        for line in text.splitlines():
+            stamp, _, rest = line.partition(" ")
+            if not rest.startswith("{"):
+                continue
+            try:
+                yield wall(stamp) + offset, json.loads(rest)
+            except ValueError:
+                continue  # cut short by the end of the pod
