@@ -1,0 +1,36 @@
+// Fills the registered memory from one checkpoint, every byte verified on the way.
+//
+// Threads: the training thread, while nothing is being trained.
+#pragma once
+
+#include <string>
+
+#include "common/base/error.h"
+#include "worker-sidecar/checkpoint/manifest.h"
+#include "worker-sidecar/runtime/src/failure.h"
+#include "worker-sidecar/runtime/src/registry.h"
+#include "worker-sidecar/storage/file_system.h"
+
+namespace rekindle {
+
+struct CheckpointPlace {
+  std::string job_folder;
+  std::string path;           // name of the folder inside it
+  std::string manifest_hash;  // empty: whatever it is
+};
+
+struct RankPlace {
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
+};
+
+struct Loading {
+  Done result;
+  bool state_missing = false;
+  bool memory_touched = false;  // also after a failure
+};
+
+// CORRUPT, MISMATCH with the differences, STORAGE.
+Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, const RankPlace& rank, const Registry& registry);
+
+}  // namespace rekindle

@@ -1,0 +1,91 @@
+// The rank's side of the two gates (docs/formats/control-block.md, PROTOCOL P3): one word that only the training thread writes, and a look
+// at the hold that only the sidecar writes.
+//
+// Why a fence stands between them: rank and sidecar each store their own word and then load the other's. With plain stores both loads
+// may come first, so that the rank updates while the sidecar reads: a torn stripe with a valid hash. Whoever waits and
+// tries again goes through the same store, fence and load.
+//
+// Open gates cost no system call and no clock. A gate that is closed sleeps on the bell; the sleep ends by itself now and then, because
+// a sidecar may die between its store and its wake.
+//
+// Threads: everything belongs to the training thread, except give_up_hold() and end(), which the library's thread calls.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "worker-sidecar/protocol/control_block.h"
+
+namespace rekindle {
+
+enum class GateAnswer : std::uint8_t { passed, stop };
+
+class Gates {
+ public:
+  // `block` outlives this.
+  void attach(ControlBlock& block) noexcept { block_ = &block; }
+  bool attached() const noexcept { return block_ != nullptr; }
+
+  RankWord word() const noexcept { return word_; }
+
+  // Says what the thread does, or that a step is committed with its state in `slot`. What was stored before is visible to whoever reads the word.
+  void publish(RankWord word) noexcept {
+    word_ = word;
+    block_->word.store(encode_word(word), std::memory_order_release);
+  }
+  void publish_phase(RankPhase phase) noexcept { publish({word_.step, phase, word_.slot}); }
+
+  // Passes into `through`, or waits. After `stop` the word says where the rank stopped.
+  GateAnswer pass_step_gate(RankPhase through) noexcept { return pass(through, RankPhase::waiting_at_step, 0); }
+  GateAnswer pass_update_gate() noexcept { return pass(RankPhase::updating, RankPhase::waiting_at_update, word_.step + 1); }
+
+  // After a failed collective: reports it and waits for the order to stop, which is the only way out. A hold that was there before the report
+  // may end with another order; the first one after it decides.
+  template <typename Report>
+  void wait_for_stop(Report&& report) {
+    const std::uint32_t earlier_hold = block_->hold.load(std::memory_order_acquire);
+    report();
+    wait_for_answer(earlier_hold);
+  }
+
+  // Library thread: the sidecar is gone for good. The gates open for the hold that it left (a later one has another number and counts
+  // again), and nobody waits for its orders.
+  void give_up_hold() noexcept;
+  // Library thread: a sidecar is there again.
+  void expect_orders() noexcept { nobody_orders_.store(false, std::memory_order_release); }
+  // Library thread: no gate is passed any more, whatever the sidecar's words say.
+  void end() noexcept;
+
+  bool given_up(std::uint32_t hold) const noexcept { return given_up_hold_.load(std::memory_order_acquire) == hold; }
+
+ private:
+  enum class Look : std::uint8_t { open, closed, stop };
+
+  Look look(std::uint64_t permitted_step) const noexcept {
+    const std::uint32_t hold = block_->hold.load(std::memory_order_acquire);
+    if ((hold | static_cast<std::uint32_t>(ended_.load(std::memory_order_relaxed))) == 0) [[likely]] {
+      return block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::go_on) ? Look::open : Look::stop;
+    }
+    return look_closely(hold, permitted_step);
+  }
+
+  GateAnswer pass(RankPhase through, RankPhase waiting, std::uint64_t permitted_step) noexcept {
+    publish_phase(through);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (look(permitted_step) == Look::open) [[likely]] return GateAnswer::passed;
+    return wait(through, waiting, permitted_step);
+  }
+
+  Look look_closely(std::uint32_t hold, std::uint64_t permitted_step) const noexcept;
+  void wait_for_answer(std::uint32_t earlier_hold) noexcept;
+  GateAnswer wait(RankPhase through, RankPhase waiting, std::uint64_t permitted_step) noexcept;
+
+  ControlBlock* block_ = nullptr;
+  RankWord word_;
+
+  std::atomic<std::uint32_t> given_up_hold_ = 0;
+  std::atomic<bool> nobody_orders_ = false;
+  std::atomic<bool> ended_ = false;
+};
+
+}  // namespace rekindle

@@ -1,0 +1,140 @@
+// The library's own thread and its talk with the sidecar (docs/formats/frames.md, kinds 1 to 15): says hello, maps the control block, holds the
+// robust futex, writes what the sidecar orders, comes back to a sidecar that was restarted.
+//
+//   away --connect--> greeting --control--> linked --end of socket--> away (with growing pauses; training goes on)
+//
+// Guarantees: nothing here keeps the training thread from its work; a gate that is closed by a sidecar which does not come
+// back within away_max opens again; orders of a lower term than the highest seen are refused, a higher one cancels what is being written (P7).
+// Assumes: registry, small state and gates outlive it.
+//
+// Until the attempt is known a restarted sidecar may bring a new control block; the training thread then touches the block only through
+// with_block(). From the take on the block stays the same.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <variant>
+
+#include "common/base/instant.h"
+#include "worker-sidecar/protocol/local_message.h"
+#include "worker-sidecar/runtime/src/control_mapping.h"
+#include "worker-sidecar/runtime/src/failure.h"
+#include "worker-sidecar/runtime/src/gates.h"
+#include "worker-sidecar/runtime/src/open_options.h"
+#include "worker-sidecar/runtime/src/registry.h"
+#include "worker-sidecar/runtime/src/robust_owner.h"
+#include "worker-sidecar/runtime/src/shard_writer.h"
+#include "worker-sidecar/runtime/src/sidecar_socket.h"
+#include "worker-sidecar/runtime/src/small_state.h"
+
+namespace rekindle {
+
+struct LinkLimits {
+  Duration away_max = std::chrono::seconds(60);  // then held gates open, and protection is lost until a sidecar comes back
+  Duration first_pause = std::chrono::milliseconds(10);
+  Duration longest_pause = std::chrono::seconds(2);
+  Duration farewell_max = std::chrono::seconds(2);  // for sending what is left at the end
+};
+
+// A sidecar counts names besides values; this much is asked for on top of what the program wants to keep.
+inline constexpr std::uint32_t kRoomForNames = 16384;
+
+class Link {
+ public:
+  using RestoreEvent = std::variant<OfferMessage, TakeMessage>;
+
+  Link(const OpenOptions& options, Registry& registry, SmallState& small_state, Gates& gates, const LinkLimits& limits);
+  ~Link();  // ends the thread; without finish() the sidecar sees an end that nobody announced
+
+  Done start();
+
+  // Training thread. Waits until the whole job is there.
+  Done wait_for_welcome(Duration time_max);
+  // Calls `use` while the control block stays what it is.
+  void with_block(const std::function<void(ControlBlock&)>& use);
+
+  // Training thread. What is registered; also sent again to a sidecar that comes back. ARGUMENT when it is too much for one message.
+  Done announce(RegisteredMessage registered);
+  void report_loaded(LoadedMessage loaded);
+  // The next word of the sidecar about the restore.
+  Outcome<RestoreEvent> next_restore_event();
+  void report_collective_failed(CollectiveFailedMessage failed);
+  // UNAVAILABLE while there is no sidecar.
+  Done ask_for_checkpoint();
+  // Says goodbye and ends the thread.
+  void finish(int exit_code);
+
+  std::string job_folder() const;
+
+ private:
+  enum class Stage : std::uint8_t { away, greeting, linked };
+  using Clock = std::chrono::steady_clock;
+
+  // All below: library thread.
+  void run();
+  void try_to_connect();
+  void wait_for_something();
+  void exchange();
+  void look_at_connection();
+  void handle(SidecarSocket::Arrival arrival);
+  void on_control(const ControlMessage& control);
+  void adopt_block(ControlMapping mapping);
+  void on_take(const TakeMessage& take);
+  void on_refused(const RefusedMessage& refused);
+  void on_write(WriteMessage order);
+  void on_end(const EndMessage& end);
+  void send_requests();
+  void send(const LocalMessage& message);
+  void carry_out(const WriteMessage& order);
+  void disconnect(std::string problem);
+  void look_at_absence();
+  void say_farewell();
+  void wake();
+
+  const OpenOptions options_;
+  const LinkLimits limits_;
+  Registry& registry_;
+  SmallState& small_state_;
+  Gates& gates_;
+  int bell_ = -1;  // eventfd: the training thread has put something below
+
+  // Library thread.
+  SidecarSocket socket_;
+  std::deque<SidecarSocket::Arrival> arrivals_;
+  std::deque<WriteMessage> orders_;
+  std::uint64_t highest_term_ = 0;
+  Stage stage_ = Stage::away;
+  Duration pause_{};
+  Clock::time_point next_try_;
+  Clock::time_point away_since_;
+  bool said_unprotected_ = false;
+  RobustOwner owner_;
+  int pidfd_ = -1;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  ControlMapping mapping_;
+  std::string job_folder_;
+  bool welcomed_ = false;
+  std::uint32_t attempt_ = 0;  // 0 until the take
+  std::optional<Failure> refused_;
+  std::string last_problem_;
+  bool reachable_ = false;
+  bool absent_too_long_ = false;
+  std::deque<RestoreEvent> restore_events_;
+  std::deque<LocalMessage> requests_;                       // to be sent once, dropped without a sidecar
+  std::optional<RegisteredMessage> registered_;             // told to each sidecar
+  std::optional<CollectiveFailedMessage> collective_failed_;  // told to each sidecar
+  std::optional<int> farewell_;
+  bool closing_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace rekindle

@@ -1,0 +1,74 @@
+// What the program has registered: tensors and small state, with their addresses, in order of registration.
+//
+// Threads: the training thread changes it; the library's thread reads addresses while it writes a checkpoint. Whoever changes something
+// holds lock() for the change and for what has to change with it (the small state), and a writer holds it for the whole of its write, so
+// that memory is not handed back to the program while it is being read. Reading on the training thread needs no lock.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "worker-sidecar/checkpoint/layout.h"
+#include "worker-sidecar/runtime/src/failure.h"
+#include "worker-sidecar/runtime/src/small_state.h"
+
+namespace rekindle {
+
+struct RegisteredTensor {
+  TensorDescription description;
+  void* data = nullptr;
+  std::uint64_t bytes = 0;
+  std::optional<std::size_t> captured_index;  // of an RK_ANYWHERE tensor: which value of the slot it is
+};
+
+struct RegisteredState {
+  StateDescription description;
+  void* data = nullptr;
+};
+
+class Registry {
+ public:
+  explicit Registry(std::uint32_t state_bytes_max) : state_bytes_max_(state_bytes_max) {}
+
+  std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
+
+  // The caller holds lock(). `slot_room` is what a slot can hold. Errors leave everything as it was.
+  Done add_tensor(const rk_tensor& tensor, std::uint64_t slot_room);
+  Done add_state(const char* name, void* data, std::uint64_t bytes, std::uint64_t slot_room);
+  Done move_tensor(const char* name, void* data);
+  Done remove_tensor(const char* name);
+
+  const std::vector<RegisteredTensor>& tensors() const { return tensors_; }
+  const std::vector<RegisteredState>& states() const { return states_; }
+  const RegisteredTensor* find_tensor(std::string_view name) const;
+
+  Layout layout() const;
+  std::vector<StateDescription> state_descriptions() const;
+  // In order of registration, states and RK_ANYWHERE tensors together.
+  std::vector<CapturedValue> captured_values() const;
+
+ private:
+  // One registration of either kind, to keep the order.
+  struct Captured {
+    bool is_state = false;
+    std::string name;
+  };
+
+  Done check_name_is_free(std::string_view name) const;
+  Done check_room(std::string_view name, std::uint64_t bytes, std::uint64_t slot_room) const;
+  void number_captured();
+
+  const std::uint32_t state_bytes_max_;
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_, see above.
+  std::vector<RegisteredTensor> tensors_;
+  std::vector<RegisteredState> states_;
+  std::vector<Captured> captured_;
+};
+
+}  // namespace rekindle

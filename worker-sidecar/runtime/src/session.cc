@@ -1,0 +1,340 @@
+#include "worker-sidecar/runtime/src/session.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "common/base/sentence.h"
+#include "worker-sidecar/runtime/src/c_struct.h"
+#include "worker-sidecar/runtime/src/checkpoint_loader.h"
+
+namespace rekindle {
+namespace {
+
+constexpr int kStoppedExitCode = 143;
+constexpr int kFailedExitCode = 1;
+constexpr std::size_t kReasonBytesMax = 1024;
+
+ErrorCode code_of(rk_status status) {
+  switch (status) {
+    case RK_ERROR_MISMATCH: return ErrorCode::invalid_input;
+    case RK_ERROR_CORRUPT: return ErrorCode::corrupt;
+    case RK_ERROR_STORAGE: return ErrorCode::io;
+    case RK_ERROR_UNAVAILABLE: return ErrorCode::unavailable;
+    default: return ErrorCode::internal;
+  }
+}
+
+}  // namespace
+
+Outcome<std::unique_ptr<Session>> Session::open(const OpenOptions& options, const LinkLimits& limits) {
+  std::unique_ptr<Session> session(new Session(options));
+  Outcome<ForkGuard> guard = ForkGuard::make();
+  if (!guard) return std::unexpected(guard.error());
+  session->fork_guard_ = *std::move(guard);
+  if (options.socket_path.empty()) {
+    Outcome<StandAlone> alone = StandAlone::open(real_file_system(), options);
+    if (!alone) return std::unexpected(alone.error());
+    session->alone_ = std::make_unique<StandAlone>(*std::move(alone));
+    Outcome<ControlMapping> block = ControlMapping::make_private(options.rank, options.world_size, options.state_bytes_max + kRoomForNames);
+    if (!block) return std::unexpected(block.error());
+    session->private_block_ = *std::move(block);
+    session->gates_.attach(*session->private_block_);
+    session->small_state_.attach(*session->private_block_);
+  } else {
+    session->link_ = std::make_unique<Link>(options, session->registry_, session->small_state_, session->gates_, limits);
+    if (Done done = session->link_->start(); !done) return std::unexpected(done.error());
+    if (Done done = session->link_->wait_for_welcome(options.open_time_max); !done) return std::unexpected(done.error());
+  }
+  session->with_block([&](ControlBlock&) { session->slot_room_ = session->small_state_.room(); });
+  return session;
+}
+
+void Session::with_block(const std::function<void(ControlBlock&)>& use) {
+  if (link_) {
+    link_->with_block(use);
+  } else {
+    use(*private_block_);
+  }
+}
+
+rk_status Session::wrong_moment(const char* call) const {
+  switch (stage_) {
+    case Stage::opened: return remember_error(RK_ERROR_STATE, sentence("{} before rk_restore: call rk_restore once, after registering, also on the first start", call));
+    case Stage::failed: return remember_error(RK_ERROR_STATE, sentence("{} after rk_restore has failed: registered memory may be partly overwritten; end the process", call));
+    case Stage::between: return remember_error(RK_ERROR_STATE, sentence("{} between steps: rk_step_begin comes first", call));
+    case Stage::in_step: return remember_error(RK_ERROR_STATE, sentence("{} inside a step: the update of this step has to be made first (rk_update_begin ... rk_update_end)", call));
+    case Stage::updating: return remember_error(RK_ERROR_STATE, sentence("{} inside the update bracket: rk_update_end comes first", call));
+    case Stage::committed: return remember_error(RK_ERROR_STATE, sentence("{} after this step was committed: one update a step, rk_step_begin opens the next one", call));
+    case Stage::stopped: return remember_error(RK_ERROR_STATE, sentence("{} after RK_STOP: leave the loop and call rk_close", call));
+  }
+  return RK_ERROR_INTERNAL;
+}
+
+rk_status Session::stop() noexcept {
+  stage_ = Stage::stopped;
+  return RK_STOP;
+}
+
+// ---- registering ----
+
+template <typename Change>
+rk_status Session::change_registry(Change&& change, bool capture_now) {
+  {
+    const auto held = registry_.lock();
+    if (const Done done = change(); !done) return remember_error(done.error());
+    refresh_small_state(capture_now);
+  }
+  return RK_OK;
+}
+
+void Session::refresh_small_state(bool capture_now) {
+  with_block([&](ControlBlock&) { small_state_.set_values(registry_.captured_values()); });
+  if (capture_now) capture_again();
+}
+
+void Session::capture_again() noexcept {
+  const RankWord word = gates_.word();
+  const std::uint8_t slot = word.slot ^ 1u;
+  small_state_.capture(slot, word.step, attempt_);
+  gates_.publish({word.step, word.phase, slot});
+}
+
+rk_status Session::announce_late() {
+  if (!link_) return RK_OK;
+  const Done done = link_->announce({.layout = registry_.layout(), .states = registry_.state_descriptions(), .late = true});
+  return done ? RK_OK : remember_error(done.error());
+}
+
+rk_status Session::add_tensor(const rk_tensor& given) {
+  const Outcome<rk_tensor> tensor = read_struct(&given, "rk_tensor");
+  if (!tensor) return remember_error(tensor.error());
+  const auto add = [&] { return registry_.add_tensor(*tensor, slot_room_); };
+  if (stage_ == Stage::opened) return change_registry(add, false);
+  if (!between_steps()) return wrong_moment("rk_register");
+  if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
+  if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
+  return announce_late();
+}
+
+rk_status Session::add_state(const char* name, void* data, std::size_t bytes) {
+  const auto add = [&] { return registry_.add_state(name, data, bytes, slot_room_); };
+  if (stage_ == Stage::opened) return change_registry(add, false);
+  if (!between_steps()) return wrong_moment("rk_register_state");
+  if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
+  if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
+  return announce_late();
+}
+
+rk_status Session::move_tensor(const char* name, void* data) {
+  const auto move = [&] { return registry_.move_tensor(name, data); };
+  if (stage_ == Stage::opened || stage_ == Stage::updating) return change_registry(move, false);
+  if (!between_steps()) return wrong_moment("rk_move");
+  // The old address may be freed when this returns, so a breakpoint that is being written comes first.
+  if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
+  return change_registry(move, true);
+}
+
+rk_status Session::remove_tensor(const char* name) {
+  const auto remove = [&] { return registry_.remove_tensor(name); };
+  if (stage_ == Stage::opened) return change_registry(remove, false);
+  if (!between_steps()) return wrong_moment("rk_unregister");
+  if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
+  if (const rk_status status = change_registry(remove, true); status != RK_OK) return status;
+  return announce_late();
+}
+
+// ---- restoring ----
+
+rk_status Session::restore(rk_position& position) {
+  std::size_t struct_size = 0;
+  std::memcpy(&struct_size, &position, sizeof struct_size);
+  if (Done done = check_struct_size(struct_size, sizeof(rk_position), "rk_position"); !done) return remember_error(done.error());
+  if (stage_ != Stage::opened) {
+    return remember_error(RK_ERROR_STATE, stage_ == Stage::failed ? "rk_restore has failed before; end the process" : "rk_restore is called once");
+  }
+  with_block([&](ControlBlock&) { gates_.publish_phase(RankPhase::restoring); });
+  Outcome<Restored> restored;
+  if (link_) {
+    restored = restore_with_sidecar();
+  } else {
+    const Outcome<StandAlone::Restored> alone = alone_->restore(registry_);
+    if (!alone) {
+      restored = std::unexpected(alone.error());
+    } else {
+      restored = Restored{.attempt = alone->attempt, .step = alone->step, .path = alone->path, .state_missing = alone->state_missing};
+    }
+  }
+  if (!restored) {
+    stage_ = Stage::failed;
+    return remember_error(restored.error());
+  }
+  attempt_ = restored->attempt;
+  restored_path_ = restored->path;
+  with_block([&](ControlBlock& block) {
+    block.attempt.store(attempt_, std::memory_order_release);
+    small_state_.capture(0, restored->step, attempt_);
+    gates_.publish({restored->step, RankPhase::between, 0});
+  });
+  // A program that starts from nothing, or derives its states, fills them in after this call.
+  capture_at_step_begin_ = true;
+  stage_ = Stage::between;
+  rk_position answer{.struct_size = struct_size,
+                     .step = restored->step,
+                     .attempt = attempt_,
+                     .path = restored_path_.empty() ? nullptr : restored_path_.c_str(),
+                     .flags = restored->state_missing ? static_cast<std::uint32_t>(RK_STATE_MISSING) : 0u,
+                     .reserved = {}};
+  std::memcpy(&position, &answer, std::min(struct_size, sizeof answer));
+  return RK_OK;
+}
+
+Outcome<Session::Restored> Session::restore_with_sidecar() {
+  if (Done done = link_->announce({.layout = registry_.layout(), .states = registry_.state_descriptions(), .late = false}); !done) {
+    return std::unexpected(done.error());
+  }
+  std::optional<LoadedMessage> loaded;
+  std::optional<Failure> failure;
+  bool memory_touched = false;
+  for (;;) {
+    Outcome<Link::RestoreEvent> event = link_->next_restore_event();
+    if (!event) {
+      // Where this rank itself knows why, that says more than the decision of the job.
+      return std::unexpected(failure ? *failure : event.error());
+    }
+    if (const auto* take = std::get_if<TakeMessage>(&*event)) {
+      if (!loaded || !loaded->ok || loaded->path != take->path || loaded->step != take->step) {
+        return refuse(RK_ERROR_INTERNAL, sentence("the sidecar took checkpoint '{}' of step {}, which this rank has not loaded", take->path, take->step));
+      }
+      return Restored{.attempt = std::max<std::uint64_t>(take->attempt, 1),
+                      .step = take->step,
+                      .path = take->path.empty() ? "" : link_->job_folder() + "/" + take->path,
+                      .state_missing = loaded->state_missing};
+    }
+    const auto& offer = std::get<OfferMessage>(*event);
+    Loading loading;
+    if (!offer.path.empty()) {
+      loading = load_checkpoint(real_file_system(), {.job_folder = link_->job_folder(), .path = offer.path, .manifest_hash = offer.manifest_hash},
+                                {.rank = options_.rank, .world_size = options_.world_size}, registry_);
+    } else if (memory_touched) {
+      loading.result = refuse(RK_ERROR_CORRUPT, "registered memory holds parts of a checkpoint that was refused, so this process cannot begin at step 0; start it "
+                                                "again");
+    }
+    memory_touched = memory_touched || loading.memory_touched;
+    loaded = LoadedMessage{.path = offer.path, .step = offer.step, .ok = loading.result.has_value(), .error = {}, .state_missing = loading.state_missing};
+    if (!loading.result) {
+      failure = loading.result.error();
+      loaded->error = {.code = code_of(failure->status), .message = failure->sentence.substr(0, kReasonBytesMax), .retry = Retry::no};
+    }
+    link_->report_loaded(*loaded);
+  }
+}
+
+// ---- steps ----
+
+rk_status Session::step_begin(std::uint64_t step) {
+  if (stage_ != Stage::between && stage_ != Stage::committed && stage_ != Stage::in_step) [[unlikely]] {
+    return stage_ == Stage::stopped ? RK_STOP : wrong_moment("rk_step_begin");
+  }
+  if (step != gates_.word().step + 1) [[unlikely]] {
+    return remember_error(RK_ERROR_ARGUMENT, sentence("rk_step_begin({}): step {} is committed, so the next one is {}; a loop starts at position.step + 1", step,
+                                                         gates_.word().step, gates_.word().step + 1));
+  }
+  if (capture_at_step_begin_) [[unlikely]] {
+    // The slot of the committed step may be being read during a hold.
+    if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
+    capture_again();
+    capture_at_step_begin_ = false;
+  }
+  if (gates_.pass_step_gate(RankPhase::computing) == GateAnswer::stop) [[unlikely]] return stop();
+  stage_ = Stage::in_step;
+  return RK_OK;
+}
+
+rk_status Session::update_begin() {
+  if (stage_ != Stage::in_step) [[unlikely]] return stage_ == Stage::stopped ? RK_STOP : wrong_moment("rk_update_begin");
+  if (gates_.pass_update_gate() == GateAnswer::stop) [[unlikely]] return stop();
+  stage_ = Stage::updating;
+  return RK_OK;
+}
+
+void Session::commit() noexcept {
+  const RankWord word = gates_.word();
+  const std::uint8_t slot = word.slot ^ 1u;
+  small_state_.capture(slot, word.step + 1, attempt_);
+  gates_.publish({word.step + 1, RankPhase::between, slot});
+  stage_ = Stage::committed;
+}
+
+rk_status Session::update_end() {
+  if (stage_ != Stage::updating) [[unlikely]] {
+    return remember_error(RK_ERROR_STATE, "rk_update_end without rk_update_begin that returned RK_OK in this step");
+  }
+  commit();
+  return RK_OK;
+}
+
+rk_status Session::update_skip() {
+  if (stage_ != Stage::in_step) [[unlikely]] return stage_ == Stage::stopped ? RK_STOP : wrong_moment("rk_update_skip");
+  // The committed step changes, and small state may: the same gate as for an update (P4).
+  if (gates_.pass_update_gate() == GateAnswer::stop) [[unlikely]] return stop();
+  commit();
+  return RK_OK;
+}
+
+rk_status Session::step_end() {
+  if (stage_ != Stage::committed) [[unlikely]] return stage_ == Stage::stopped ? RK_STOP : wrong_moment("rk_step_end");
+  if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) [[unlikely]] return stop();
+  stage_ = Stage::between;
+  return RK_OK;
+}
+
+// ---- the rest ----
+
+rk_status Session::collective_failed(const char* why) {
+  if (stage_ == Stage::stopped) return RK_STOP;
+  if (stage_ != Stage::in_step && !between_steps()) return wrong_moment("rk_collective_failed");
+  if (!link_) return stop();
+  gates_.publish_phase(RankPhase::collective_failed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::string_view reason = why != nullptr ? why : "";
+  const CollectiveFailedMessage failed{.step = gates_.word().step, .why = std::string(reason.substr(0, kReasonBytesMax))};
+  gates_.wait_for_stop([&] { link_->report_collective_failed(failed); });
+  return stop();
+}
+
+rk_status Session::checkpoint() {
+  if (stage_ == Stage::stopped) return RK_STOP;
+  if (!between_steps()) return wrong_moment("rk_checkpoint");
+  const Done done = link_ ? link_->ask_for_checkpoint() : [&] {
+    if (capture_at_step_begin_) capture_again();
+    return alone_->checkpoint(registry_, small_state_, gates_.word().step, gates_.word().slot);
+  }();
+  return done ? RK_OK : remember_error(done.error());
+}
+
+rk_status Session::set_phase(rk_phase phase) {
+  if (stage_ == Stage::stopped) return RK_STOP;
+  if (stage_ != Stage::in_step && !between_steps()) return wrong_moment("rk_set_phase");
+  switch (phase) {
+    case RK_TRAINING: gates_.publish_phase(stage_ == Stage::in_step ? RankPhase::computing : RankPhase::between); return RK_OK;
+    case RK_EVALUATING: gates_.publish_phase(RankPhase::evaluating); return RK_OK;
+    case RK_COMPILING: gates_.publish_phase(RankPhase::compiling); return RK_OK;
+    case RK_WAITING_FOR_DATA: gates_.publish_phase(RankPhase::waiting_for_data); return RK_OK;
+  }
+  return remember_error(RK_ERROR_ARGUMENT, sentence("rk_set_phase: {} is none of rk_phase", static_cast<int>(phase)));
+}
+
+int Session::close() {
+  // The caller may free registered memory after this, so it is a gate like the others.
+  if ((stage_ == Stage::in_step || between_steps()) && gates_.pass_step_gate(RankPhase::finished) == GateAnswer::stop) stop();
+  int exit_code = 0;
+  if (stage_ == Stage::stopped) exit_code = kStoppedExitCode;
+  if (stage_ == Stage::failed || stage_ == Stage::updating) exit_code = kFailedExitCode;
+  if (stage_ == Stage::stopped) gates_.publish_phase(RankPhase::finished);
+  if (link_) link_->finish(exit_code);
+  return exit_code;
+}
+
+}  // namespace rekindle

@@ -1,0 +1,81 @@
+#include "worker-sidecar/runtime/src/shard_writer.h"
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common/base/sentence.h"
+#include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/checkpoint/safetensors.h"
+#include "worker-sidecar/storage/file_writer.h"
+#include "worker-sidecar/storage/files.h"
+
+namespace rekindle {
+namespace {
+
+Result<std::vector<MemoryPiece>> find_memory(const WriteMessage& order, const PinnedRank& rank) {
+  const RankWord word = decode_word(rank.block.word.load(std::memory_order_acquire));
+  std::vector<MemoryPiece> pieces;
+  for (const PiecePlan& piece : order.pieces) {
+    const RegisteredTensor* const tensor = rank.registry.find_tensor(piece.tensor);
+    if (tensor == nullptr) {
+      return fail(ErrorCode::not_found, sentence("the order names tensor '{}', which this rank has not registered", piece.tensor));
+    }
+    const std::uint64_t rows = row_count(tensor->description);
+    if (piece.begin_row > piece.end_row || piece.end_row > rows) {
+      return fail(ErrorCode::invalid_input, sentence("the order names rows {} to {} of tensor '{}', which has {}", piece.begin_row,
+                                                        piece.end_row, piece.tensor, rows));
+    }
+    const auto* const start = tensor->captured_index ? rank.small_state.value(word.slot & 1u, *tensor->captured_index)
+                                                     : static_cast<const std::byte*>(tensor->data);
+    pieces.push_back({.entry = entry_of_piece(tensor->description, piece.begin_row, piece.end_row),
+                      .data = start == nullptr ? nullptr : start + piece.begin_row * row_bytes(tensor->description)});
+  }
+  return pieces;
+}
+
+}  // namespace
+
+Status check_pin(const WriteMessage& order, const PinnedRank& rank) {
+  // What was read of the memory before came before this look at the words; the rank's fence in the gate is the other half.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const std::uint32_t hold = rank.block.hold.load(std::memory_order_acquire);
+  const RankWord word = decode_word(rank.block.word.load(std::memory_order_acquire));
+  if (hold == 0 || hold != order.hold || rank.gates.given_up(hold)) {
+    return fail(ErrorCode::conflict, sentence("the hold {} under which step {} was to be written has ended; what was written is discarded",
+                                                 order.hold, order.step));
+  }
+  if (word.step != order.step || !is_clean(word)) {
+    return fail(ErrorCode::conflict, sentence("this rank is no longer clean at step {} (it is {} step {}); what was written is discarded", order.step,
+                                                 is_clean(word) ? "at" : "updating after", word.step));
+  }
+  return {};
+}
+
+Result<WrittenFile> write_shard(FileSystem& file_system, const std::string& job_folder, const WriteMessage& order, const PinnedRank& rank,
+                                const std::function<Status()>& may_go_on) {
+  if (!parse_folder_name(order.path) || !is_safe_file_name(order.file)) {
+    return fail(ErrorCode::refused, sentence("the order names folder '{}' and file '{}', which are no names of a checkpoint", order.path, order.file));
+  }
+  const auto held = rank.registry.lock();
+  if (Status status = check_pin(order, rank); !status) return std::unexpected(status.error());
+  const Result<std::vector<MemoryPiece>> pieces = find_memory(order, rank);
+  if (!pieces) return std::unexpected(pieces.error());
+  WriteOptions options;
+  options.may_go_on = [&]() -> Status {
+    if (Status status = check_pin(order, rank); !status) return status;
+    return may_go_on();
+  };
+  Result<WrittenDataFile> written = write_data_file(file_system, join_path(job_folder, order.path), order.file, *pieces, options);
+  if (!written) return std::unexpected(written.error());
+  WrittenFile report{.file = order.file, .bytes = written->bytes, .hash = std::move(written->hash), .chunks = std::move(written->chunks), .entries = {}};
+  for (std::size_t index = 0; index < order.pieces.size(); ++index) {
+    const PiecePlan& piece = order.pieces[index];
+    const DataEntry& entry = written->entries[index];
+    report.entries.push_back({.key = entry.key, .tensor = piece.tensor, .begin_row = piece.begin_row, .end_row = piece.end_row,
+                              .begin_byte = entry.begin_byte, .end_byte = entry.end_byte});
+  }
+  return report;
+}
+
+}  // namespace rekindle

@@ -1,0 +1,163 @@
+#include "worker-sidecar/runtime/src/stand_alone.h"
+
+#include <array>
+#include <ctime>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "common/base/sentence.h"
+#include "worker-sidecar/checkpoint/candidates.h"
+#include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/checkpoint/plan.h"
+#include "worker-sidecar/checkpoint/written.h"
+#include "worker-sidecar/runtime/src/checkpoint_loader.h"
+#include "worker-sidecar/runtime/src/say.h"
+#include "worker-sidecar/storage/attempt_store.h"
+#include "worker-sidecar/storage/checkpoint_root.h"
+#include "worker-sidecar/storage/file_writer.h"
+#include "worker-sidecar/storage/files.h"
+#include "worker-sidecar/storage/folder.h"
+#include "worker-sidecar/storage/prune.h"
+#include "worker-sidecar/storage/publisher.h"
+#include "worker-sidecar/storage/scan.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::uint32_t kCheckpointsKept = 3;
+
+std::string draw_nonce() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device random;
+  std::string nonce;
+  for (int i = 0; i < 8; ++i) nonce += kLetters[random() % kLetters.size()];
+  return nonce;
+}
+
+std::string wall_clock_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  return std::string(text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts));
+}
+
+std::vector<MemoryPiece> tensor_pieces(const Registry& registry, const SmallState& small_state, std::uint8_t slot) {
+  std::vector<MemoryPiece> pieces;
+  for (const RegisteredTensor& tensor : registry.tensors()) {
+    pieces.push_back({.entry = entry_of_piece(tensor.description, 0, row_count(tensor.description)),
+                      .data = tensor.captured_index ? small_state.value(slot, *tensor.captured_index) : tensor.data});
+  }
+  return pieces;
+}
+
+}  // namespace
+
+Outcome<StandAlone> StandAlone::open(FileSystem& file_system, const OpenOptions& options) {
+  JobIdentity job{.namespace_name = "local", .name = options.job, .uid = options.job_uid};
+  if (options.checkpoint_dir.empty()) return StandAlone(file_system, std::move(job), "");
+  const Result<JobFolder> folder =
+      open_job_folder(file_system, {.root = options.checkpoint_dir, .job = job, .nonce = draw_nonce(), .create_root = true});
+  if (!folder) {
+    const rk_status status = folder.error().code == ErrorCode::invalid_input ? RK_ERROR_ARGUMENT : RK_ERROR_STORAGE;
+    return refuse(status, folder.error().message);
+  }
+  return StandAlone(file_system, std::move(job), folder->path);
+}
+
+Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
+  if (job_folder_.empty()) {
+    attempt_.attempt = 1;
+    return Restored{};
+  }
+  const Result<FolderScan> scan = scan_job_folder(*file_system_, job_folder_);
+  if (!scan) return refuse(scan.error());
+  const CandidateOrder order = order_candidates(*scan, job_);
+  std::string refused;
+  for (const FoundFolder& folder : scan->folders) {
+    if (folder.manifest && !*folder.manifest) refused += sentence(" {}: {}.", folder.path, folder.manifest->error().message);
+  }
+  Restored restored;
+  for (const Candidate& candidate : order.usable) {
+    const Loading loading = load_checkpoint(
+        *file_system_, {.job_folder = job_folder_, .path = candidate.path, .manifest_hash = candidate.sealed.hash}, {}, registry);
+    if (loading.result) {
+      restored = {.attempt = 1, .step = candidate.step, .path = join_path(job_folder_, candidate.path), .state_missing = loading.state_missing};
+      attempt_.parent = ParentPoint{.attempt = candidate.attempt, .step = candidate.step, .path = candidate.path};
+      break;
+    }
+    // An older checkpoint would hide that the program has changed.
+    if (loading.result.error().status == RK_ERROR_MISMATCH) return std::unexpected(loading.result.error());
+    refused += sentence(" {}: {}.", candidate.path, loading.result.error().sentence);
+  }
+  if (restored.path.empty() && !refused.empty()) {
+    return refuse(RK_ERROR_CORRUPT, sentence("no checkpoint in {} passes verification.{} Restore the folder from a copy, or move it away to begin at "
+                                                "step 0", job_folder_, refused));
+  }
+  if (!refused.empty()) say(sentence("restored {} after refusing newer checkpoints.{}", restored.path, refused));
+  attempt_.job_uid = job_.uid;
+  attempt_.time = wall_clock_text();
+  Result<AttemptRecord> claimed = claim_attempt(*file_system_, job_folder_, attempt_, draw_nonce());
+  if (!claimed) return refuse(claimed.error());
+  attempt_ = *std::move(claimed);
+  restored.attempt = attempt_.attempt;
+  return restored;
+}
+
+Done StandAlone::checkpoint(const Registry& registry, const SmallState& small_state, std::uint64_t step, std::uint8_t slot) {
+  if (job_folder_.empty()) {
+    return refuse(RK_ERROR_STATE, "there is no folder for checkpoints: set REKINDLE_CHECKPOINT_DIR or rk_options.checkpoint_dir");
+  }
+  if (registry.tensors().empty() && registry.states().empty()) return refuse(RK_ERROR_STATE, "nothing is registered, so there is nothing to save");
+  const std::string nonce = draw_nonce();
+  const Result<std::string> name = create_checkpoint_folder(*file_system_, job_folder_, {.attempt = attempt_.attempt, .step = step, .nonce = nonce});
+  if (!name) return refuse(name.error());
+  const std::string folder = join_path(job_folder_, *name);
+
+  Manifest manifest{.kind = CheckpointKind::periodic,
+                    .job = job_,
+                    .attempt = attempt_.attempt,
+                    .step = step,
+                    .term = 0,
+                    .world_size = 1,
+                    .trigger = {.cause = "user", .detail = "rk_checkpoint"},
+                    .parent = attempt_.parent,
+                    .time = wall_clock_text()};
+  const Layout layout = registry.layout();
+  const std::vector<MemoryPiece> pieces = tensor_pieces(registry, small_state, slot);
+  if (!pieces.empty()) {
+    const std::string file = rank_file_name(0);
+    Result<WrittenDataFile> written = write_data_file(*file_system_, folder, file, pieces);
+    if (!written) return refuse(written.error());
+    WrittenFile report{.file = file, .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks, .entries = {}};
+    for (std::size_t index = 0; index < pieces.size(); ++index) {
+      const DataEntry& entry = written->entries[index];
+      report.entries.push_back({.key = entry.key, .tensor = layout.tensors[index].name, .begin_row = 0, .end_row = row_count(layout.tensors[index]),
+                                .begin_byte = entry.begin_byte, .end_byte = entry.end_byte});
+    }
+    if (Status status = add_tensors(manifest, {{.layout = &layout, .written = std::move(report)}}); !status) return refuse(status.error());
+  }
+  if (!registry.states().empty()) {
+    const std::string file = state_file_name(0);
+    std::vector<MemoryPiece> states;
+    for (const RegisteredState& state : registry.states()) states.push_back({.entry = entry_of_state(0, state.description), .data = state.data});
+    Result<WrittenDataFile> written = write_data_file(*file_system_, folder, file, states);
+    if (!written) return refuse(written.error());
+    std::vector<ManifestState> entries;
+    for (std::size_t index = 0; index < states.size(); ++index) {
+      const DataEntry& entry = written->entries[index];
+      entries.push_back({.rank = 0, .name = registry.states()[index].description.name, .file = file, .key = entry.key,
+                         .bytes = registry.states()[index].description.bytes, .begin_byte = entry.begin_byte, .end_byte = entry.end_byte});
+    }
+    add_states(manifest, {.name = file, .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks}, entries);
+  }
+  if (const Result<std::string> hash = publish_manifest(*file_system_, job_folder_, *name, manifest, nonce); !hash) return refuse(hash.error());
+  // The checkpoint is durable; old ones that cannot be removed are no reason to fail.
+  const Result<PruneReport> pruned =
+      prune_checkpoints(*file_system_, job_folder_, job_, {.keep = kCheckpointsKept, .own_attempt = attempt_.attempt});
+  if (!pruned) say(sentence("old checkpoints in {} stay: {}", job_folder_, pruned.error().message));
+  return {};
+}
+
+}  // namespace rekindle

@@ -1,0 +1,48 @@
+// Checkpoints of a process that runs without a sidecar: one rank, which claims its own attempt, writes and publishes by itself.
+// Files and folders are those of docs/formats/checkpoint.md, so `rekindle checkpoint` and a later run under a sidecar read them.
+//
+// Threads: the training thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "worker-sidecar/checkpoint/attempt.h"
+#include "worker-sidecar/checkpoint/manifest.h"
+#include "worker-sidecar/runtime/src/failure.h"
+#include "worker-sidecar/runtime/src/open_options.h"
+#include "worker-sidecar/runtime/src/registry.h"
+#include "worker-sidecar/runtime/src/small_state.h"
+#include "worker-sidecar/storage/file_system.h"
+
+namespace rekindle {
+
+class StandAlone {
+ public:
+  struct Restored {
+    std::uint64_t attempt = 1;
+    std::uint64_t step = 0;
+    std::string path;  // whole path, empty when there was nothing
+    bool state_missing = false;
+  };
+
+  // Opens or makes the job's folder and tries what it needs there. Without a checkpoint folder everything but checkpoint() works.
+  static Outcome<StandAlone> open(FileSystem& file_system, const OpenOptions& options);
+
+  // The newest checkpoint that verifies; then claims the attempt that continues it.
+  Outcome<Restored> restore(const Registry& registry);
+
+  // Durable when it returns. `slot` holds the captured values of this step.
+  Done checkpoint(const Registry& registry, const SmallState& small_state, std::uint64_t step, std::uint8_t slot);
+
+ private:
+  StandAlone(FileSystem& file_system, JobIdentity job, std::string job_folder)
+      : file_system_(&file_system), job_(std::move(job)), job_folder_(std::move(job_folder)) {}
+
+  FileSystem* file_system_;
+  JobIdentity job_;
+  std::string job_folder_;  // empty: there is none
+  AttemptRecord attempt_;
+};
+
+}  // namespace rekindle

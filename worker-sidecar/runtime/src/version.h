@@ -1,0 +1,8 @@
+// Version of the library, the same as in the root CMakeLists.txt.
+#pragma once
+
+namespace rekindle {
+
+inline constexpr const char* kLibraryVersion = "0.1.0";
+
+}  // namespace rekindle
