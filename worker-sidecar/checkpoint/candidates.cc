@@ -78,7 +78,7 @@ CandidateOrder order_candidates(const FolderScan& scan, const JobIdentity& job) 
   const std::map<std::uint64_t, LinePoint> line = trace_line(gather_origins(scan, order.notes));
   for (const FoundFolder& folder : scan.folders) {
     if (!folder.manifest) {
-      order.refused.push_back({folder.path, false, "it has no manifest: the save did not finish"});
+      order.refused.push_back({folder.path, false, "it has no manifest: the save did not finish", false});
     } else if (!*folder.manifest) {
       order.refused.push_back({folder.path, false, folder.manifest->error().message});
     } else if (std::string reason = find_refusal(folder, (*folder.manifest)->manifest, job, line); !reason.empty()) {
@@ -93,6 +93,17 @@ CandidateOrder order_candidates(const FolderScan& scan, const JobIdentity& job) 
            std::tuple(left.step, left.attempt, left.sealed.manifest.term, right.path);
   });
   return order;
+}
+
+Status may_start_afresh(const CandidateOrder& order, const std::string& job_folder) {
+  if (!order.usable.empty()) return {};
+  std::string broken;
+  for (const RefusedFolder& refused : order.refused) {
+    if (refused.published && !refused.complete) broken += (broken.empty() ? "" : "; ") + refused.path + ": " + refused.reason;
+  }
+  if (broken.empty()) return {};
+  return fail(ErrorCode::corrupt, "no checkpoint in " + job_folder + " can be used (" + broken +
+                                      "). Training is not begun anew over them: repair them from a copy, or move the folder away to start from the beginning");
 }
 
 std::uint64_t newest_attempt(const FolderScan& scan) {

@@ -47,6 +47,7 @@ struct RefusedFolder {
   std::string path;
   bool complete = false;  // it has a manifest that reads well
   std::string reason;     // "attempt 3 left attempt 2 at step 184, this is step 190"
+  bool published = true;  // it has a manifest, which may be unreadable
 };
 
 struct CandidateOrder {
@@ -56,6 +57,10 @@ struct CandidateOrder {
 };
 
 CandidateOrder order_candidates(const FolderScan& scan, const JobIdentity& job);
+
+// Whether a job that finds nothing usable may begin from nothing. Not when checkpoints have been published and cannot be read: that
+// would look like success and lose everything, so it is left to a person (corrupt; the sentence names the folders).
+Status may_start_afresh(const CandidateOrder& order, const std::string& job_folder);
 
 // Highest attempt that anything in the folder speaks of, 0 for none. The next claim starts one above.
 std::uint64_t newest_attempt(const FolderScan& scan);

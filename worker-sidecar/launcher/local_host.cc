@@ -76,9 +76,14 @@ std::string LocalHost::problem() const {
 }
 
 void LocalHost::log(LogLevel level, std::string_view message, const LogFields& fields) {
-  if (!verbose_) return;
-  std::string line = sentence("rekindle: [{}] {}", level == LogLevel::debug ? "debug" : level == LogLevel::info ? "info" : "warning", message);
-  for (const auto& [name, value] : fields) line += sentence(" {}={}", name, value);
+  if (!verbose_ && level != LogLevel::warning && level != LogLevel::error) return;
+  std::string line = sentence("rekindle: {}", message);
+  std::string_view between = ": ";
+  for (const auto& [name, value] : fields) {
+    line += between;
+    line += name == "message" ? value : sentence("{} {}", name, value);
+    between = ", ";
+  }
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
@@ -139,7 +144,6 @@ void LocalHost::first_step(std::uint32_t attempt, std::uint64_t step, Instant at
 }
 
 void LocalHost::problem(const std::string&, const std::string& message) {
-  std::fprintf(stderr, "rekindle: %s\n", message.c_str());
   const std::lock_guard lock(mutex_);
   if (problem_.empty()) problem_ = message;
 }

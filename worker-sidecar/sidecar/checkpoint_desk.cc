@@ -46,7 +46,9 @@ Status CheckpointDesk::open() {
 Result<CandidateOrder> CheckpointDesk::candidates() {
   Result<FolderScan> scan = scan_job_folder(file_system_, job_folder_);
   if (!scan) return std::unexpected(scan.error());
-  return order_candidates(*scan, job_);
+  CandidateOrder order = order_candidates(*scan, job_);
+  if (Status fine = may_start_afresh(order, job_folder_); !fine) return std::unexpected(fine.error());
+  return order;
 }
 
 Result<AttemptRecord> CheckpointDesk::claim(AttemptRecord record) {

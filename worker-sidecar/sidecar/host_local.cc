@@ -52,12 +52,13 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
     return refuse(link, {ErrorCode::invalid_input, sentence("rank {} does not belong to this pod, which has ranks {} to {}; check REKINDLE_RANK", hello.rank,
                                                                settings.first_rank(), settings.first_rank() + settings.ranks_per_pod - 1)});
   }
-  if (attempt == 0 && storage == StorageState::broken) return refuse(link, storage_error);
-  if (attempt == 0 && ranks.alive(hello.rank)) {
+  const bool known = attempt != 0 || ranks.lost_connection(hello.rank, hello.pid);
+  if (!known && storage == StorageState::broken) return refuse(link, storage_error);
+  if (!known && ranks.alive(hello.rank)) {
     return refuse(link, {ErrorCode::already_exists,
                          sentence("another process has rank {} already; give each process a REKINDLE_RANK of its own", hello.rank)});
   }
-  if (attempt == 0 && coordination.attempt() != 0) {
+  if (!known && coordination.attempt() != 0) {
     // A container that was started again inside a pod. The attempt that this sidecar serves goes on or ends without it; the process waits in
     // rk_open until the pod is replaced.
     log(LogLevel::warning, "a new process came for a rank of an attempt that has begun; it waits until the job is restarted",
@@ -70,17 +71,17 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
   }
 
   Result<const ControlFile*> control =
-      attempt == 0 ? ranks.admit(hello.rank, static_cast<std::uint32_t>(hello.state_bytes_max), link, std::move(process))
-                   : ranks.readmit(hello.rank, link, std::move(process));
+      known ? ranks.readmit(hello.rank, hello.pid, link, std::move(process))
+            : ranks.admit(hello.rank, hello.pid, static_cast<std::uint32_t>(hello.state_bytes_max), link, std::move(process));
   if (!control) {
     note_problem("control_block", control.error().message);
     return refuse(link, control.error());
   }
-  if (attempt == 0) problems.erase("control_block");
+  if (!known) problems.erase("control_block");
   server->send(link,
                ControlMessage{.slot_bytes = (*control)->slot_bytes(), .incarnation = (*control)->incarnation(), .checkpoint_dir = desk->job_folder()},
                coordination.attempt(), (*control)->descriptor());
-  log(LogLevel::info, attempt == 0 ? "a rank came" : "a rank came back",
+  log(LogLevel::info, known ? "a rank came back" : "a rank came",
       {{"rank", std::to_string(hello.rank)}, {"pid", std::to_string(hello.pid)}, {"library_version", hello.library_version}});
   const RankWord word = (*control)->word();
   const bool held = (*control)->held();

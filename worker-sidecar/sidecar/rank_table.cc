@@ -15,6 +15,7 @@ struct RankTable::Place {
 
   ControlFile control;
   std::uint64_t generation = 0;  // of the process; tells late news of an earlier one apart
+  std::int64_t pid = 0;          // as the process told it, in its own namespace
   std::unique_ptr<asio::posix::stream_descriptor> process;
   bool process_watched = false;
   std::optional<LinkId> link;
@@ -30,14 +31,14 @@ RankTable::RankTable(asio::io_context& loop, std::string run_folder, std::uint32
 
 RankTable::~RankTable() = default;
 
-Result<const ControlFile*> RankTable::admit(std::uint32_t rank, std::uint32_t state_bytes_max, LinkId link, OwnedDescriptor process) {
+Result<const ControlFile*> RankTable::admit(std::uint32_t rank, std::int64_t pid, std::uint32_t state_bytes_max, LinkId link, OwnedDescriptor process) {
   Result<ControlFile> file = ControlFile::create(
       run_folder_, {.rank = rank, .world_size = world_size_, .incarnation = draw_number(), .state_bytes_max = state_bytes_max});
   if (!file) return std::unexpected(file.error());
-  return seat(rank, std::move(*file), link, std::move(process));
+  return seat(rank, std::move(*file), pid, link, std::move(process));
 }
 
-Result<const ControlFile*> RankTable::readmit(std::uint32_t rank, LinkId link, OwnedDescriptor process) {
+Result<const ControlFile*> RankTable::readmit(std::uint32_t rank, std::int64_t pid, LinkId link, OwnedDescriptor process) {
   if (const auto found = places_.find(rank); found != places_.end() && found->second->alive) {
     found->second->link = link;
     found->second->reported.reset();
@@ -45,13 +46,14 @@ Result<const ControlFile*> RankTable::readmit(std::uint32_t rank, LinkId link, O
   }
   Result<ControlFile> file = ControlFile::open(run_folder_, rank, world_size_);
   if (!file) return std::unexpected(file.error());
-  return seat(rank, std::move(*file), link, std::move(process));
+  return seat(rank, std::move(*file), pid, link, std::move(process));
 }
 
-Result<const ControlFile*> RankTable::seat(std::uint32_t rank, ControlFile file, LinkId link, OwnedDescriptor process) {
+Result<const ControlFile*> RankTable::seat(std::uint32_t rank, ControlFile file, std::int64_t pid, LinkId link, OwnedDescriptor process) {
   auto place = std::make_unique<Place>(std::move(file));
   const std::uint64_t generation = ++last_generation_;
   place->generation = generation;
+  place->pid = pid;
   place->link = link;
   const std::weak_ptr<RankTable*> weak = self_;
   if (process.valid()) {
@@ -129,6 +131,11 @@ std::optional<LinkId> RankTable::link_of(std::uint32_t rank) const {
 bool RankTable::alive(std::uint32_t rank) const {
   const auto found = places_.find(rank);
   return found != places_.end() && found->second->alive;
+}
+
+bool RankTable::lost_connection(std::uint32_t rank, std::int64_t pid) const {
+  const auto found = places_.find(rank);
+  return found != places_.end() && found->second->alive && !found->second->link && found->second->pid == pid;
 }
 
 bool RankTable::finished(std::uint32_t rank) const {

@@ -30,9 +30,9 @@ class RankTable {
   ~RankTable();
 
   // A new process takes the rank: a fresh control block.
-  Result<const ControlFile*> admit(std::uint32_t rank, std::uint32_t state_bytes_max, LinkId link, OwnedDescriptor process);
+  Result<const ControlFile*> admit(std::uint32_t rank, std::int64_t pid, std::uint32_t state_bytes_max, LinkId link, OwnedDescriptor process);
   // The process that has the rank already is back, after its connection broke or this sidecar was restarted: the same control block.
-  Result<const ControlFile*> readmit(std::uint32_t rank, LinkId link, OwnedDescriptor process);
+  Result<const ControlFile*> readmit(std::uint32_t rank, std::int64_t pid, LinkId link, OwnedDescriptor process);
 
   // The connection is gone. That is a death only where nothing better watches the process.
   void link_ended(LinkId link);
@@ -44,6 +44,8 @@ class RankTable {
   std::optional<std::uint32_t> rank_of(LinkId link) const;
   std::optional<LinkId> link_of(std::uint32_t rank) const;
   bool alive(std::uint32_t rank) const;
+  // The live process of this rank whose connection broke, by the process id that it tells.
+  bool lost_connection(std::uint32_t rank, std::int64_t pid) const;
   bool finished(std::uint32_t rank) const;
   std::vector<std::uint32_t> live_ranks() const;
   const ControlFile* control_of(std::uint32_t rank) const;
@@ -67,7 +69,7 @@ class RankTable {
 
  private:
   struct Place;
-  Result<const ControlFile*> seat(std::uint32_t rank, ControlFile file, LinkId link, OwnedDescriptor process);
+  Result<const ControlFile*> seat(std::uint32_t rank, ControlFile file, std::int64_t pid, LinkId link, OwnedDescriptor process);
   void gone(std::uint32_t rank, std::uint64_t generation);
 
   asio::io_context& loop_;
