@@ -226,8 +226,8 @@ struct HttpServer::Shared {
       client.connection = make_plain_connection(std::move(client.fresh));
       return {};
     }
-    Result<ConnectionPointer> made = make_tls_server_connection(std::move(client.fresh), *context, client.address, deadline,
-                                                                stop_signal.descriptor());
+    Result<ConnectionPointer> made = make_tls_server_connection(std::move(client.fresh), *context, client.address,
+                                                                deadline, stop_signal.descriptor());
     if (!made) return std::unexpected(made.error());
     client.connection = std::move(*made);
     return {};
