@@ -1,0 +1,299 @@
+#include "operator/admission/pod_admission.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "operator/admission/json_edit.h"
+#include "operator/admission/pod_template.h"
+#include "operator/model/metadata.h"
+#include "operator/model/names.h"
+#include "operator/model/pod.h"
+
+namespace rekindle {
+namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+// Everything that the parts of the injection need to know, worked out once.
+struct Facts {
+  const AdmissionSettings* settings = nullptr;
+  const PodOwner* owner = nullptr;
+  std::int64_t ordinal = 0;
+  std::int64_t pods = 0;
+  std::int64_t ranks_per_pod = 1;
+  std::int64_t deadline_seconds = 60;
+  std::int64_t grace_seconds = 75;
+  std::string path;
+  std::string claim;
+  Json own_mount;  // of the user's volume that serves the path; null: the claim does
+};
+
+// Left gated on purpose: the reason is kept on the pod, so that it is not deleted and made anew for ever.
+AdmissionAnswer leave_gated(const Json& pod, const std::string& why) {
+  AdmissionAnswer answer{.warnings = {"Rekindle cannot protect this pod, it stays unscheduled: " + why}};
+  const Json* metadata = find_path(pod, {"metadata"});
+  if (metadata == nullptr || !metadata->is_object()) return answer;
+  JsonEdit edit(pod);
+  const Json* annotations = edit.find("/metadata/annotations");
+  if (annotations != nullptr && !annotations->is_object()) return answer;
+  edit.ensure("/metadata/annotations", Json::object());
+  edit.set("/metadata/annotations/" + pointer_part(names::kNotInjectedAnnotation), why);
+  answer.patch = edit.take_operations();
+  return answer;
+}
+
+// --- shape: what is edited below must be what the API says that it is
+
+std::optional<std::string> fault_of_shape(const Json& pod) {
+  const auto wrong = [&](const Json& object, std::initializer_list<std::string_view> path, bool list) {
+    const Json* value = find_path(object, path);
+    return value != nullptr && (list ? !value->is_array() : !value->is_object());
+  };
+  if (wrong(pod, {"metadata"}, false) || wrong(pod, {"metadata", "annotations"}, false)) return "its metadata is not an object";
+  if (find_path(pod, {"spec"}) == nullptr || wrong(pod, {"spec"}, false)) return "it has no spec";
+  for (const std::string_view list : {"containers", "initContainers", "volumes", "schedulingGates"}) {
+    if (wrong(pod, {"spec", list}, true)) return "spec." + std::string(list) + " is not a list";
+  }
+  if (wrong(pod, {"spec", "securityContext"}, false)) return "spec.securityContext is not an object";
+  if (wrong(pod, {"spec", "securityContext", "supplementalGroups"}, true)) return "supplementalGroups is not a list";
+  const Json& containers = list_of(pod["spec"], "containers");
+  if (containers.empty()) return "it has no container";
+  for (const Json& container : containers) {
+    if (!container.is_object() || text_of(container, "name").empty()) return "one of its containers has no name";
+    for (const std::string_view list : {"env", "volumeMounts"}) {
+      if (wrong(container, {list}, true)) return "container " + text_of(container, "name") + ": " + std::string(list) + " is not a list";
+    }
+    if (wrong(container, {"lifecycle"}, false)) return "container " + text_of(container, "name") + ": lifecycle is not an object";
+  }
+  return std::nullopt;
+}
+
+// --- what is added
+
+Variables shared_variables(const Facts& facts) {
+  return {{"REKINDLE_SOCKET", std::string(names::kSocketPath)},
+          {"REKINDLE_CHECKPOINT_DIR", facts.path},
+          {"REKINDLE_NAMESPACE", facts.owner->namespace_name},
+          {"REKINDLE_JOB", facts.owner->job_name},
+          {"REKINDLE_JOB_UID", facts.owner->job_uid},
+          {"REKINDLE_POD_ORDINAL", std::to_string(facts.ordinal)},
+          {"REKINDLE_PODS", std::to_string(facts.pods)},
+          {"REKINDLE_RANKS_PER_POD", std::to_string(facts.ranks_per_pod)},
+          {"REKINDLE_WORLD_SIZE", std::to_string(facts.pods * facts.ranks_per_pod)}};
+}
+
+Variables main_variables(const Facts& facts) {
+  Variables variables = shared_variables(facts);
+  if (facts.ranks_per_pod == 1) {
+    variables.emplace_back("REKINDLE_RANK", std::to_string(facts.ordinal));
+    variables.emplace_back("RANK_ID", std::to_string(facts.ordinal));
+    variables.emplace_back("RANK_SIZE", std::to_string(facts.pods));
+  }
+  return variables;
+}
+
+Json sidecar_environment(const Facts& facts) {
+  Variables variables = shared_variables(facts);
+  variables.emplace_back("REKINDLE_DEADLINE_SECONDS", std::to_string(facts.deadline_seconds));
+  variables.emplace_back("REKINDLE_GRACE_SECONDS", std::to_string(facts.grace_seconds));
+  variables.emplace_back("REKINDLE_OPERATOR", facts.settings->operator_address);
+  variables.emplace_back("REKINDLE_TLS_DIR", std::string(names::kTlsPath));
+  Json environment = Json::array();
+  for (const auto& [name, value] : variables) environment.push_back({{"name", name}, {"value", value}});
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kDownward{{{"REKINDLE_POD_NAME", "metadata.name"},
+                                                                                     {"REKINDLE_POD_UID", "metadata.uid"},
+                                                                                     {"REKINDLE_POD_ADDRESS", "status.podIP"}}};
+  for (const auto& [name, field] : kDownward) {
+    environment.push_back({{"name", name}, {"valueFrom", {{"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", field}}}}}});
+  }
+  return environment;
+}
+
+Json checkpoint_mount(const Facts& facts) {
+  if (!facts.own_mount.is_null()) return facts.own_mount;
+  return {{"name", names::kCheckpointsVolume}, {"mountPath", facts.path}};
+}
+
+Json sidecar_container(const Facts& facts) {
+  const AdmissionSettings& settings = *facts.settings;
+  Json container{
+      {"name", names::kSidecar},
+      {"image", settings.sidecar_image},
+      {"restartPolicy", "Always"},
+      {"env", sidecar_environment(facts)},
+      {"resources",
+       {{"requests", {{"cpu", settings.cpu_request}, {"memory", settings.memory_request}}}, {"limits", {{"memory", settings.memory_limit}}}}},
+      {"securityContext",
+       {{"runAsNonRoot", true},
+        {"runAsUser", names::kSidecarUser},
+        {"runAsGroup", names::kSidecarUser},
+        {"allowPrivilegeEscalation", false},
+        {"readOnlyRootFilesystem", true},
+        {"capabilities", {{"drop", Json::array({"ALL"})}}},
+        {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+      {"startupProbe",
+       {{"exec", {{"command", Json::array({names::kSidecarProgram, "ready"})}}}, {"periodSeconds", 1}, {"failureThreshold", 60}}},
+      {"volumeMounts", Json::array({{{"name", names::kRunVolume}, {"mountPath", names::kRunPath}},
+                                    {{"name", names::kBinVolume}, {"mountPath", names::kBinPath}},
+                                    {{"name", names::kTlsVolume}, {"mountPath", names::kTlsPath}, {"readOnly", true}},
+                                    checkpoint_mount(facts)})}};
+  if (!settings.image_pull_policy.empty()) container["imagePullPolicy"] = settings.image_pull_policy;
+  return container;
+}
+
+void add_volumes(JsonEdit& edit, const Facts& facts) {
+  edit.ensure("/spec/volumes", Json::array());
+  const auto add = [&](std::string_view name, Json source) {
+    if (named(*edit.find("/spec/volumes"), name) != nullptr) return;
+    source["name"] = name;
+    edit.add("/spec/volumes/-", std::move(source));
+  };
+  add(names::kRunVolume, {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", facts.settings->run_size_limit}}}});
+  add(names::kBinVolume, {{"emptyDir", Json::object()}});
+  constexpr int kReadableByAll = 0444;  // the sidecar is no member of the group that owns it
+  add(names::kTlsVolume, {{"secret",
+                           {{"secretName", certificate_secret_name(facts.owner->job_name, facts.owner->job_uid)},
+                            {"defaultMode", kReadableByAll}}}});
+  if (facts.own_mount.is_null()) add(names::kCheckpointsVolume, {{"persistentVolumeClaim", {{"claimName", facts.claim}}}});
+}
+
+void add_environment(JsonEdit& edit, const std::string& container, const Variables& variables) {
+  edit.ensure(container + "/env", Json::array());
+  for (const auto& [name, value] : variables) {
+    const Json& environment = *edit.find(container + "/env");
+    std::size_t at = 0;
+    while (at < environment.size() && text_of(environment[at], "name") != name) ++at;
+    const Json entry{{"name", name}, {"value", value}};
+    if (at == environment.size()) {
+      edit.add(container + "/env/-", entry);
+    } else if (name.starts_with("REKINDLE_") && environment[at] != entry) {
+      edit.replace(container + "/env/" + std::to_string(at), entry);
+    }
+  }
+}
+
+void add_mounts(JsonEdit& edit, const std::string& container, const Facts& facts) {
+  edit.ensure(container + "/volumeMounts", Json::array());
+  std::vector<Json> mounts{{{"name", names::kRunVolume}, {"mountPath", names::kRunPath}},
+                           {{"name", names::kBinVolume}, {"mountPath", names::kBinPath}, {"readOnly", true}}};
+  if (facts.own_mount.is_null()) mounts.push_back(checkpoint_mount(facts));
+  for (Json& mount : mounts) {
+    const Json& there = *edit.find(container + "/volumeMounts");
+    const bool taken = std::ranges::any_of(there, [&](const Json& each) { return text_of(each, "mountPath") == text_of(mount, "mountPath"); });
+    if (!taken) edit.add(container + "/volumeMounts/-", std::move(mount));
+  }
+}
+
+void add_hook(JsonEdit& edit, const std::string& container, const std::string& name, std::vector<std::string>& warnings) {
+  const Json hook{{"exec", {{"command", Json::array({names::kHookPath})}}}};
+  if (const Json* there = edit.find(container + "/lifecycle/preStop")) {
+    // The Job webhook refuses these; somebody else's webhook put this one in later.
+    if (*there != hook) warnings.push_back("container " + name + " has another preStop hook: its end does not wait for the breakpoint");
+    return;
+  }
+  edit.ensure(container + "/lifecycle", Json::object());
+  edit.add(container + "/lifecycle/preStop", hook);
+}
+
+void add_group(JsonEdit& edit) {
+  edit.ensure("/spec/securityContext", Json::object());
+  edit.ensure("/spec/securityContext/supplementalGroups", Json::array());
+  const Json& groups = *edit.find("/spec/securityContext/supplementalGroups");
+  if (std::ranges::find(groups, Json(names::kSharedGroup)) == groups.end()) {
+    edit.add("/spec/securityContext/supplementalGroups/-", names::kSharedGroup);
+  }
+}
+
+void add_sidecar(JsonEdit& edit, const Facts& facts) {
+  const Json* init_containers = edit.find("/spec/initContainers");
+  if (init_containers != nullptr && named(*init_containers, names::kSidecar) != nullptr) return;
+  edit.ensure("/spec/initContainers", Json::array());
+  edit.add("/spec/initContainers/0", sidecar_container(facts));
+}
+
+void annotate(JsonEdit& edit, const Facts& facts) {
+  edit.ensure("/metadata/annotations", Json::object());
+  edit.set("/metadata/annotations/" + pointer_part(names::kInjectedAnnotation), facts.settings->version);
+  const std::string rank_index = "/metadata/annotations/" + pointer_part(names::kRankIndexAnnotation);
+  if (edit.find(rank_index) == nullptr) edit.add(rank_index, std::to_string(facts.ordinal));
+  const std::string refused = "/metadata/annotations/" + pointer_part(names::kNotInjectedAnnotation);
+  if (edit.find(refused) != nullptr) edit.remove(refused);
+}
+
+void raise_grace(JsonEdit& edit, Facts& facts, std::vector<std::string>& warnings) {
+  const Json* grace = edit.find("/spec/terminationGracePeriodSeconds");
+  const std::int64_t seconds = grace != nullptr && grace->is_number_integer() ? grace->get<std::int64_t>() : 30;
+  facts.grace_seconds = std::max(seconds, facts.deadline_seconds + names::kGraceMarginSeconds);
+  if (facts.grace_seconds == seconds) return;
+  edit.set("/spec/terminationGracePeriodSeconds", facts.grace_seconds);
+  warnings.push_back("terminationGracePeriodSeconds raised from " + std::to_string(seconds) + " to " + std::to_string(facts.grace_seconds));
+}
+
+AdmissionAnswer inject(const Json& pod, Facts facts) {
+  AdmissionAnswer answer;
+  JsonEdit edit(pod);
+  annotate(edit, facts);
+  raise_grace(edit, facts, answer.warnings);
+  add_group(edit);
+  add_volumes(edit, facts);
+  add_sidecar(edit, facts);
+  const Variables variables = main_variables(facts);
+  const std::size_t mains = list_of(pod["spec"], "containers").size();
+  for (std::size_t i = 0; i < mains; ++i) {
+    const std::string container = "/spec/containers/" + std::to_string(i);
+    add_environment(edit, container, variables);
+    add_mounts(edit, container, facts);
+    add_hook(edit, container, text_of(pod["spec"]["containers"][i], "name"), answer.warnings);
+  }
+  std::size_t gate = 0;
+  if (has_our_gate(edit.document()["spec"], &gate)) edit.remove("/spec/schedulingGates/" + std::to_string(gate));
+  answer.patch = edit.take_operations();
+  return answer;
+}
+
+}  // namespace
+
+std::optional<PodOwner> protected_owner(const Json& pod, std::string_view request_namespace) {
+  if (metadata_value(pod, "labels", names::kProtectedLabel) != "true") return std::nullopt;
+  const std::optional<ControllerReference> owner = controller_of(pod);
+  if (!owner || owner->kind != "Job" || !owner->api_version.starts_with(std::string(names::kVolcanoGroup) + "/")) return std::nullopt;
+  std::string namespace_name(request_namespace);
+  if (namespace_name.empty()) {
+    if (const Json* metadata = find_path(pod, {"metadata"})) namespace_name = text_of(*metadata, "namespace");
+  }
+  return PodOwner{std::move(namespace_name), owner->name, owner->uid};
+}
+
+AdmissionAnswer admit_pod(const Json& pod, const PodOwner& owner, const Job* job, const AdmissionSettings& settings) {
+  if (job == nullptr || job->uid != owner.job_uid) {
+    return {.warnings = {"Rekindle does not know job " + owner.job_name + " yet; the pod waits and is made anew in a moment"}};
+  }
+  if (auto fault = fault_of_shape(pod)) return leave_gated(pod, *fault);
+  Result<Pod> read = pod_from_json(pod);
+  if (!read) return leave_gated(pod, read.error().message);
+  const std::optional<std::int64_t> ordinal = ordinal_of(*job, read->task, read->index);
+  if (!ordinal) {
+    return {.warnings = {"job " + job->name + " has no pod " + std::to_string(read->index) + " in task \"" + read->task +
+                         "\" as far as Rekindle knows; the pod waits and is made anew in a moment"}};
+  }
+
+  Facts facts{.settings = &settings, .owner = &owner, .ordinal = *ordinal, .pods = pods_expected(*job),
+              .ranks_per_pod = job->settings.ranks_per_pod,
+              .deadline_seconds = job->settings.deadline_seconds.value_or(settings.deadline_seconds),
+              .path = job->settings.path.empty() ? std::string(names::kCheckpointsPath) : job->settings.path,
+              .claim = job->settings.claim.empty() ? settings.default_claim : job->settings.claim};
+  if (const Json* mount = mount_for(pod["spec"], facts.path)) {
+    if (!text_of(*mount, "subPathExpr").empty()) {
+      return leave_gated(pod, "the volume at " + facts.path + " is mounted with subPathExpr, which the sidecar cannot follow: use subPath");
+    }
+    facts.own_mount = *mount;
+  } else if (facts.claim.empty()) {
+    return leave_gated(pod, "no volume is mounted at " + facts.path + " and there is no claim for checkpoints: name one in the annotation " +
+                                std::string(names::kClaimAnnotation));
+  }
+  return inject(pod, std::move(facts));
+}
+
+}  // namespace rekindle
