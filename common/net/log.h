@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
 

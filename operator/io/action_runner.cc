@@ -130,9 +130,9 @@ Status ActionRunner::perform(const CreateCertificateSecret& action, ActionsDone&
 
 Status ActionRunner::perform(const AnnotateLastCheckpoint& action, ActionsDone&) {
   const std::string time = to_text(action.time);
-  const Json annotations{{kLastStepAnnotation, std::to_string(action.step)},
-                         {kLastTimeAnnotation, time},
-                         {kVolcanoLastTimeAnnotation, time}};
+  const Json annotations{{names::kLastStepAnnotation, std::to_string(action.step)},
+                         {names::kLastTimeAnnotation, time},
+                         {names::kVolcanoLastTimeAnnotation, time}};
   const Json on_job{{"metadata", {{"uid", action.job_uid}, {"annotations", annotations}}}};
   const Result<Json> job = ask(transport_, merge_patch_request(kJobs, {action.namespace_name, action.job_name}, on_job), "annotating");
   if (const Status status = unless(job, {ErrorCode::not_found, ErrorCode::conflict}); !status) return status;
@@ -147,7 +147,7 @@ Status ActionRunner::perform(const RecordEvent& action, ActionsDone& done) {
                    {"kind", "Event"},
                    {"metadata", {{"name", event_name(action)}, {"namespace", about.namespace_name}}},
                    {"eventTime", wall_time_rfc3339()},
-                   {"reportingController", kController},
+                   {"reportingController", names::kController},
                    {"reportingInstance", instance_},
                    {"type", action.warning ? "Warning" : "Normal"},
                    {"reason", action.reason},

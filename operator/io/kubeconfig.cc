@@ -92,7 +92,8 @@ Status read_cluster(const Found& cluster, const std::string& where, KubeconfigFa
   }
   if (!text_at(cluster.content, "proxy-url").empty()) {
     return fail(ErrorCode::refused,
-                where + " says proxy-url, which Rekindle does not support: use an address that can be reached directly");
+                where + " says proxy-url, which Rekindle does not support: use an address that can be reached "
+                        "directly");
   }
   Result<ApiServerAddress> server = parse_server_url(text_at(cluster.content, "server"));
   if (!server) return std::unexpected(with_context(server.error(), where));

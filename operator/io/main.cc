@@ -121,8 +121,8 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
   }
 
   std::vector<std::unique_ptr<WatchThread>> watches;
-  watches.push_back(watch<Job>(client, kJobs, {.label_selector = std::string(kSchedulingLabel)}, &job_from_json, mailbox, metrics, seed + 1));
-  watches.push_back(watch<Pod>(client, kPods, {.label_selector = std::string(kProtectedLabel) + "=true"}, &pod_from_json, mailbox, metrics, seed + 2));
+  watches.push_back(watch<Job>(client, kJobs, {.label_selector = std::string(names::kSchedulingLabel)}, &job_from_json, mailbox, metrics, seed + 1));
+  watches.push_back(watch<Pod>(client, kPods, {.label_selector = std::string(names::kProtectedLabel) + "=true"}, &pod_from_json, mailbox, metrics, seed + 2));
   watches.push_back(watch<Breakpoint>(client, kBreakpoints, {}, &breakpoint_from_json, mailbox, metrics, seed + 3));
 
   // Until SIGTERM: keep the webhook configuration and the certificate fresh.
