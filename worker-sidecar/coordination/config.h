@@ -14,8 +14,10 @@ struct CoordinationLimits {
   Duration deadline = std::chrono::seconds(60);
   // Hooks are answered this long before their time is over, so that the answer still arrives.
   Duration hook_margin = std::chrono::milliseconds(500);
-  // Collect: how long a pod that cannot be reached, or does not answer, is waited for before its ranks count as unknown.
+  // Collect: how long a pod that cannot be reached is waited for before its ranks count as unknown, and one that can be
+  // reached and does not answer. These and the next four never take more than a quarter of the time that is left.
   Duration collect_wait = std::chrono::seconds(1);
+  Duration answer_wait = std::chrono::seconds(3);
   // A rank that is updating commits within an update; after this long it is dirty (P6).
   Duration updating_wait = std::chrono::seconds(2);
   // How long a live rank may take to arrive at its update gate when only it can reach the step that a dead one had.
@@ -30,6 +32,8 @@ struct CoordinationLimits {
   Duration pod_lost_grace = std::chrono::seconds(5);
   // Between breakpoints after which training goes on and that ranks ask for (P18).
   Duration minimum_interval{0};
+  // A sidecar whose ranks are held and that hears of no outcome gives up this long after the deadline.
+  Duration outcome_grace = std::chrono::seconds(10);
   // Rounds of one breakpoint: writers that fail are left out of the next one.
   std::uint32_t rounds_max = 8;
   // Restore: a candidate that fails in a way that may pass is tried again before an older one is considered (P17).

@@ -1,0 +1,360 @@
+#include "worker-sidecar/coordination/assembly.h"
+
+#include <algorithm>
+#include <array>
+
+namespace rekindle {
+namespace {
+
+bool reached(const ReadyMessage& ready, std::uint32_t ranks_per_pod, ReadyState state) {
+  return ready.ranks.size() == ranks_per_pod &&
+         std::all_of(ready.ranks.begin(), ready.ranks.end(), [&](const ReadyRank& rank) { return rank.state >= state; });
+}
+
+}  // namespace
+
+std::string_view to_string(AssemblyState state) {
+  constexpr std::array<std::string_view, 7> kNames = {"gathering", "registering", "listing", "verifying", "loading", "claiming", "taking"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+void Assembly::send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const {
+  out.push_back(SendToPeer{ordinal, std::move(message)});
+}
+void Assembly::send_to_all(const PeerMessage& message, CoordinationOutputs& out) const {
+  for (const std::uint32_t pod : pods_.reachable_pods()) send(pod, message, out);
+}
+
+// --- member ---
+
+void Assembly::on_rank_connected(std::uint32_t rank, Instant now, CoordinationOutputs& out) {
+  welcomed_.erase(rank);
+  offered_ranks_.erase(rank);
+  on_change(now, out);
+}
+
+void Assembly::on_change(Instant now, CoordinationOutputs& out) {
+  if (running() || rejoin(out)) return;
+  next_ready_ = now + 2 * config_.limits.resend;
+  send(pods_.lowest_reachable(), ready(), out);
+  drive(now, out);
+}
+
+// All ranks of the pod live in one attempt already: it was this sidecar that was away.
+bool Assembly::rejoin(CoordinationOutputs& out) {
+  if (!ranks_.all_connected()) return false;
+  const std::uint32_t attempt = ranks_.all().begin()->second.attempt;
+  if (attempt == 0) return false;
+  for (const auto& [number, rank] : ranks_.all()) {
+    if (rank.attempt != attempt) return false;
+  }
+  taken_ = {.attempt = attempt};
+  rejoined_ = true;
+  out.push_back(AttemptBegun{.attempt = attempt, .rejoined = true});
+  return true;
+}
+
+ReadyMessage Assembly::ready() const {
+  ReadyMessage message{.ordinal = config_.ordinal, .attempt = taken_.attempt};
+  const RegisteredMessage* registered = nullptr;
+  bool all_registered = true;
+  for (const auto& [number, rank] : ranks_.all()) {
+    if (!rank.alive) continue;
+    ReadyState state = ReadyState::connected;
+    if (rank.registered) {
+      state = ReadyState::registered;
+      registered = &*rank.registered;
+    }
+    if (rank.loaded && rank.loaded->ok) state = ReadyState::loaded;
+    if (running()) state = ReadyState::running;
+    all_registered = all_registered && rank.registered.has_value();
+    message.ranks.push_back({number, state});
+  }
+  if (registered != nullptr && all_registered) message.layout_hash = layout_hash(registered->layout);
+  if (running()) {
+    message.step = taken_.step;
+    message.path = taken_.path;
+    message.manifest_hash = taken_.manifest_hash;
+  } else if (offered_) {
+    message.step = offered_->step;
+    message.path = offered_->path;
+    message.manifest_hash = offered_->manifest_hash;
+  }
+  return message;
+}
+
+void Assembly::on_begin(std::uint32_t, CoordinationOutputs& out) {
+  if (running()) return;
+  for (const auto& [number, rank] : ranks_.all()) {
+    if (!rank.alive || !welcomed_.insert(number).second) continue;
+    welcomed_any_ = true;
+    out.push_back(WelcomeRank{number});
+  }
+}
+
+void Assembly::on_offer(std::uint32_t from, const OfferMessage& offer, CoordinationOutputs& out) {
+  if (running()) return;
+  offered_by_ = from;
+  if (!offered_ || *offered_ != offer) {
+    offered_ = offer;
+    offered_ranks_.clear();
+  }
+  for (const auto& [number, rank] : ranks_.all()) {
+    if (!rank.alive || !rank.registered || !offered_ranks_.insert(number).second) continue;
+    ranks_.find(number)->loaded.reset();
+    out.push_back(OfferToRank{number, offer});
+  }
+  answer_if_loaded(out);
+}
+
+void Assembly::on_rank_loaded(const RankLoaded& loaded, CoordinationOutputs& out) {
+  LocalRank* rank = ranks_.find(loaded.rank);
+  if (running() || rank == nullptr || !offered_ || loaded.loaded.path != offered_->path || !offered_ranks_.contains(loaded.rank)) return;
+  rank->loaded = loaded.loaded;
+  answer_if_loaded(out);
+}
+
+// One answer for the pod once all its ranks have one. After a failure the same offer may come again and is then tried again.
+void Assembly::answer_if_loaded(CoordinationOutputs& out) {
+  PodLoadedMessage answer{.ordinal = config_.ordinal, .path = offered_->path, .step = offered_->step, .ok = true};
+  for (const auto& [number, rank] : ranks_.all()) {
+    if (!rank.alive) continue;
+    if (!rank.loaded || rank.loaded->path != offered_->path) return;
+    if (answer.ok && !rank.loaded->ok) {
+      answer.ok = false;
+      answer.error = with_context(rank.loaded->error, "rank " + std::to_string(number));
+    }
+  }
+  if (!answer.ok) offered_ranks_.clear();
+  send(offered_by_, answer, out);
+}
+
+void Assembly::on_take(const TakeMessage& take, CoordinationOutputs& out) {
+  if (running() || take.attempt == 0 || !ranks_.all_connected()) return;
+  for (const auto& [number, rank] : ranks_.all()) {
+    if (!rank.loaded || !rank.loaded->ok || rank.loaded->path != take.path || rank.loaded->step != take.step) return;
+  }
+  taken_ = take;
+  for (const auto& [number, rank] : ranks_.all()) out.push_back(TakeForRank{number, take});
+  out.push_back(AttemptBegun{.attempt = take.attempt, .step = take.step, .path = take.path});
+}
+
+void Assembly::on_refused(const FailedMessage& failed, CoordinationOutputs& out) {
+  if (running()) return;
+  for (const std::uint32_t rank : ranks_.live()) {
+    out.push_back(RefuseRank{rank, failed.error});
+    ranks_.find(rank)->alive = false;  // it ends with the error; what counts is the process that comes after it
+  }
+  out.push_back(NoteProblem{"restore_failed", failed.error.message});
+}
+
+// --- coordinator ---
+
+void Assembly::on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out) {
+  ready_.erase(ordinal);
+  on_change(now, out);
+}
+
+void Assembly::on_ready(std::uint32_t from, const ReadyMessage& ready, Instant now, CoordinationOutputs& out) {
+  if (running()) {
+    if (ready.attempt != 0 || from == config_.ordinal) return;
+    send(from, this->ready(), out);
+    // The take did not reach it: what it has loaded is what the job took. A fresh process has loaded nothing, so it is never let in here.
+    if (!rejoined_ && reached(ready, config_.ranks_per_pod, ReadyState::loaded) && ready.path == taken_.path && ready.step == taken_.step) {
+      send(from, taken_, out);
+    }
+    return;
+  }
+  ready_[from] = ready;
+  drive(now, out);
+}
+
+bool Assembly::all_pods(ReadyState state) const {
+  if (!pods_.all_reachable() || ready_.size() != config_.pods) return false;
+  return std::all_of(ready_.begin(), ready_.end(), [&](const auto& entry) {
+    return entry.second.attempt == 0 && reached(entry.second, config_.ranks_per_pod, state);
+  });
+}
+
+std::optional<Error> Assembly::layouts_differ() const {
+  const auto& [first, expected] = *ready_.begin();
+  for (const auto& [pod, ready] : ready_) {
+    if (ready.layout_hash == expected.layout_hash) continue;
+    return Error{ErrorCode::invalid_input, "the ranks of pod " + std::to_string(pod) + " registered other tensors than those of pod " +
+                                               std::to_string(first) + "; every rank of a data-parallel job must register the same names, types and shapes in the same order"};
+  }
+  return std::nullopt;
+}
+
+void Assembly::drive(Instant now, CoordinationOutputs& out) {
+  if (running()) return;
+  if (!coordinating()) {
+    state_ = AssemblyState::gathering;
+    retry_at_.reset();
+    return;
+  }
+  if (state_ != AssemblyState::gathering && !all_pods(state_ == AssemblyState::registering ? ReadyState::connected : ReadyState::registered)) {
+    state_ = AssemblyState::gathering;
+    retry_at_.reset();
+  }
+  if (state_ == AssemblyState::gathering) {
+    if (!pods_.go() || !all_pods(ReadyState::connected)) return;
+    state_ = AssemblyState::registering;
+    next_resend_ = now + 2 * config_.limits.resend;
+    send_to_all(BeginMessage{}, out);
+  }
+  if (state_ == AssemblyState::registering && all_pods(ReadyState::registered)) {
+    if (const auto error = layouts_differ()) {
+      refuse_all(*error, out);
+      return;
+    }
+    refused_.clear();
+    state_ = AssemblyState::listing;
+    out.push_back(ListCandidates{});
+  }
+}
+
+void Assembly::on_candidates(const CandidatesListed& listed, Instant now, CoordinationOutputs& out) {
+  if (state_ != AssemblyState::listing) return;
+  if (!listed.candidates) {
+    // Storage that cannot be read is no reason to start from the beginning.
+    out.push_back(NoteProblem{"checkpoints_unreadable", listed.candidates.error().message});
+    retry_later(now);
+    return;
+  }
+  candidates_ = *listed.candidates;
+  candidate_ = 0;
+  tries_ = 0;
+  try_candidate(now, out);
+}
+
+OfferMessage Assembly::current_offer() const {
+  if (candidate_ >= candidates_.size()) return {};
+  const RestoreCandidate& candidate = candidates_[candidate_];
+  return {candidate.path, candidate.step, candidate.manifest_hash};
+}
+
+void Assembly::try_candidate(Instant, CoordinationOutputs& out) {
+  retry_at_.reset();
+  if (candidate_ < candidates_.size()) {
+    state_ = AssemblyState::verifying;
+    out.push_back(VerifyCandidate{candidates_[candidate_].path, candidates_[candidate_].manifest_hash});
+  } else if (candidates_.empty()) {
+    offer(out);
+  } else {
+    std::string message = std::to_string(candidates_.size()) + " checkpoints exist and none can be used";
+    for (const std::string& refused : refused_) message += "; " + refused;
+    refuse_all({ErrorCode::corrupt, message + ". Repair the storage, or move the job's checkpoint folder away to start from step 0"}, out);
+  }
+}
+
+void Assembly::refuse_candidate(const Error& error, Instant now, CoordinationOutputs& out) {
+  if (error.retry == Retry::yes && ++tries_ < config_.limits.restore_tries) {  // P17
+    retry_later(now);
+    return;
+  }
+  const std::string path = candidate_ < candidates_.size() ? candidates_[candidate_].path : "the start";
+  refused_.push_back(path + ": " + error.message);
+  out.push_back(NoteProblem{"checkpoint_refused", refused_.back()});
+  ++candidate_;
+  tries_ = 0;
+  if (candidate_ > candidates_.size()) refuse_all(error, out);
+  else try_candidate(now, out);
+}
+
+void Assembly::on_verified(const CandidateVerified& verified, Instant now, CoordinationOutputs& out) {
+  if (state_ != AssemblyState::verifying || candidate_ >= candidates_.size() || verified.path != candidates_[candidate_].path) return;
+  if (verified.verified) offer(out);
+  else refuse_candidate(verified.verified.error(), now, out);
+}
+
+void Assembly::offer(CoordinationOutputs& out) {
+  state_ = AssemblyState::loading;
+  loaded_.clear();
+  send_to_all(current_offer(), out);
+}
+
+void Assembly::on_pod_loaded(std::uint32_t from, const PodLoadedMessage& loaded, Instant now, CoordinationOutputs& out) {
+  if (state_ != AssemblyState::loading || retry_at_ || loaded.path != current_offer().path) return;
+  if (!loaded.ok) {
+    refuse_candidate(with_context(loaded.error, "pod " + std::to_string(from)), now, out);
+    return;
+  }
+  loaded_.insert(from);
+  if (loaded_.size() < config_.pods) return;
+  state_ = AssemblyState::claiming;
+  ClaimAttempt claim;
+  if (candidate_ < candidates_.size()) {
+    const RestoreCandidate& candidate = candidates_[candidate_];
+    claim.parent = ParentPoint{candidate.attempt, candidate.step, candidate.path};
+  }
+  out.push_back(std::move(claim));
+}
+
+void Assembly::on_claimed(const AttemptClaimed& claimed, Instant now, CoordinationOutputs& out) {
+  if (state_ != AssemblyState::claiming) return;
+  if (!claimed.attempt) {
+    out.push_back(NoteProblem{"attempt_not_claimed", claimed.attempt.error().message});
+    retry_later(now);
+    return;
+  }
+  state_ = AssemblyState::taking;
+  const OfferMessage taken = current_offer();
+  out.push_back(ReportRestore{*claimed.attempt, taken.step, taken.path, refused_});
+  send_to_all(TakeMessage{*claimed.attempt, taken.path, taken.step, taken.manifest_hash}, out);
+}
+
+void Assembly::refuse_all(Error error, CoordinationOutputs& out) {
+  state_ = AssemblyState::gathering;
+  retry_at_.reset();
+  ready_.clear();
+  send_to_all(FailedMessage{.term = 0, .error = std::move(error)}, out);
+}
+
+// --- time ---
+
+void Assembly::on_wake(Instant now, CoordinationOutputs& out) {
+  if (running()) return;
+  if (now >= next_ready_) {
+    next_ready_ = now + 2 * config_.limits.resend;
+    if (!ranks_.all().empty()) send(pods_.lowest_reachable(), ready(), out);
+    // Asks those that run already, if there are any, for the take that did not reach this pod.
+    if (coordinating() && offered_) send_to_all(ready(), out);
+  }
+  if (!coordinating()) return;
+  if (now >= next_resend_) {
+    next_resend_ = now + 2 * config_.limits.resend;
+    if (state_ == AssemblyState::registering) send_to_all(BeginMessage{}, out);
+    if (state_ == AssemblyState::loading && !retry_at_) {
+      for (const std::uint32_t pod : pods_.reachable_pods()) {
+        if (!loaded_.contains(pod)) send(pod, current_offer(), out);
+      }
+    }
+  }
+  if (!retry_at_ || now < *retry_at_) return;
+  retry_at_.reset();
+  switch (state_) {
+    case AssemblyState::listing: out.push_back(ListCandidates{}); break;
+    case AssemblyState::verifying: try_candidate(now, out); break;
+    case AssemblyState::loading: offer(out); break;
+    case AssemblyState::claiming: {
+      // The claim alone is repeated: everything is loaded.
+      state_ = AssemblyState::loading;
+      on_pod_loaded(config_.ordinal, {.ordinal = config_.ordinal, .path = current_offer().path, .ok = true}, now, out);
+      break;
+    }
+    default: break;
+  }
+}
+
+std::optional<Instant> Assembly::next_wake() const {
+  if (running()) return std::nullopt;
+  Instant wake = std::max(next_ready_, Instant{});
+  if (coordinating()) {
+    wake = std::min(wake, next_resend_);
+    if (retry_at_) wake = std::min(wake, *retry_at_);
+  }
+  return wake;
+}
+
+}  // namespace rekindle

@@ -1,0 +1,108 @@
+// Start and restore: brings all ranks of the job together and makes the one restore decision (PROTOCOL P15, P17).
+//
+// Expected flow, in every sidecar: ranks connect -> ready -> begin (welcome) -> registered -> offers, loaded -> take: running.
+// In the coordinator (lowest ordinal that can be reached) besides: all pods there and go -> begin -> all registered -> candidates
+// listed -> each verified, offered, loaded by all -> attempt claimed -> take.
+//
+// Guarantees: no rank is offered anything before all have registered the same layout; a take names what every rank has loaded; the
+// attempt is claimed with its parent before any rank leaves rk_restore. Checkpoints that exist and cannot be used never lead to
+// a silent start from step 0: the ranks are refused with the reasons.
+// Assumptions: ready comes again until the attempt begins. A coordinator that is lost is replaced by the next ordinal, which begins anew;
+// a take that reached some pods only is passed on by any of them.
+// A sidecar that comes back to ranks that live in an attempt rejoins it without asking anybody.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "worker-sidecar/coordination/config.h"
+#include "worker-sidecar/coordination/event.h"
+#include "worker-sidecar/coordination/local_ranks.h"
+#include "worker-sidecar/coordination/membership.h"
+#include "worker-sidecar/coordination/output.h"
+
+namespace rekindle {
+
+enum class AssemblyState : std::uint8_t { gathering, registering, listing, verifying, loading, claiming, taking };
+std::string_view to_string(AssemblyState state);
+
+class Assembly {
+ public:
+  Assembly(const CoordinationConfig& config, const Membership& pods, LocalRanks& ranks)
+      : config_(config), pods_(pods), ranks_(ranks) {}
+
+  // Ranks of this pod, connections or the table have changed.
+  void on_change(Instant now, CoordinationOutputs& out);
+  void on_rank_connected(std::uint32_t rank, Instant now, CoordinationOutputs& out);
+  void on_rank_loaded(const RankLoaded& loaded, CoordinationOutputs& out);
+  void on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out);
+
+  void on_ready(std::uint32_t from, const ReadyMessage& ready, Instant now, CoordinationOutputs& out);
+  void on_begin(std::uint32_t from, CoordinationOutputs& out);
+  void on_offer(std::uint32_t from, const OfferMessage& offer, CoordinationOutputs& out);
+  void on_pod_loaded(std::uint32_t from, const PodLoadedMessage& loaded, Instant now, CoordinationOutputs& out);
+  void on_take(const TakeMessage& take, CoordinationOutputs& out);
+  void on_refused(const FailedMessage& failed, CoordinationOutputs& out);
+
+  void on_candidates(const CandidatesListed& listed, Instant now, CoordinationOutputs& out);
+  void on_verified(const CandidateVerified& verified, Instant now, CoordinationOutputs& out);
+  void on_claimed(const AttemptClaimed& claimed, Instant now, CoordinationOutputs& out);
+
+  void on_wake(Instant now, CoordinationOutputs& out);
+  std::optional<Instant> next_wake() const;
+
+  bool running() const { return taken_.attempt != 0; }
+  const TakeMessage& taken() const { return taken_; }
+  bool rejoined() const { return rejoined_; }
+  bool restoring() const { return welcomed_any_ && !running(); }
+  AssemblyState state() const { return state_; }
+
+ private:
+  bool coordinating() const { return pods_.lowest_reachable() == config_.ordinal; }
+  void send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const;
+  void send_to_all(const PeerMessage& message, CoordinationOutputs& out) const;
+  bool rejoin(CoordinationOutputs& out);
+  ReadyMessage ready() const;
+  void answer_if_loaded(CoordinationOutputs& out);
+
+  void drive(Instant now, CoordinationOutputs& out);
+  bool all_pods(ReadyState reached) const;
+  std::optional<Error> layouts_differ() const;
+  void try_candidate(Instant now, CoordinationOutputs& out);
+  void offer(CoordinationOutputs& out);
+  void refuse_candidate(const Error& error, Instant now, CoordinationOutputs& out);
+  void refuse_all(Error error, CoordinationOutputs& out);
+  OfferMessage current_offer() const;
+  void retry_later(Instant now) { retry_at_ = now + config_.limits.restore_retry; }
+
+  const CoordinationConfig& config_;
+  const Membership& pods_;
+  LocalRanks& ranks_;
+
+  // As a member.
+  TakeMessage taken_;  // attempt 0: not yet
+  bool rejoined_ = false;
+  bool welcomed_any_ = false;
+  std::set<std::uint32_t> welcomed_;
+  std::optional<OfferMessage> offered_;
+  std::set<std::uint32_t> offered_ranks_;
+  std::uint32_t offered_by_ = 0;
+  Instant next_ready_;
+
+  // As the coordinator.
+  AssemblyState state_ = AssemblyState::gathering;
+  std::map<std::uint32_t, ReadyMessage> ready_;
+  std::vector<RestoreCandidate> candidates_;
+  std::size_t candidate_ = 0;  // index; candidates_.size(): nothing to restore
+  std::uint32_t tries_ = 0;
+  std::set<std::uint32_t> loaded_;
+  std::vector<std::string> refused_;
+  std::optional<Instant> retry_at_;
+  Instant next_resend_;
+};
+
+}  // namespace rekindle

@@ -1,0 +1,534 @@
+#include "worker-sidecar/coordination/breakpoint_coordinator.h"
+
+#include <algorithm>
+
+#include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/checkpoint/written.h"
+
+namespace rekindle {
+namespace {
+
+std::string pod_name(std::uint32_t ordinal) { return "pod " + std::to_string(ordinal); }
+
+}  // namespace
+
+void BreakpointCoordinator::begin_attempt(std::uint32_t attempt, std::optional<KnownCheckpoint> restored) {
+  attempt_ = attempt;
+  restored_ = restored;
+  known_ = std::move(restored);
+}
+
+void BreakpointCoordinator::send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const {
+  out.push_back(SendToPeer{ordinal, std::move(message)});
+}
+
+void BreakpointCoordinator::send_to_all(const PeerMessage& message, CoordinationOutputs& out) const {
+  for (const std::uint32_t pod : pods_.reachable_pods()) send(pod, message, out);
+}
+
+// No wait takes more than a quarter of the time that the breakpoint has.
+Duration BreakpointCoordinator::bound(Duration wait) const { return std::min(wait, (deadline_ - began_) / 4); }
+
+// --- triggers ---
+
+void BreakpointCoordinator::on_trigger(std::uint32_t from, const TriggerMessage& trigger, Instant now, CoordinationOutputs& out) {
+  const TimedTrigger reason = arrive(trigger, now);
+  switch (move(CoordinatorInput::trigger)) {
+    case CoordinatorMove::merge:
+      merge(from, reason, now, out);
+      return;
+    case CoordinatorMove::answer:
+      if (outcome_ && is_durable(*outcome_) && trigger.after <= after_of(*outcome_)) {
+        send(from, message_of(*outcome_), out);
+        if (!trigger.breakpoint.empty() && ids_.insert(trigger.breakpoint).second) {
+          record_.id = trigger.breakpoint;
+          out.push_back(ReportBreakpoint{record_});
+        }
+        return;
+      }
+      if (outcome_ && is_durable(*outcome_)) {  // parked, and now the ranks have to leave
+        auto committed = std::get<CommittedMessage>(*outcome_);
+        committed.after = trigger.after;
+        committed.term = make_term(std::max(round_of(committed.term), round_of(member_.highest_term())) + 1, config_.ordinal);
+        outcome_ = committed;
+        send_to_all(committed, out);
+        return;
+      }
+      if (outcome_ && trigger.cause == TriggerCause::sidecar) {
+        send(from, message_of(*outcome_), out);
+        return;
+      }
+      break;
+    default:
+      // The sender is held by a breakpoint that is over, or asks again for one that was carried out.
+      if (outcome_ && ((trigger.term != 0 && trigger.term <= term_of(*outcome_)) || ids_.contains(trigger.breakpoint))) {
+        send(from, message_of(*outcome_), out);
+        return;
+      }
+      // Its leader will collect the sender, or the sender asks there.
+      if (member_.follows_another()) return;
+      break;
+  }
+  begin(reason, now, out);
+}
+
+void BreakpointCoordinator::begin(const TimedTrigger& reason, Instant now, CoordinationOutputs& out) {
+  reason_ = reason;
+  causes_ = {reason.trigger.cause};
+  began_ = now;
+  deadline_ = reason.until ? *reason.until : now + config_.limits.deadline;
+  rounds_ = 0;
+  unfit_writers_.clear();
+  last_error_.reset();
+  ids_.clear();
+  record_ = {.id = reason.trigger.breakpoint, .cause = reason.trigger.cause, .pod = reason.trigger.pod, .detail = reason.trigger.detail};
+  if (!record_.id.empty()) ids_.insert(record_.id);
+  start_round(reason.trigger.term, now, out);
+}
+
+void BreakpointCoordinator::merge(std::uint32_t from, const TimedTrigger& reason, Instant now, CoordinationOutputs& out) {
+  const AfterBreakpoint before = reason_.trigger.after;
+  merge_trigger(reason_, reason);
+  causes_.insert(reason.trigger.cause);
+  if (reason.until) deadline_ = std::min(deadline_, *reason.until);
+  if (record_.cause == TriggerCause::sidecar) {
+    record_.cause = reason_.trigger.cause;
+    record_.pod = reason_.trigger.pod;
+    record_.detail = reason_.trigger.detail;
+  }
+  if (!reason.trigger.breakpoint.empty() && ids_.insert(reason.trigger.breakpoint).second && record_.id.empty()) {
+    record_.id = reason.trigger.breakpoint;
+  }
+  if (state_ == CoordinatorState::collecting) {
+    if (reason_.trigger.after != before) send_to_all(collect_message(now), out);
+    else if (!answers_.contains(from)) send(from, collect_message(now), out);
+  }
+}
+
+// --- Collect ---
+
+void BreakpointCoordinator::start_round(std::uint64_t above, Instant now, CoordinationOutputs& out) {
+  const std::uint64_t round = std::max({round_of(above), round_of(term_), round_of(member_.highest_term()), round_of(refused_with_)}) + 1;
+  ++rounds_;
+  term_ = make_term(round, config_.ordinal);
+  state_ = CoordinatorState::collecting;
+  outbid_at_.reset();
+  started_ = now;
+  next_resend_ = now + config_.limits.resend;
+  answers_.clear();
+  answered_at_.reset();
+  last_look_ = now;
+  permitted_at_.reset();
+  permitted_ranks_.clear();
+  choice_ = {};
+  path_.clear();
+  writers_.clear();
+  assigned_.clear();
+  written_.clear();
+  stripes_done_at_.reset();
+  tell(BreakpointState::collecting, last_error_ ? "another round: " + last_error_->message : "", now, out);
+  send_to_all(collect_message(now), out);
+}
+
+void BreakpointCoordinator::new_round(const Error& why, Instant now, CoordinationOutputs& out) {
+  last_error_ = why;
+  if (rounds_ >= config_.limits.rounds_max) {
+    fail_breakpoint(with_context(why, "the checkpoint failed " + std::to_string(rounds_) + " times; the last time"), now, out);
+    return;
+  }
+  start_round(0, now, out);
+}
+
+CollectMessage BreakpointCoordinator::collect_message(Instant now) const {
+  CollectMessage collect{term_, message_of(reason_, now)};
+  collect.trigger.term = 0;
+  collect.trigger.seconds_left = std::max(0.001, to_seconds(deadline_ - now));
+  return collect;
+}
+
+void BreakpointCoordinator::on_collected(std::uint32_t from, const CollectedMessage& collected, Instant now, CoordinationOutputs& out) {
+  if (collected.term > term_) {
+    if (move(CoordinatorInput::refused) != CoordinatorMove::outbid) return;
+    refused_with_ = std::max(refused_with_, collected.term);
+    // Its coordinator, if it can be reached, collects us in a moment; otherwise that term leads nowhere.
+    const std::uint32_t other = coordinator_of(collected.term);
+    if (other == config_.ordinal || !pods_.reachable(other)) start_round(0, now, out);
+    else if (!outbid_at_) outbid_at_ = now + config_.limits.resend;
+    return;
+  }
+  if (collected.term != term_) return;
+  const CoordinatorMove what = move(CoordinatorInput::collected);
+  if (what == CoordinatorMove::ignore) return;
+  std::vector<CollectedRank>& ranks = answers_[from];
+  ranks.clear();
+  for (const CollectedRank& rank : collected.ranks) {
+    if (config_.pod_of(rank.rank) == from && rank.rank < config_.world_size()) ranks.push_back(rank);  // nobody speaks for another pod
+  }
+  if (what == CoordinatorMove::look) look(now, out);
+  else check_writers(now, out);
+}
+
+// When the answers that are missing are no longer waited for; empty: all are in.
+std::optional<Instant> BreakpointCoordinator::answers_due() const {
+  std::optional<Instant> due;
+  for (std::uint32_t pod = 0; pod < config_.pods; ++pod) {
+    if (answers_.contains(pod)) continue;
+    const bool reachable = pods_.reachable(pod);
+    if (!reachable && (pods_.gone_or_old(pod) || pods_.finished(pod))) continue;
+    const Instant at = started_ + bound(reachable ? config_.limits.answer_wait : config_.limits.collect_wait);
+    due = due ? std::max(*due, at) : at;
+  }
+  return due;
+}
+
+ChooseInput BreakpointCoordinator::choose_input(Instant now) const {
+  const CoordinationLimits& limits = config_.limits;
+  ChooseInput input{.world_size = config_.world_size(), .states_matter = ranks_.has_states()};
+  for (std::uint32_t pod = 0; pod < config_.pods; ++pod) {
+    if (const auto answer = answers_.find(pod); answer != answers_.end()) {
+      for (CollectedRank rank : answer->second) {
+        if (unfit_writers_.contains(rank.rank)) rank.clean = false;
+        input.ranks.push_back(rank);
+      }
+    } else if (pods_.finished(pod)) {
+      for (std::uint32_t i = 0; i < config_.ranks_per_pod; ++i) {
+        input.ranks.push_back({.rank = pod * config_.ranks_per_pod + i, .phase = RankPhase::finished});
+      }
+    }
+  }
+  const Instant from = *answered_at_;
+  const Instant moved = permitted_at_ ? std::max(from, *permitted_at_) : from;
+  input.updating_over = now >= moved + bound(limits.updating_wait);
+  input.arrival_over = now >= from + bound(limits.arrival_wait);
+  input.straggler_over = now >= from + bound(limits.straggler_wait);
+  input.permit_over = permitted_at_ && now >= *permitted_at_ + bound(limits.permit_wait);
+  return input;
+}
+
+void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
+  if (const auto due = answers_due(); due && now < *due) return;
+  if (!answered_at_) answered_at_ = now;
+  last_look_ = now;
+  const ChooseInput input = choose_input(now);
+  live_ranks_ = static_cast<std::uint32_t>(std::count_if(input.ranks.begin(), input.ranks.end(), [](const auto& rank) { return rank.alive; }));
+  Choice choice = choose_step(input);
+  switch (choice.kind) {
+    case ChoiceKind::wait: return;
+    case ChoiceKind::permit: permit(choice, now, out); return;
+    case ChoiceKind::take: take(std::move(choice), now, out); return;
+    case ChoiceKind::finished: conclude({}, now, out); return;
+    case ChoiceKind::none: break;
+  }
+  Error error{ErrorCode::unavailable, choice.why + "; the newest complete checkpoint stands"};
+  if (last_error_) error.message += " (" + last_error_->message + ")";
+  fail_breakpoint(std::move(error), now, out);
+}
+
+void BreakpointCoordinator::permit(const Choice& choice, Instant now, CoordinationOutputs& out) {
+  // The same ranks, or fewer because some have moved: under way already.
+  const bool known = permitted_at_ && permitted_step_ == choice.step &&
+                     std::includes(permitted_ranks_.begin(), permitted_ranks_.end(), choice.ranks.begin(), choice.ranks.end());
+  if (known) return;
+  permitted_at_ = now;
+  permitted_step_ = choice.step;
+  permitted_ranks_ = choice.ranks;
+  send_to_all(PermitMessage{term_, choice.step, choice.ranks}, out);
+}
+
+void BreakpointCoordinator::take(Choice choice, Instant now, CoordinationOutputs& out) {
+  choice_ = std::move(choice);
+  record_.step = choice_.step;
+  record_.steps_lost = choice_.steps_lost;
+  record_.agreed_milliseconds = to_milliseconds(now - began_);
+  if (known_ && known_->step == choice_.step) {
+    conclude(*known_, now, out);
+    return;
+  }
+  if (ranks_.registered() == nullptr) {
+    fail_breakpoint({ErrorCode::internal, "the ranks of " + pod_name(config_.ordinal) + " have not said what they registered since its sidecar came back"}, now, out);
+    return;
+  }
+  state_ = CoordinatorState::creating;
+  out.push_back(CreateFolder{term_, attempt_, choice_.step});
+}
+
+// --- Assign, Write ---
+
+void BreakpointCoordinator::on_folder_created(const FolderCreated& created, Instant now, CoordinationOutputs& out) {
+  if (created.term != term_) return;  // of a round that is over; retention removes the folder
+  const auto input = created.path ? CoordinatorInput::folder_created : CoordinatorInput::folder_failed;
+  const CoordinatorMove what = move(input);
+  if (what == CoordinatorMove::assign) assign(*created.path, now, out);
+  if (what == CoordinatorMove::new_round_or_fail) {
+    const Error error = with_context(created.path.error(), "making the checkpoint's folder");
+    if (error.retry == Retry::yes) new_round(error, now, out);
+    else fail_breakpoint(error, now, out);
+  }
+}
+
+void BreakpointCoordinator::assign(const std::string& path, Instant now, CoordinationOutputs& out) {
+  path_ = path;
+  writers_ = split_for_writers(ranks_.registered()->layout, choice_.ranks);
+  state_ = CoordinatorState::writing;
+  next_resend_ = now + config_.limits.resend;
+  for (const std::uint32_t pod : pods_.reachable_pods()) {
+    if (answers_.contains(pod)) assigned_.insert(pod);
+  }
+  tell(BreakpointState::writing, "", now, out);
+  for (const std::uint32_t pod : assigned_) send(pod, assign_message(), out);
+  publish_if_written(now, out);
+}
+
+AssignMessage BreakpointCoordinator::assign_message() const { return {term_, choice_.step, path_, writers_}; }
+
+// Every rank that shall write still has what it shall write, unless it is done.
+bool BreakpointCoordinator::writers_are_fit() const {
+  const auto fit = [this](std::uint32_t rank) {
+    const std::uint32_t pod = config_.pod_of(rank);
+    if (written_.contains(pod)) return true;
+    if (!pods_.reachable(pod)) return false;
+    const auto answer = answers_.find(pod);
+    if (answer == answers_.end()) return false;
+    return std::any_of(answer->second.begin(), answer->second.end(), [&](const CollectedRank& seen) {
+      return seen.rank == rank && seen.alive && seen.clean && seen.step == choice_.step;
+    });
+  };
+  if (state_ == CoordinatorState::creating) return std::all_of(choice_.ranks.begin(), choice_.ranks.end(), fit);
+  return std::all_of(writers_.begin(), writers_.end(), [&](const WriterPlan& writer) { return fit(writer.rank); });
+}
+
+void BreakpointCoordinator::check_writers(Instant now, CoordinationOutputs& out) {
+  if (!writers_are_fit()) {
+    new_round({ErrorCode::unavailable, "a rank or a pod was lost while the checkpoint was written", Retry::yes}, now, out);
+    return;
+  }
+  if (state_ == CoordinatorState::writing) publish_if_written(now, out);
+}
+
+void BreakpointCoordinator::on_written(const PodWrittenMessage& written, Instant now, CoordinationOutputs& out) {
+  if (written.term != term_ || !assigned_.contains(written.ordinal)) return;
+  const CoordinatorMove what = move(written.ok ? CoordinatorInput::written : CoordinatorInput::write_failed);
+  if (what == CoordinatorMove::new_round) {
+    for (const std::uint32_t rank : written.failed_ranks) {
+      if (config_.pod_of(rank) == written.ordinal) unfit_writers_.insert(rank);
+    }
+    new_round(written.error, now, out);
+  }
+  if (what == CoordinatorMove::gather) {
+    written_[written.ordinal] = written;
+    publish_if_written(now, out);
+  }
+}
+
+void BreakpointCoordinator::publish_if_written(Instant now, CoordinationOutputs& out) {
+  for (const WriterPlan& writer : writers_) {
+    if (!written_.contains(config_.pod_of(writer.rank))) return;
+  }
+  if (!stripes_done_at_) stripes_done_at_ = now;
+  // Small state of a pod that says nothing more is not worth the deadline.
+  const bool states_over = now >= *stripes_done_at_ + bound(config_.limits.answer_wait);
+  for (const std::uint32_t pod : assigned_) {
+    if (!written_.contains(pod) && pods_.reachable(pod) && !states_over) return;
+  }
+  Result<Manifest> manifest = make_manifest();
+  if (!manifest) {
+    new_round(manifest.error(), now, out);
+    return;
+  }
+  state_ = CoordinatorState::publishing;
+  bytes_ = file_bytes(*manifest);
+  if (!manifest->inexact_ranks.empty()) {
+    choice_.why += choice_.why.empty() ? "" : "; ";
+    choice_.why += "the small state of " + std::to_string(manifest->inexact_ranks.size()) + " ranks at this step is lost";
+  }
+  out.push_back(PublishCheckpoint{term_, path_, std::move(*manifest)});
+}
+
+Result<Manifest> BreakpointCoordinator::make_manifest() const {
+  Manifest manifest{.kind = CheckpointKind::breakpoint,
+                    .attempt = attempt_,
+                    .step = choice_.step,
+                    .term = term_,
+                    .world_size = config_.world_size(),
+                    .trigger = {std::string(to_string(record_.cause)), record_.detail}};
+  if (restored_ && !restored_->path.empty()) {
+    const auto name = parse_folder_name(restored_->path);
+    if (name) manifest.parent = ParentPoint{name->attempt, restored_->step, restored_->path};
+  }
+  std::vector<WrittenStripe> stripes;
+  std::set<std::uint32_t> with_states;
+  std::set<std::uint32_t> inexact;
+  for (const WriterPlan& writer : writers_) {
+    for (const RankWrittenFile& file : written_.at(config_.pod_of(writer.rank)).ranks) {
+      if (file.rank == writer.rank) stripes.push_back({&ranks_.registered()->layout, file.written});
+    }
+  }
+  if (Status added = add_tensors(manifest, stripes); !added) return std::unexpected(added.error());
+  for (const auto& [pod, written] : written_) {
+    if (!written.states_file.name.empty()) add_states(manifest, written.states_file, written.states);
+    for (const ManifestState& state : written.states) with_states.insert(state.rank);
+    inexact.insert(written.inexact_ranks.begin(), written.inexact_ranks.end());
+  }
+  if (ranks_.has_states()) {
+    for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank) {
+      if (!with_states.contains(rank)) inexact.insert(rank);
+    }
+  }
+  manifest.inexact_ranks.assign(inexact.begin(), inexact.end());
+  return manifest;
+}
+
+// --- Commit ---
+
+void BreakpointCoordinator::on_published(const CheckpointPublished& published, Instant now, CoordinationOutputs& out) {
+  const bool ours = published.term == term_;
+  const auto input = published.published ? CoordinatorInput::published : CoordinatorInput::publish_failed;
+  CoordinatorMove what = move(input);
+  if (!ours) what = published.published ? CoordinatorMove::remember : CoordinatorMove::ignore;
+  if (what == CoordinatorMove::conclude) {
+    conclude({choice_.step, path_, published.published->manifest_hash, published.published->bytes}, now, out);
+  }
+  if (what == CoordinatorMove::remember && ours && !path_.empty() && choice_.step != 0) {
+    known_ = KnownCheckpoint{choice_.step, path_, published.published->manifest_hash, published.published->bytes};
+  }
+  if (what == CoordinatorMove::new_round_or_fail) {
+    const Error error = with_context(published.published.error(), "publishing the checkpoint");
+    if (error.retry == Retry::yes) new_round(error, now, out);
+    else fail_breakpoint(error, now, out);
+  }
+}
+
+// A failed collective alone leaves nobody who would end the parked processes: they leave, and the job is restarted.
+AfterBreakpoint BreakpointCoordinator::effective_after() const {
+  if (reason_.trigger.after != AfterBreakpoint::park || !causes_.contains(TriggerCause::collective_failed)) return reason_.trigger.after;
+  const bool alone = std::all_of(causes_.begin(), causes_.end(), [](TriggerCause cause) {
+    return cause == TriggerCause::collective_failed || cause == TriggerCause::user || cause == TriggerCause::sidecar;
+  });
+  return alone ? AfterBreakpoint::stop : reason_.trigger.after;
+}
+
+void BreakpointCoordinator::conclude(const KnownCheckpoint& checkpoint, Instant now, CoordinationOutputs& out) {
+  const CommittedMessage committed{.term = term_,
+                                   .step = checkpoint.step,
+                                   .path = checkpoint.path,
+                                   .manifest_hash = checkpoint.manifest_hash,
+                                   .after = effective_after(),
+                                   .bytes = checkpoint.bytes,
+                                   .seconds = std::max(0.0, to_seconds(now - began_))};
+  if (!checkpoint.path.empty()) known_ = checkpoint;
+  record_.step = checkpoint.step;
+  record_.path = checkpoint.path;
+  record_.manifest_hash = checkpoint.manifest_hash;
+  record_.bytes = checkpoint.bytes;
+  record_.durable_milliseconds = to_milliseconds(now - began_);
+  std::string message = choice_.why;
+  for (const std::string& refused : choice_.refused) message += (message.empty() ? "" : "; ") + refused;
+  if (checkpoint.path.empty()) message = "there was nothing to save";
+  tell(BreakpointState::durable, std::move(message), now, out);
+  send_to_all(committed, out);
+  finish(committed);
+}
+
+void BreakpointCoordinator::fail_breakpoint(Error error, Instant now, CoordinationOutputs& out) {
+  tell(BreakpointState::failed, error.message, now, out);
+  const FailedMessage failed{term_, std::move(error), effective_after()};
+  send_to_all(failed, out);
+  finish(failed);
+}
+
+void BreakpointCoordinator::finish(Outcome outcome) {
+  state_ = after_of(outcome) == AfterBreakpoint::go_on ? CoordinatorState::idle : CoordinatorState::settled;
+  outcome_ = std::move(outcome);
+}
+
+void BreakpointCoordinator::tell(BreakpointState state, std::string message, Instant, CoordinationOutputs& out) {
+  record_.state = state;
+  record_.term = term_;
+  record_.ranks = live_ranks_;
+  record_.message = std::move(message);
+  if (ids_.empty()) out.push_back(ReportBreakpoint{record_});
+  for (const std::string& id : ids_) {
+    BreakpointRecord record = record_;
+    record.id = id;
+    out.push_back(ReportBreakpoint{std::move(record)});
+  }
+}
+
+// --- others ---
+
+void BreakpointCoordinator::on_pod_connected(std::uint32_t ordinal, Instant now, CoordinationOutputs& out) {
+  if (move(CoordinatorInput::pod_connected) == CoordinatorMove::ask) send(ordinal, collect_message(now), out);
+}
+
+void BreakpointCoordinator::on_pod_lost(std::uint32_t, Instant now, CoordinationOutputs& out) {
+  const CoordinatorMove what = move(CoordinatorInput::pod_lost);
+  if (what == CoordinatorMove::look) look(now, out);
+  if (what == CoordinatorMove::check_writers) check_writers(now, out);
+}
+
+void BreakpointCoordinator::on_outranked(std::uint64_t term) {
+  if (term <= term_ && leading()) return;
+  if (move(CoordinatorInput::outranked) == CoordinatorMove::step_down) state_ = CoordinatorState::idle;
+}
+
+void BreakpointCoordinator::on_outcome(const Outcome& outcome) {
+  if (const auto* committed = std::get_if<CommittedMessage>(&outcome); committed && !committed->path.empty()) {
+    known_ = KnownCheckpoint{committed->step, committed->path, committed->manifest_hash, committed->bytes};
+  }
+  if (term_of(outcome) == term_ && coordinator_of(term_) == config_.ordinal && !leading()) return;  // our own word
+  finish(outcome);
+}
+
+void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
+  if (move(CoordinatorInput::wake) != CoordinatorMove::drive) return;
+  if (now >= deadline_) {
+    std::string message = "the breakpoint was not durable when its time was over; the newest complete checkpoint stands. Raise the deadline or "
+                          "give the volume more bandwidth";
+    if (last_error_) message += " (" + last_error_->message + ")";
+    fail_breakpoint({ErrorCode::deadline_exceeded, std::move(message)}, now, out);
+    return;
+  }
+  if (outbid_at_ && now >= *outbid_at_) {
+    start_round(0, now, out);
+    return;
+  }
+  const bool resend = now >= next_resend_;
+  if (resend) next_resend_ = now + config_.limits.resend;
+  if (state_ == CoordinatorState::collecting) {
+    if (resend) {
+      for (const std::uint32_t pod : pods_.reachable_pods()) {
+        if (!answers_.contains(pod)) send(pod, collect_message(now), out);
+      }
+      if (permitted_at_) send_to_all(PermitMessage{term_, permitted_step_, permitted_ranks_}, out);
+    }
+    look(now, out);
+  } else if (state_ == CoordinatorState::writing) {
+    if (resend) {
+      for (const std::uint32_t pod : assigned_) {
+        if (!written_.contains(pod)) send(pod, assign_message(), out);
+      }
+    }
+    publish_if_written(now, out);
+  }
+}
+
+std::optional<Instant> BreakpointCoordinator::next_wake() const {
+  if (!leading()) return std::nullopt;
+  Instant wake = std::min(deadline_, next_resend_);
+  if (outbid_at_) wake = std::min(wake, *outbid_at_);
+  if (state_ == CoordinatorState::creating || state_ == CoordinatorState::publishing) return deadline_;
+  if (state_ == CoordinatorState::writing && stripes_done_at_) wake = std::min(wake, *stripes_done_at_ + bound(config_.limits.answer_wait));
+  if (state_ != CoordinatorState::collecting) return wake;
+  if (const auto due = answers_due(); due && *due > last_look_) wake = std::min(wake, *due);
+  if (!answered_at_) return wake;
+  // A bound that is over has had its look; the next one that is not decides.
+  const Duration waits[] = {config_.limits.updating_wait, config_.limits.arrival_wait, config_.limits.straggler_wait, config_.limits.permit_wait};
+  for (const Duration wait : waits) {
+    const Instant from_answers = *answered_at_ + bound(wait);
+    if (from_answers > last_look_) wake = std::min(wake, from_answers);
+    if (permitted_at_ && *permitted_at_ + bound(wait) > last_look_) wake = std::min(wake, *permitted_at_ + bound(wait));
+  }
+  return wake;
+}
+
+}  // namespace rekindle

@@ -1,0 +1,107 @@
+#include "worker-sidecar/coordination/breakpoint_table.h"
+
+namespace rekindle {
+namespace {
+
+using C = CoordinatorMove;
+using M = MemberMove;
+
+template <typename Move, std::size_t States, std::size_t Inputs>
+using Table = std::array<std::array<Move, Inputs>, States>;
+
+// clang-format off
+constexpr Table<CoordinatorMove, kCoordinatorStates, kCoordinatorInputs> kCoordinatorTable = {{
+  // trigger    collected         folder_created folder_failed         written    write_failed  published    publish_failed        pod_connected pod_lost          outranked     refused    wake
+  {{C::begin,   C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ignore,    C::ignore,        C::ignore,    C::ignore, C::ignore}},  // idle
+  {{C::merge,   C::look,          C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::look,          C::step_down, C::outbid, C::drive}},   // collecting
+  {{C::merge,   C::check_writers, C::assign,     C::new_round_or_fail, C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::check_writers, C::step_down, C::outbid, C::drive}},   // creating
+  {{C::merge,   C::check_writers, C::ignore,     C::ignore,            C::gather, C::new_round, C::remember, C::ignore,            C::ask,       C::check_writers, C::step_down, C::outbid, C::drive}},   // writing
+  {{C::merge,   C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::conclude, C::new_round_or_fail, C::ask,       C::ignore,        C::step_down, C::ignore, C::drive}},   // publishing
+  {{C::answer,  C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ignore,    C::ignore,        C::step_down, C::ignore, C::ignore}},  // settled
+}};
+
+constexpr Table<MemberMove, kMemberStates, kMemberInputs> kMemberTable = {{
+  // collect          permit     assign     outcome   rank_seen  rank_died             rank_written states_written wake
+  {{M::hold,          M::ignore, M::ignore, M::adopt, M::ignore, M::raise,             M::ignore,   M::ignore,     M::ask}},  // free
+  {{M::hold,          M::permit, M::write,  M::adopt, M::report, M::raise_and_report,  M::ignore,   M::ignore,     M::ask}},  // held
+  {{M::hold,          M::ignore, M::write,  M::adopt, M::report, M::raise_and_report,  M::gather,   M::gather,     M::ask}},  // writing
+  {{M::tell_outcome,  M::ignore, M::ignore, M::adopt, M::ignore, M::end_ranks,         M::ignore,   M::ignore,     M::ask}},  // settled
+}};
+// clang-format on
+
+template <typename Move, std::size_t States, std::size_t Inputs>
+constexpr bool every_cell_is_filled(const Table<Move, States, Inputs>& table) {
+  for (const auto& row : table) {
+    for (const Move move : row) {
+      if (move == Move::none) return false;
+    }
+  }
+  return true;
+}
+static_assert(every_cell_is_filled(kCoordinatorTable));
+static_assert(every_cell_is_filled(kMemberTable));
+
+}  // namespace
+
+CoordinatorMove coordinator_move(CoordinatorState state, CoordinatorInput input) {
+  return kCoordinatorTable[static_cast<std::size_t>(state)][static_cast<std::size_t>(input)];
+}
+
+MemberMove member_move(MemberState state, MemberInput input) {
+  return kMemberTable[static_cast<std::size_t>(state)][static_cast<std::size_t>(input)];
+}
+
+std::string_view to_string(CoordinatorState state) {
+  constexpr std::array<std::string_view, kCoordinatorStates> kNames = {"idle",    "collecting", "creating",
+                                                                       "writing", "publishing", "settled"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+std::string_view to_string(CoordinatorInput input) {
+  constexpr std::array<std::string_view, kCoordinatorInputs> kNames = {
+      "trigger",   "collected",      "folder_created", "folder_failed", "written",   "write_failed", "published",
+      "publish_failed", "pod_connected",  "pod_lost",       "outranked",     "refused",   "wake"};
+  return kNames[static_cast<std::size_t>(input)];
+}
+std::string_view to_string(CoordinatorMove move) {
+  constexpr std::array<std::string_view, 17> kNames = {
+      "none",   "ignore", "begin",     "merge",             "answer",   "look",     "check_writers", "ask",    "assign",
+      "gather", "new_round", "new_round_or_fail", "conclude", "remember", "step_down", "outbid",     "drive"};
+  return kNames[static_cast<std::size_t>(move)];
+}
+std::string_view to_string(MemberState state) {
+  constexpr std::array<std::string_view, kMemberStates> kNames = {"free", "held", "writing", "settled"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+std::string_view to_string(MemberInput input) {
+  constexpr std::array<std::string_view, kMemberInputs> kNames = {
+      "collect", "permit", "assign", "outcome", "rank_seen", "rank_died", "rank_written", "states_written", "wake"};
+  return kNames[static_cast<std::size_t>(input)];
+}
+std::string_view to_string(MemberMove move) {
+  constexpr std::array<std::string_view, 13> kNames = {"none",  "ignore", "hold",   "tell_outcome",     "permit",    "write",  "adopt",
+                                                       "report", "raise", "raise_and_report", "end_ranks", "gather", "ask"};
+  return kNames[static_cast<std::size_t>(move)];
+}
+
+std::string print_breakpoint_tables() {
+  std::string text;
+  for (std::size_t state = 0; state < kCoordinatorStates; ++state) {
+    for (std::size_t input = 0; input < kCoordinatorInputs; ++input) {
+      const auto s = static_cast<CoordinatorState>(state);
+      const auto i = static_cast<CoordinatorInput>(input);
+      text.append("coordinator ").append(to_string(s)).append(" ").append(to_string(i)).append(" -> ");
+      text.append(to_string(coordinator_move(s, i))).append("\n");
+    }
+  }
+  for (std::size_t state = 0; state < kMemberStates; ++state) {
+    for (std::size_t input = 0; input < kMemberInputs; ++input) {
+      const auto s = static_cast<MemberState>(state);
+      const auto i = static_cast<MemberInput>(input);
+      text.append("member ").append(to_string(s)).append(" ").append(to_string(i)).append(" -> ");
+      text.append(to_string(member_move(s, i))).append("\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace rekindle

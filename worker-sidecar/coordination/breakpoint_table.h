@@ -1,0 +1,111 @@
+// The breakpoint machines' states by inputs, one cell each: what a coordinator and a member do. The machines have no other
+// decision about the moment; the moves themselves are in breakpoint_coordinator.cc and breakpoint_member.cc. Pure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rekindle {
+
+enum class CoordinatorState : std::uint8_t {
+  idle,        // no breakpoint that we lead
+  collecting,  // Collect and Hold: ranks' words come in
+  creating,    // step agreed, the folder is being made
+  writing,     // Assign and Write
+  publishing,  // the manifest is being linked into place
+  settled,     // over, and ranks stay held (park) or leave (stop)
+};
+inline constexpr std::size_t kCoordinatorStates = 6;
+
+enum class CoordinatorInput : std::uint8_t {
+  trigger,
+  collected,
+  folder_created,
+  folder_failed,
+  written,
+  write_failed,
+  published,
+  publish_failed,
+  pod_connected,
+  pod_lost,
+  outranked,  // somebody leads with a higher term
+  refused,    // a member has seen a higher term
+  wake,
+};
+inline constexpr std::size_t kCoordinatorInputs = 13;
+
+enum class CoordinatorMove : std::uint8_t {
+  none = 0,      // an empty cell: not allowed, tested
+  ignore,        // nothing depends on it in this state
+  begin,         // a new breakpoint
+  merge,         // into the breakpoint under way
+  answer,        // with the outcome that stands, or begin anew if it was a failure
+  look,          // can a step be chosen now
+  check_writers, // do all chosen writers still have what they should write
+  ask,           // the newcomer holds its ranks and reports
+  assign,
+  gather,
+  new_round,     // higher term, other writers, another folder
+  new_round_or_fail,
+  conclude,
+  remember,      // durable, though nobody waits for it any more
+  step_down,
+  outbid,        // again with a higher term
+  drive,         // deadlines and messages to be sent again
+};
+
+CoordinatorMove coordinator_move(CoordinatorState state, CoordinatorInput input);
+
+enum class MemberState : std::uint8_t {
+  free,     // gates open
+  held,     // gates closed, words reported
+  writing,  // stripes under way, or written and reported
+  settled,  // outcome known; parked, or told to stop
+};
+inline constexpr std::size_t kMemberStates = 4;
+
+enum class MemberInput : std::uint8_t {
+  collect,
+  permit,
+  assign,
+  outcome,
+  rank_seen,
+  rank_died,
+  rank_written,
+  states_written,
+  wake,
+};
+inline constexpr std::size_t kMemberInputs = 9;
+
+enum class MemberMove : std::uint8_t {
+  none = 0,
+  ignore,
+  hold,
+  tell_outcome,  // to a coordinator that does not know it
+  permit,
+  write,
+  adopt,
+  report,
+  raise,         // a trigger
+  raise_and_report,
+  end_ranks,
+  gather,
+  ask,           // what holds us; send own triggers again
+};
+
+MemberMove member_move(MemberState state, MemberInput input);
+
+std::string_view to_string(CoordinatorState state);
+std::string_view to_string(CoordinatorInput input);
+std::string_view to_string(CoordinatorMove move);
+std::string_view to_string(MemberState state);
+std::string_view to_string(MemberInput input);
+std::string_view to_string(MemberMove move);
+
+// Both tables as text, a line a state and input, for documents and their test.
+std::string print_breakpoint_tables();
+
+}  // namespace rekindle

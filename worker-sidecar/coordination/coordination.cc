@@ -1,0 +1,360 @@
+#include "worker-sidecar/coordination/coordination.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+
+#include "worker-sidecar/coordination/assembly.h"
+#include "worker-sidecar/coordination/breakpoint_coordinator.h"
+#include "worker-sidecar/coordination/breakpoint_member.h"
+#include "worker-sidecar/coordination/local_ranks.h"
+#include "worker-sidecar/coordination/membership.h"
+
+namespace rekindle {
+
+std::string_view to_string(PodPhase phase) {
+  constexpr std::array<std::string_view, 6> kNames = {"waiting", "restoring", "training", "saving", "parked", "finished"};
+  return kNames[static_cast<std::size_t>(phase)];
+}
+
+// Routes events to the machines. Members are in the order in which they refer to each other.
+struct Coordination::Parts {
+  explicit Parts(CoordinationConfig with) : config(with) {}
+
+  const CoordinationConfig config;
+  Membership pods{config};
+  LocalRanks ranks{config};
+  Assembly assembly{config, pods, ranks};
+  BreakpointMember member{config, pods, ranks};
+  BreakpointCoordinator coordinator{config, pods, ranks, member};
+  std::uint32_t attempt = 0;
+  std::uint64_t rank_term = 0;  // highest that a rank brought along
+  bool found_held = false;
+  std::map<std::uint32_t, Instant> lost;  // pods whose connection is gone while they had work to do
+  std::uint64_t dropped = 0;
+  bool terminating = false;
+  bool exit_told = false;
+
+  void handle(const PeerTableSeen& event, Instant now, CoordinationOutputs& out) {
+    pods.see(event);
+    if (attempt == 0) assembly.on_change(now, out);
+  }
+
+  void handle(const PeerConnected& event, Instant now, CoordinationOutputs& out) {
+    pods.connect(event.ordinal);
+    lost.erase(event.ordinal);
+    if (attempt == 0) {
+      assembly.on_change(now, out);
+      return;
+    }
+    if (ranks.all_finished()) out.push_back(SendToPeer{event.ordinal, PodFinishedMessage{config.ordinal}});
+    coordinator.on_pod_connected(event.ordinal, now, out);
+    member.on_pod_connected(now, out);
+  }
+
+  void handle(const PeerLost& event, Instant now, CoordinationOutputs& out) {
+    if (!pods.reachable(event.ordinal) || event.ordinal == config.ordinal) return;
+    pods.lose(event.ordinal);
+    if (attempt == 0) {
+      assembly.on_pod_lost(event.ordinal, now, out);
+      return;
+    }
+    if (!pods.finished(event.ordinal)) lost.emplace(event.ordinal, now);
+    coordinator.on_pod_lost(event.ordinal, now, out);
+    member.on_pod_lost(now, out);
+  }
+
+  void handle(const OrderArrived& event, Instant now, CoordinationOutputs& out) {
+    if (attempt != 0) member.on_order(event, now, out);
+  }
+
+  void handle(const RankConnected& event, Instant now, CoordinationOutputs& out) {
+    if (!config.hosts(event.rank)) {
+      out.push_back(RefuseRank{event.rank, {ErrorCode::invalid_input, "rank " + std::to_string(event.rank) + " does not belong to pod " +
+                                                                          std::to_string(config.ordinal) + "; check REKINDLE_RANK"}});
+      return;
+    }
+    if (attempt != 0 && event.attempt != attempt) {
+      out.push_back(RefuseRank{event.rank, {ErrorCode::unavailable, "the job lives in attempt " + std::to_string(attempt) +
+                                                                        " already; its ranks can only restart together, end the others", Retry::yes}});
+      return;
+    }
+    LocalRank& rank = ranks.connect(event.rank);
+    if (attempt == 0) rank = LocalRank{};
+    rank.alive = true;
+    rank.word = event.word;
+    rank.attempt = event.attempt;
+    if (attempt != 0) return;
+    rank_term = std::max(rank_term, event.term);
+    found_held = found_held || event.held;
+    assembly.on_rank_connected(event.rank, now, out);
+  }
+
+  void handle(const RankRegistered& event, Instant now, CoordinationOutputs& out) {
+    LocalRank* rank = ranks.find(event.rank);
+    if (rank == nullptr) return;
+    rank->registered = event.registered;
+    if (attempt == 0) assembly.on_change(now, out);
+  }
+
+  void handle(const RankLoaded& event, Instant, CoordinationOutputs& out) { assembly.on_rank_loaded(event, out); }
+
+  void handle(const RankSeen& event, Instant now, CoordinationOutputs& out) {
+    LocalRank* rank = ranks.find(event.rank);
+    if (rank == nullptr || !rank->alive) return;
+    rank->word = event.word;
+    if (attempt != 0) member.on_rank_seen(event.rank, now, out);
+  }
+
+  void handle(const RankDied& event, Instant now, CoordinationOutputs& out) {
+    LocalRank* rank = ranks.find(event.rank);
+    if (rank == nullptr || !rank->alive) return;
+    rank->alive = false;
+    if (rank->finished) return;
+    rank->word = event.word;
+    if (attempt == 0) assembly.on_change(now, out);
+    else member.on_rank_died(event.rank, now, out);
+  }
+
+  void handle(const RankFinished& event, Instant now, CoordinationOutputs& out) {
+    LocalRank* rank = ranks.find(event.rank);
+    if (rank == nullptr || rank->finished) return;
+    rank->finished = true;
+    if (attempt == 0) return;
+    if (ranks.all_finished()) {
+      pods.finish(config.ordinal);
+      for (const std::uint32_t pod : pods.reachable_pods()) out.push_back(SendToPeer{pod, PodFinishedMessage{config.ordinal}});
+    }
+    member.on_rank_finished(now, out);
+  }
+
+  void handle(const RankWritten& event, Instant, CoordinationOutputs& out) { member.on_rank_written(event, out); }
+  void handle(const RankWriteFailed& event, Instant, CoordinationOutputs& out) { member.on_rank_write_failed(event, out); }
+  void handle(const RankCollectiveFailed& event, Instant now, CoordinationOutputs& out) {
+    if (attempt != 0 && ranks.is_live(event.rank)) member.on_collective_failed(event, now, out);
+  }
+  void handle(const RankWantsCheckpoint& event, Instant now, CoordinationOutputs& out) {
+    if (attempt != 0 && ranks.is_live(event.rank)) member.on_checkpoint_wanted(event.rank, now, out);
+  }
+
+  void handle(const HookCalled& event, Instant now, CoordinationOutputs& out) {
+    if (attempt != 0) {
+      member.on_hook(event, now, out);
+      return;
+    }
+    out.push_back(AnswerHook{event.hook, {.outcome = HookOutcome::nothing_to_save, .message = "no step has been made since the start"}});
+  }
+  void handle(const HookGone& event, Instant, CoordinationOutputs&) { member.on_hook_gone(event); }
+
+  void handle(const Terminating& event, Instant now, CoordinationOutputs& out) {
+    terminating = true;
+    if (attempt != 0) member.on_terminating(event, now, out);
+  }
+
+  void handle(const CandidatesListed& event, Instant now, CoordinationOutputs& out) { assembly.on_candidates(event, now, out); }
+  void handle(const CandidateVerified& event, Instant now, CoordinationOutputs& out) { assembly.on_verified(event, now, out); }
+  void handle(const AttemptClaimed& event, Instant now, CoordinationOutputs& out) { assembly.on_claimed(event, now, out); }
+  void handle(const FolderCreated& event, Instant now, CoordinationOutputs& out) { coordinator.on_folder_created(event, now, out); }
+  void handle(const StatesWritten& event, Instant, CoordinationOutputs& out) { member.on_states_written(event, out); }
+  void handle(const CheckpointPublished& event, Instant now, CoordinationOutputs& out) { coordinator.on_published(event, now, out); }
+  void handle(const Tick&, Instant, CoordinationOutputs&) {}
+
+  void handle(const PeerMessageArrived& event, Instant now, CoordinationOutputs& out) {
+    if (event.from >= config.pods || (event.attempt != 0 && attempt != 0 && event.attempt != attempt)) {
+      ++dropped;
+      return;
+    }
+    std::visit([&](const auto& message) { receive(event.from, message, now, out); }, event.message);
+  }
+
+  // --- peers' messages ---
+
+  void receive(std::uint32_t, const PeerHelloMessage&, Instant, CoordinationOutputs&) {}  // the shell's
+  void receive(std::uint32_t from, const ReadyMessage& m, Instant now, CoordinationOutputs& out) { assembly.on_ready(from, m, now, out); }
+  void receive(std::uint32_t from, const BeginMessage&, Instant, CoordinationOutputs& out) { assembly.on_begin(from, out); }
+  void receive(std::uint32_t from, const OfferMessage& m, Instant, CoordinationOutputs& out) { assembly.on_offer(from, m, out); }
+  void receive(std::uint32_t from, const PodLoadedMessage& m, Instant now, CoordinationOutputs& out) { assembly.on_pod_loaded(from, m, now, out); }
+  void receive(std::uint32_t, const TakeMessage& m, Instant, CoordinationOutputs& out) { assembly.on_take(m, out); }
+  void receive(std::uint32_t from, const TriggerMessage& m, Instant now, CoordinationOutputs& out) {
+    if (in_attempt()) coordinator.on_trigger(from, m, now, out);
+  }
+  void receive(std::uint32_t from, const CollectMessage& m, Instant now, CoordinationOutputs& out) {
+    if (!in_attempt()) return;
+    if (from != config.ordinal && m.term > member.highest_term() && !member.settled_durable()) coordinator.on_outranked(m.term);
+    member.on_collect(from, m, now, out);
+  }
+  void receive(std::uint32_t from, const CollectedMessage& m, Instant now, CoordinationOutputs& out) {
+    if (in_attempt()) coordinator.on_collected(from, m, now, out);
+  }
+  void receive(std::uint32_t, const PermitMessage& m, Instant now, CoordinationOutputs& out) {
+    if (in_attempt()) member.on_permit(m, now, out);
+  }
+  void receive(std::uint32_t from, const AssignMessage& m, Instant now, CoordinationOutputs& out) {
+    if (in_attempt()) member.on_assign(from, m, now, out);
+  }
+  void receive(std::uint32_t, const PodWrittenMessage& m, Instant now, CoordinationOutputs& out) {
+    if (in_attempt()) coordinator.on_written(m, now, out);
+  }
+  void receive(std::uint32_t, const CommittedMessage& m, Instant now, CoordinationOutputs& out) {
+    if (in_attempt()) take_outcome(m, now, out);
+  }
+  void receive(std::uint32_t, const FailedMessage& m, Instant now, CoordinationOutputs& out) {
+    if (m.term == 0) assembly.on_refused(m, out);
+    else if (in_attempt()) take_outcome(m, now, out);
+  }
+  void receive(std::uint32_t, const PodFinishedMessage& m, Instant, CoordinationOutputs&) {
+    pods.finish(m.ordinal);
+    lost.erase(m.ordinal);
+  }
+
+  bool in_attempt() {
+    if (attempt == 0) ++dropped;
+    return attempt != 0;
+  }
+
+  void take_outcome(const Outcome& outcome, Instant now, CoordinationOutputs& out) {
+    const bool final_copy = is_durable(outcome) && after_of(outcome) != AfterBreakpoint::go_on;
+    if (term_of(outcome) >= member.highest_term() || final_copy) coordinator.on_outcome(outcome);
+    else ++dropped;
+    member.on_outcome(outcome, now, out);
+  }
+
+  // --- after every event ---
+
+  void begin_attempt_if_assembled(Instant now, CoordinationOutputs& out) {
+    if (attempt != 0 || !assembly.running()) return;
+    attempt = assembly.taken().attempt;
+    std::optional<KnownCheckpoint> restored;
+    if (!assembly.rejoined()) restored = KnownCheckpoint{assembly.taken().step, assembly.taken().path, assembly.taken().manifest_hash, 0};
+    coordinator.begin_attempt(attempt, std::move(restored));
+    member.begin_attempt(rank_term, found_held, now, out);
+  }
+
+  void notice_lost_pods(Instant now, CoordinationOutputs& out) {
+    for (auto pod = lost.begin(); pod != lost.end();) {
+      const bool over = now >= pod->second + config.limits.pod_lost_grace;
+      if (!over && !pods.gone_or_old(pod->first)) {
+        ++pod;
+        continue;
+      }
+      if (member.state() != MemberState::settled && !ranks.all_finished()) {
+        member.raise(TriggerCause::pod_lost, pod->first, "pod " + std::to_string(pod->first) + " cannot be reached", config.after_fault, {},
+                     "", now, out);
+      }
+      pod = lost.erase(pod);
+    }
+  }
+
+  void look_at_time(Instant now, CoordinationOutputs& out) {
+    if (attempt == 0) {
+      assembly.on_wake(now, out);
+      return;
+    }
+    notice_lost_pods(now, out);
+    if (const auto wake = coordinator.next_wake(); wake && now >= *wake) coordinator.on_wake(now, out);
+    if (const auto wake = member.next_wake(); wake && now >= *wake) member.on_wake(now, out);
+  }
+
+  void allow_exit(Instant now, CoordinationOutputs& out) {
+    if (!terminating || exit_told) return;
+    if (attempt != 0 && !member.exit_allowed(coordinator.leading(), now)) return;
+    exit_told = true;
+    out.push_back(ExitAllowed{});
+  }
+};
+
+Coordination::Coordination(CoordinationConfig config) : parts_(std::make_unique<Parts>(config)) {}
+Coordination::~Coordination() = default;
+Coordination::Coordination(Coordination&&) noexcept = default;
+Coordination& Coordination::operator=(Coordination&&) noexcept = default;
+
+CoordinationOutputs Coordination::advance(const CoordinationEvent& event, Instant now) {
+  Parts& parts = *parts_;
+  CoordinationOutputs out;
+  std::deque<PeerMessage> to_self;
+  CoordinationOutputs fresh;
+  const auto sort_out = [&] {
+    for (CoordinationOutput& output : fresh) {
+      auto* message = std::get_if<SendToPeer>(&output);
+      if (message != nullptr && message->ordinal == parts.config.ordinal) to_self.push_back(std::move(message->message));
+      else if (message == nullptr || parts.pods.reachable(message->ordinal)) out.push_back(std::move(output));
+    }
+    fresh.clear();
+  };
+  const auto deliver = [&] {
+    sort_out();
+    while (!to_self.empty()) {
+      const PeerMessage message = std::move(to_self.front());
+      to_self.pop_front();
+      parts.handle(PeerMessageArrived{parts.config.ordinal, parts.attempt, message}, now, fresh);
+      parts.begin_attempt_if_assembled(now, fresh);
+      sort_out();
+    }
+  };
+  std::visit([&](const auto& known) { parts.handle(known, now, fresh); }, event);
+  parts.begin_attempt_if_assembled(now, fresh);
+  deliver();
+  parts.look_at_time(now, fresh);
+  deliver();
+  parts.allow_exit(now, out);
+  return out;
+}
+
+std::optional<Instant> Coordination::next_wake() const {
+  const Parts& parts = *parts_;
+  if (parts.attempt == 0) return parts.assembly.next_wake();
+  std::optional<Instant> wake = parts.member.next_wake();
+  const auto consider = [&wake](std::optional<Instant> at) {
+    if (at) wake = wake ? std::min(*wake, *at) : *at;
+  };
+  consider(parts.coordinator.next_wake());
+  for (const auto& [pod, since] : parts.lost) consider(since + parts.config.limits.pod_lost_grace);
+  return wake;
+}
+
+std::uint32_t Coordination::attempt() const { return parts_->attempt; }
+
+bool Coordination::coordinating() const {
+  return parts_->coordinator.leading() || (parts_->pods.lowest_reachable() == parts_->config.ordinal && !parts_->member.follows_another());
+}
+
+PodPhase Coordination::phase() const {
+  const Parts& parts = *parts_;
+  if (parts.attempt == 0) return parts.assembly.restoring() ? PodPhase::restoring : PodPhase::waiting;
+  if (parts.ranks.all_finished()) return PodPhase::finished;
+  switch (parts.member.state()) {
+    case MemberState::free: return PodPhase::training;
+    case MemberState::held:
+    case MemberState::writing: return PodPhase::saving;
+    case MemberState::settled: return PodPhase::parked;
+  }
+  return PodPhase::training;
+}
+
+std::uint32_t Coordination::live_ranks() const {
+  const Parts& parts = *parts_;
+  auto live = static_cast<std::uint32_t>(parts.ranks.live().size());
+  for (const std::uint32_t pod : parts.pods.reachable_pods()) {
+    if (pod != parts.config.ordinal && !parts.pods.finished(pod)) live += parts.config.ranks_per_pod;
+  }
+  return live;
+}
+
+std::uint64_t Coordination::dropped_messages() const { return parts_->dropped; }
+
+std::string Coordination::describe() const {
+  const Parts& parts = *parts_;
+  std::string text = "phase=" + std::string(to_string(phase())) + " attempt=" + std::to_string(parts.attempt);
+  if (parts.attempt == 0) {
+    text.append(" assembly=").append(to_string(parts.assembly.state()));
+    return text;
+  }
+  text.append(" member=").append(to_string(parts.member.state()));
+  text.append(" coordinator=").append(to_string(parts.coordinator.state()));
+  text += " term=" + std::to_string(parts.member.highest_term());
+  text += " leader=" + std::to_string(parts.member.leader());
+  return text;
+}
+
+}  // namespace rekindle

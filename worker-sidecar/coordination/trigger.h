@@ -1,0 +1,45 @@
+// Several reasons for one breakpoint, merged: storms become one (PROTOCOL P18, DESIGN 5). Pure.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "common/base/instant.h"
+#include "worker-sidecar/protocol/peer_message.h"
+
+namespace rekindle {
+
+constexpr Duration duration_of_seconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e7)));
+}
+
+// A trigger whose end of time is an instant of the own clock; empty: the policy's deadline.
+struct TimedTrigger {
+  TriggerMessage trigger;
+  std::optional<Instant> until;
+};
+
+inline TimedTrigger arrive(const TriggerMessage& trigger, Instant now) {
+  return {trigger, trigger.seconds_left > 0 ? std::optional(now + duration_of_seconds(trigger.seconds_left)) : std::nullopt};
+}
+
+// `into` keeps its cause unless it only asked what is going on; the strongest `after` and the earliest end win.
+inline void merge_trigger(TimedTrigger& into, const TimedTrigger& other) {
+  if (into.trigger.cause == TriggerCause::sidecar && other.trigger.cause != TriggerCause::sidecar) {
+    into.trigger.cause = other.trigger.cause;
+    into.trigger.pod = other.trigger.pod;
+    into.trigger.detail = other.trigger.detail;
+  }
+  into.trigger.after = std::max(into.trigger.after, other.trigger.after);
+  if (into.trigger.breakpoint.empty()) into.trigger.breakpoint = other.trigger.breakpoint;
+  if (other.until) into.until = into.until ? std::min(*into.until, *other.until) : other.until;
+}
+
+// For the wire, with what is left of the time; a time that is over is one millisecond, since 0 means the policy's.
+inline TriggerMessage message_of(const TimedTrigger& timed, Instant now) {
+  TriggerMessage message = timed.trigger;
+  message.seconds_left = timed.until ? std::max(0.001, to_seconds(*timed.until - now)) : 0;
+  return message;
+}
+
+}  // namespace rekindle
