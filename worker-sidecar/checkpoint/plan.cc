@@ -33,6 +33,7 @@ Cut nearest_cut(const Layout& layout, const std::vector<std::uint64_t>& begins, 
 }
 
 void append_pieces(const Layout& layout, Cut begin, Cut end, WriterPlan& writer) {
+  if (begin == end) return;
   for (std::size_t i = begin.tensor; i < layout.tensors.size() && (i < end.tensor || (i == end.tensor && end.row > 0)); ++i) {
     const TensorDescription& tensor = layout.tensors[i];
     const std::uint64_t begin_row = i == begin.tensor ? begin.row : 0;

@@ -1,0 +1,171 @@
+#include "worker-sidecar/checkpoint/restore_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "worker-sidecar/checkpoint/coverage.h"
+
+namespace rekindle {
+namespace {
+
+Manifest make_manifest() {
+  return {.attempt = 1,
+          .step = 184,
+          .world_size = 2,
+          .tensors = {{"w", Dtype::f32, {4, 2}, {{"rank-0.safetensors", "w[0:3]", {0, 0}, {3, 2}, 80, 104}, {"rank-1.safetensors", "w[3:4]", {3, 0}, {1, 2}, 88, 96}}},
+                      {"s", Dtype::f64, {}, {{"rank-1.safetensors", "s", {}, {}, 80, 88}}}},
+          .states = {{0, "sampler", "state-0.safetensors", "state/0/sampler", 24, 80, 104}, {1, "sampler", "state-0.safetensors", "state/1/sampler", 24, 104, 128}}};
+}
+
+RestoreTarget make_target() {
+  return {.rank = 1,
+          .world_size = 2,
+          .layout = {{whole_tensor("s", Dtype::f64, {}), whole_tensor("w", Dtype::f32, {4, 2})}},
+          .states = {{"sampler", 24}}};
+}
+
+TEST(PlanRestore, WholeTensorsComeFromAllStripes) {
+  const Result<RestorePlan> plan = plan_restore(make_manifest(), make_target());
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_EQ(plan->files, (std::vector<FileReads>{
+                             {"rank-0.safetensors", {{80, 24, TargetKind::tensor, 1, 0}}},
+                             {"rank-1.safetensors", {{80, 8, TargetKind::tensor, 0, 0}, {88, 8, TargetKind::tensor, 1, 24}}},
+                             {"state-0.safetensors", {{104, 24, TargetKind::state, 0, 0}}}}));
+  EXPECT_FALSE(plan->state_missing);
+}
+
+TEST(PlanRestore, AShardReadsOnlyItsRows) {
+  RestoreTarget target = make_target();
+  target.layout.tensors[1] = {"w", Dtype::f32, {2, 1}, {4, 2}, {2, 1}};
+  const Result<RestorePlan> plan = plan_restore(make_manifest(), target);
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_EQ(plan->files[0], (FileReads{"rank-0.safetensors", {{100, 4, TargetKind::tensor, 1, 0}}}));
+  EXPECT_EQ(plan->files[1].ranges[1], (ReadRange{92, 4, TargetKind::tensor, 1, 4}));
+}
+
+TEST(PlanRestore, SmallStateThatWasLostIsSaidAndTensorsStillCome) {
+  Manifest manifest = make_manifest();
+  manifest.states.pop_back();
+  manifest.inexact_ranks = {1};
+  EXPECT_TRUE(plan_restore(manifest, make_target())->state_missing);
+  RestoreTarget other = make_target();
+  other.rank = 0;
+  EXPECT_FALSE(plan_restore(manifest, other)->state_missing);
+}
+
+TEST(PlanRestore, SmallStateOfAnotherNumberOfRanksIsNotTaken) {
+  RestoreTarget target = make_target();
+  target.world_size = 3;
+  const Result<RestorePlan> plan = plan_restore(make_manifest(), target);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_TRUE(plan->state_missing);
+}
+
+TEST(PlanRestore, EveryDifferenceIsASentence) {
+  RestoreTarget target = make_target();
+  target.layout.tensors[0].dtype = Dtype::f32;
+  target.layout.tensors[1] = whole_tensor("w", Dtype::f32, {4, 3});
+  target.layout.tensors.push_back(whole_tensor("new", Dtype::u8, {1}));
+  target.states = {{"sampler", 25}, {"scaler", 8}};
+  EXPECT_EQ(list_differences(make_manifest(), target),
+            (std::vector<std::string>{"tensor \"s\" is F32 [] here and F64 [] in the checkpoint",
+                                      "tensor \"w\" is F32 [4, 3] here and F32 [4, 2] in the checkpoint",
+                                      "tensor \"new\" is registered and not in the checkpoint",
+                                      "state \"sampler\" has 25 bytes here and 24 in the checkpoint",
+                                      "state \"scaler\" is registered and not in the checkpoint"}));
+  target = make_target();
+  target.layout.tensors.pop_back();
+  target.states.clear();
+  EXPECT_EQ(list_differences(make_manifest(), target),
+            (std::vector<std::string>{"tensor \"w\" is in the checkpoint and not registered", "state \"sampler\" is in the checkpoint and not registered"}));
+}
+
+TEST(PlanRestore, ADifferentModelIsAnErrorThatListsTheFirstDifferences) {
+  RestoreTarget target = make_target();
+  for (int i = 0; i < 20; ++i) target.layout.tensors.push_back(whole_tensor("new" + std::to_string(i), Dtype::u8, {1}));
+  const Result<RestorePlan> plan = plan_restore(make_manifest(), target);
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().message.find("new0"), std::string::npos);
+  EXPECT_NE(plan.error().message.find("and 12 more"), std::string::npos) << plan.error().message;
+}
+
+// Cuts a box along a random dimension again and again.
+void cut(std::mt19937_64& random, const Extents& offset, const Extents& shape, int depth, std::vector<std::pair<Extents, Extents>>& boxes) {
+  const std::size_t dimension = shape.empty() ? 0 : random() % shape.size();
+  if (depth == 0 || shape.empty() || shape[dimension] < 2) {
+    boxes.emplace_back(offset, shape);
+    return;
+  }
+  const std::uint64_t at = random() % (shape[dimension] - 1) + 1;
+  Extents left = shape;
+  left[dimension] = at;
+  Extents right = shape;
+  right[dimension] -= at;
+  Extents right_offset = offset;
+  right_offset[dimension] += at;
+  cut(random, offset, left, depth - 1, boxes);
+  cut(random, right_offset, right, depth - 1, boxes);
+}
+
+// The bytes of one box of a tensor whose elements are numbered.
+std::string box_bytes(const Extents& global, const Extents& offset, const Extents& shape) {
+  std::string bytes;
+  for (std::uint64_t i = 0; i < volume_of(shape); ++i) {
+    std::uint64_t rest = i;
+    std::uint64_t number = 0;
+    std::uint64_t scale = 1;
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      number += (rest % shape[d] + offset[d]) * scale;
+      rest /= shape[d];
+      scale *= global[d];
+    }
+    const auto value = static_cast<std::uint16_t>(number);
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return bytes;
+}
+
+TEST(PlanRestore, AnyCutIsReadIntoAnyOtherCut) {
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 400; ++round) {
+    Extents global(random() % 4);
+    for (std::uint64_t& extent : global) extent = random() % 7 + 1;
+    std::vector<std::pair<Extents, Extents>> written;
+    std::vector<std::pair<Extents, Extents>> wanted;
+    cut(random, Extents(global.size(), 0), global, 4, written);
+    cut(random, Extents(global.size(), 0), global, 3, wanted);
+
+    Manifest manifest{.step = 1, .world_size = 1, .tensors = {{"t", Dtype::u16, global, {}}}};
+    std::map<std::string, std::string> files;
+    for (std::size_t i = 0; i < written.size(); ++i) {
+      const std::string file = "f" + std::to_string(i);
+      files[file] = "headhead" + box_bytes(global, written[i].first, written[i].second);
+      manifest.tensors[0].pieces.push_back({file, "t", written[i].first, written[i].second, 8, files[file].size()});
+    }
+    for (const auto& [offset, shape] : wanted) {
+      const RestoreTarget target{.layout = {{TensorDescription{"t", Dtype::u16, shape, global, offset}}}};
+      const Result<RestorePlan> plan = plan_restore(manifest, target);
+      ASSERT_TRUE(plan.has_value()) << plan.error().message;
+      const std::string expected = box_bytes(global, offset, shape);
+      std::string memory(expected.size(), '\xee');
+      std::uint64_t filled = 0;
+      for (const FileReads& reads : plan->files) {
+        for (const ReadRange& range : reads.ranges) {
+          ASSERT_LE(range.target_byte + range.bytes, memory.size());
+          std::memcpy(memory.data() + range.target_byte, files[reads.file].data() + range.begin_byte, range.bytes);
+          filled += range.bytes;
+        }
+      }
+      ASSERT_EQ(filled, memory.size());
+      ASSERT_EQ(memory, expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rekindle
