@@ -162,6 +162,16 @@ def no_unfinished_words(files):
             if not path.startswith(("tests/tidy/", "CONTRIBUTING")) and (match := pattern.search(text))]
 
 
+def chart_carries_the_crds_as_they_are(files):
+    faults = []
+    for path, text in files.items():
+        if path.startswith("crds/") and path.count("/") == 1 and path.endswith(".yaml"):
+            if files.get(f"helm/rekindle/files/{path}") != text:
+                faults.append(f"helm/rekindle/files/{path} differs from {path}; copy it")
+    return faults
+
+
 ALL = {check.__name__.replace("_", "-"): check for check in (
     layer_table_is_complete_and_pure, includes_follow_the_layers, links_follow_the_layers, pure_folders_have_no_io,
-    banned_calls_are_absent, every_test_file_is_in_a_target, files_stay_small, documents_have_one_title, no_unfinished_words)}
+    banned_calls_are_absent, every_test_file_is_in_a_target, files_stay_small, documents_have_one_title, no_unfinished_words,
+    chart_carries_the_crds_as_they_are)}

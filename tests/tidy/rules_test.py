@@ -17,6 +17,7 @@ BAD = {
     rules.every_test_file_is_in_a_target: {"tests/unit/a/x_test.cc": "", "tests/unit/a/CMakeLists.txt": "y_test.cc"},
     rules.files_stay_small: {"a/shell/x.cc": "\n" * (rules.LINES_MAX + 1)},
     rules.documents_have_one_title: {"docs/x.md": "# One\n# Two\n"},
+    rules.chart_carries_the_crds_as_they_are: {"crds/x.yaml": "a", "helm/rekindle/files/crds/x.yaml": "b"},
     rules.no_unfinished_words: {"a/shell/x.cc": "// TO" + "DO"},
 }
 
