@@ -1,0 +1,133 @@
+#include "operator/kube/requests.h"
+
+#include <gtest/gtest.h>
+
+namespace rekindle {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What goes over the wire, in one text: easy to read, and every byte counts.
+std::string wire(const HttpRequest& request) {
+  std::string text = request.method + " " + request_target(request) + "\n";
+  for (const HttpHeader& header : request.headers) text += header.name + ": " + header.value + "\n";
+  return text + request.body;
+}
+
+TEST(Requests, FirstPageOfAListNamesItsSelection) {
+  EXPECT_EQ(wire(list_request(kPods, {.namespace_name = "team-a", .label_selector = "volcano.sh/job-name=digits"}, {})),
+            "GET /api/v1/namespaces/team-a/pods?labelSelector=volcano.sh%2Fjob-name%3Ddigits&limit=500\n"
+            "Accept: application/json\n");
+}
+
+TEST(Requests, NextPageGivesTheTokenAndNoVersion) {
+  EXPECT_EQ(wire(list_request(kJobs, {}, {.limit = 2, .continue_token = "abc==", .resource_version = "7"})),
+            "GET /apis/batch.volcano.sh/v1alpha1/jobs?limit=2&continue=abc%3D%3D\n"
+            "Accept: application/json\n");
+}
+
+TEST(Requests, ListInOnePageHasNoLimit) {
+  EXPECT_EQ(wire(list_request(kNodes, {.field_selector = "metadata.name=n1"}, {.limit = 0, .resource_version = "0"})),
+            "GET /api/v1/nodes?fieldSelector=metadata.name%3Dn1&resourceVersion=0\n"
+            "Accept: application/json\n");
+}
+
+TEST(Requests, MetadataOnlyAsksForPartialObjects) {
+  EXPECT_EQ(wire(list_request(kConfigMaps, {.namespace_name = "a", .metadata_only = true}, {})),
+            "GET /api/v1/namespaces/a/configmaps?limit=500\n"
+            "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json\n");
+}
+
+TEST(Requests, WatchResumesFromItsVersionWithBookmarks) {
+  EXPECT_EQ(wire(watch_request(kPods, {.label_selector = "a=b"}, {.resource_version = "4711", .timeout = 300s})),
+            "GET /api/v1/pods?labelSelector=a%3Db&watch=true&allowWatchBookmarks=true&resourceVersion=4711"
+            "&timeoutSeconds=300\n"
+            "Accept: application/json\n");
+}
+
+TEST(Requests, GetNamesOneObject) {
+  EXPECT_EQ(wire(get_request(kBreakpoints, {"team-a", "digits-1-ab"})),
+            "GET /apis/rekindle.dev/v1alpha1/namespaces/team-a/breakpoints/digits-1-ab\n"
+            "Accept: application/json\n");
+}
+
+TEST(Requests, CreatePostsTheObject) {
+  EXPECT_EQ(wire(create_request(kConfigMaps, "a", {{"metadata", {{"name", "c"}}}})),
+            "POST /api/v1/namespaces/a/configmaps?fieldManager=rekindle-operator\n"
+            "Accept: application/json\n"
+            "Content-Type: application/json\n"
+            R"({"metadata":{"name":"c"}})");
+}
+
+TEST(Requests, ReplacePutsTheObject) {
+  EXPECT_EQ(wire(replace_request(kLeases, {"a", "l"}, {{"metadata", {{"resourceVersion", "3"}}}})),
+            "PUT /apis/coordination.k8s.io/v1/namespaces/a/leases/l?fieldManager=rekindle-operator\n"
+            "Accept: application/json\n"
+            "Content-Type: application/json\n"
+            R"({"metadata":{"resourceVersion":"3"}})");
+}
+
+TEST(Requests, MergePatchOfAStatusGoesToTheSubresource) {
+  EXPECT_EQ(wire(merge_patch_request(kBreakpoints, {"a", "b"}, {{"status", {{"step", 184}}}}, Subresource::status)),
+            "PATCH /apis/rekindle.dev/v1alpha1/namespaces/a/breakpoints/b/status?fieldManager=rekindle-operator\n"
+            "Accept: application/json\n"
+            "Content-Type: application/merge-patch+json\n"
+            R"({"status":{"step":184}})");
+}
+
+TEST(Requests, ApplyFillsInWhatTheObjectIs) {
+  EXPECT_EQ(wire(apply_request(kBreakpoints, {"a", "b"}, {{"metadata", {{"name", "b"}}}})),
+            "PATCH /apis/rekindle.dev/v1alpha1/namespaces/a/breakpoints/b?fieldManager=rekindle-operator&force=true\n"
+            "Accept: application/json\n"
+            "Content-Type: application/apply-patch+yaml\n"
+            R"({"apiVersion":"rekindle.dev/v1alpha1","kind":"Breakpoint","metadata":{"name":"b"}})");
+}
+
+TEST(Requests, ApplyToWhatBelongsToOthersDoesNotForce) {
+  const HttpRequest request =
+      apply_request(kPodGroups, {"a", "g"}, Json::object(), {.field_manager = "rekindle-hints", .force = false});
+  EXPECT_EQ(request_target(request),
+            "/apis/scheduling.volcano.sh/v1beta1/namespaces/a/podgroups/g?fieldManager=rekindle-hints&force=false");
+}
+
+TEST(Requests, ApplyOfAStatusGoesToTheSubresource) {
+  const HttpRequest request =
+      apply_request(kBreakpoints, {"a", "b"}, Json::object(), {.subresource = Subresource::status});
+  EXPECT_EQ(request.path, "/apis/rekindle.dev/v1alpha1/namespaces/a/breakpoints/b/status");
+}
+
+TEST(Requests, DeleteCarriesTheUidAsPrecondition) {
+  EXPECT_EQ(wire(delete_request(kPods, {"a", "p"}, DeleteParams("uid-1"))),
+            "DELETE /api/v1/namespaces/a/pods/p\n"
+            "Accept: application/json\n"
+            "Content-Type: application/json\n"
+            R"({"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":"uid-1"},)"
+            R"("propagationPolicy":"Background"})");
+}
+
+TEST(Requests, DeleteSaysTheGraceOnlyWhenThereIsOne) {
+  DeleteParams params("uid-1");
+  params.grace = 0s;
+  EXPECT_EQ(delete_request(kPods, {"a", "p"}, params).body,
+            R"({"apiVersion":"v1","gracePeriodSeconds":0,"kind":"DeleteOptions","preconditions":{"uid":"uid-1"},)"
+            R"("propagationPolicy":"Background"})");
+}
+
+TEST(Requests, EvictionIsAskedOfThePod) {
+  DeleteParams params("uid-1");
+  params.grace = 75s;
+  EXPECT_EQ(wire(evict_request({"a", "p"}, params)),
+            "POST /api/v1/namespaces/a/pods/p/eviction\n"
+            "Accept: application/json\n"
+            "Content-Type: application/json\n"
+            R"({"apiVersion":"policy/v1","deleteOptions":{"apiVersion":"v1","gracePeriodSeconds":75,)"
+            R"("kind":"DeleteOptions","preconditions":{"uid":"uid-1"},"propagationPolicy":"Background"},)"
+            R"("kind":"Eviction","metadata":{"name":"p","namespace":"a"}})");
+}
+
+TEST(RequestsDeathTest, ADeleteWithAnEmptyUidIsABug) {
+  EXPECT_DEATH(delete_request(kPods, {"a", "p"}, DeleteParams("")), "uid");
+}
+
+}  // namespace
+}  // namespace rekindle
