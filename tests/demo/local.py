@@ -98,16 +98,18 @@ def _break_once(arguments: argparse.Namespace, processes: Processes, setting: Se
     run.await_training(0)
     _train_for(run, undisturbed_seconds * chance.uniform(0.2, 0.7), story)
     fault = _break(arguments, run, chance)
+    started_again_at = None
     if fault.target == "launcher":
         code = run.await_end(90)
         if arguments.fault == "evict" and code != 143:
             raise run.failure(f"`rekindle run` ended with {code} after SIGTERM; expected 143 (stopped, not completed)")
+        started_again_at = time.monotonic()
         run.launch()
     run.await_training(fault.attempt)
     story.passing("[4/4] Disturbed run: training again")
     run.finish()
     recovery = recovery_of(run, fault)
-    entries = timeline_of(run.events(), fault)
+    entries = timeline_of(run.events(), fault, started_again_at)
     story.say(f"[4/4] Disturbed run: {setting.steps} steps, through `rekindle run`{_accuracy(run.log)}")
     story.say()
     _tell(fault, entries, story)

@@ -16,8 +16,11 @@ _TOLD = {
 }
 
 
-def timeline_of(events: list[Event], fault: Fault) -> list[dict]:
-    """From the fault to the first step after it; `milliseconds` since the fault, never before it."""
+def timeline_of(events: list[Event], fault: Fault, started_again_at: float | None = None) -> list[dict]:
+    """From the fault to the first step after it; `milliseconds` since the fault, never before it. `started_again_at`: when we, not
+    the launcher, did so."""
+    if started_again_at is not None:
+        events = [*events, Event(name="restart", at=started_again_at, attempt=0, step=0, path="", message="")]
     entries = []
     for event in sorted(events, key=lambda event: event.at):
         concerns = event.attempt == 0 or event.attempt >= fault.attempt
