@@ -13,7 +13,8 @@ namespace detail {
 
 inline void append_value(std::string& to, std::string_view value) { to += value; }
 inline void append_value(std::string& to, char value) { to += value; }
-inline void append_value(std::string& to, bool value) { to += value ? "true" : "false"; }
+inline void append_value(std::string& to, const char* value) { to += value; }
+inline void append_value(std::string& to, std::same_as<bool> auto value) { to += value ? "true" : "false"; }
 template <std::integral Number>
   requires(!std::same_as<Number, char> && !std::same_as<Number, bool>)
 void append_value(std::string& to, Number value) {
@@ -40,7 +41,7 @@ template <typename... Values>
 std::string sentence(detail::Pattern<std::type_identity_t<Values>...> pattern, const Values&... values) {
   std::string result;
   std::string_view rest = pattern.text;
-  const auto next = [&](const auto& value) {
+  [[maybe_unused]] const auto next = [&](const auto& value) {
     const std::size_t place = rest.find("{}");
     result += rest.substr(0, place);
     rest.remove_prefix(place + 2);

@@ -75,8 +75,10 @@ std::string LocalHost::problem() const {
   return problem_;
 }
 
-void LocalHost::log(LogLevel level, std::string_view message, const LogFields& fields) {
-  if (!verbose_ && level != LogLevel::warning && level != LogLevel::error) return;
+void LocalHost::log(Severity level, std::string_view message, const Facts& fields) {
+  // What ranks do once everything is saved is what they were told, or what we did to them.
+  if (!verbose_ && saving_over_ && level != Severity::error) return;
+  if (!verbose_ && level != Severity::warning && level != Severity::error) return;
   std::string line = sentence("rekindle: {}", message);
   std::string_view between = ": ";
   for (const auto& [name, value] : fields) {

@@ -44,7 +44,7 @@ class LocalHost final : public Saver, private HostObserver {
   struct Loop;
   LocalHost(EventLog& events, bool verbose, Duration deadline);
 
-  void log(LogLevel level, std::string_view message, const LogFields& fields) override;
+  void log(Severity level, std::string_view message, const Facts& fields) override;
   void rank_died(std::uint32_t rank, RankWord word, bool finished, Instant at) override;
   void breakpoint(const BreakpointRecord& record, std::uint32_t attempt, Instant at) override;
   void attempt_begun(std::uint32_t attempt, std::uint64_t step, const std::string& path, bool rejoined, Instant at) override;

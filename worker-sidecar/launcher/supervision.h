@@ -17,7 +17,8 @@
 
 namespace rekindle {
 
-inline constexpr Duration kDrain = std::chrono::seconds(2);
+// The state is safe by then; a rank that sits in a collective whose peer is dead would stay for ever.
+inline constexpr Duration kDrain = std::chrono::milliseconds(500);
 inline constexpr Duration kTerminate = std::chrono::seconds(5);
 inline constexpr int kTerminatedCode = 143;
 

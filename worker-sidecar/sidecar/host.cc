@@ -43,7 +43,7 @@ Result<std::unique_ptr<Host>> Host::start(asio::io_context& loop, Options option
           .message = [raw = parts.get()](LinkId link, const LocalMessage& message, std::uint32_t) { raw->on_message(link, message); },
           .hook =
               [raw = parts.get()](LinkId link, const HookMessage& hook) {
-                raw->log(LogLevel::info, "a preStop hook asks for a breakpoint", {{"container", hook.container}});
+                raw->log(Severity::info, "a preStop hook asks for a breakpoint", {{"container", hook.container}});
                 raw->tell(HookCalled{.hook = link, .container = hook.container, .seconds_left = hook.seconds_left});
               },
           .status =
@@ -113,7 +113,7 @@ void Host::Parts::arm_wake() {
   });
 }
 
-void Host::Parts::log(LogLevel level, std::string_view message, LogFields fields) const {
+void Host::Parts::log(Severity level, std::string_view message, Facts fields) const {
   if (observer != nullptr) observer->log(level, message, fields);
 }
 
@@ -121,7 +121,7 @@ void Host::Parts::note_problem(const std::string& code, const std::string& messa
   std::string& known = problems[code];
   if (known == message) return;
   known = message;
-  log(LogLevel::warning, "problem", {{"code", code}, {"message", message}});
+  log(Severity::warning, "problem", {{"code", code}, {"message", message}});
   if (observer != nullptr) observer->problem(code, message);
 }
 

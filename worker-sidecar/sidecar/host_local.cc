@@ -13,7 +13,7 @@ void Host::Parts::open_storage() {
             self.storage = opened ? StorageState::ready : StorageState::broken;
             if (opened) {
               self.problems.erase("storage");
-              self.log(LogLevel::info, "the checkpoint folder is usable", {{"path", self.desk->job_folder()}});
+              self.log(Severity::info, "the checkpoint folder is usable", {{"path", self.desk->job_folder()}});
             } else {
               self.storage_error = opened.error();
               self.note_problem("storage", opened.error().message);
@@ -35,7 +35,7 @@ void Host::Parts::on_hello(LinkId link, const HelloMessage& hello, std::uint32_t
 }
 
 void Host::Parts::refuse(LinkId link, const Error& error) {
-  log(LogLevel::warning, "a rank was refused", {{"message", error.message}});
+  log(Severity::warning, "a rank was refused", {{"message", error.message}});
   server->send(link, RefusedMessage{error}, coordination.attempt());
   server->close_after_sending(link);
 }
@@ -61,7 +61,7 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
   if (!known && coordination.attempt() != 0) {
     // A container that was started again inside a pod. The attempt that this sidecar serves goes on or ends without it; the process waits in
     // rk_open until the pod is replaced.
-    log(LogLevel::warning, "a new process came for a rank of an attempt that has begun; it waits until the job is restarted",
+    log(Severity::warning, "a new process came for a rank of an attempt that has begun; it waits until the job is restarted",
         {{"rank", std::to_string(hello.rank)}});
     return;
   }
@@ -81,7 +81,7 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
   server->send(link,
                ControlMessage{.slot_bytes = (*control)->slot_bytes(), .incarnation = (*control)->incarnation(), .checkpoint_dir = desk->job_folder()},
                coordination.attempt(), (*control)->descriptor());
-  log(LogLevel::info, known ? "a rank came back" : "a rank came",
+  log(Severity::info, known ? "a rank came back" : "a rank came",
       {{"rank", std::to_string(hello.rank)}, {"pid", std::to_string(hello.pid)}, {"library_version", hello.library_version}});
   const RankWord word = (*control)->word();
   const bool held = (*control)->held();
@@ -100,10 +100,10 @@ void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
   } else if (const auto* written = std::get_if<WrittenMessage>(&message)) {
     tell(RankWritten{rank, *written});
   } else if (const auto* failed = std::get_if<WriteFailedMessage>(&message)) {
-    log(LogLevel::warning, "a rank could not write its part", {{"rank", std::to_string(rank)}, {"message", failed->error.message}});
+    log(Severity::warning, "a rank could not write its part", {{"rank", std::to_string(rank)}, {"message", failed->error.message}});
     tell(RankWriteFailed{rank, *failed});
   } else if (const auto* collective = std::get_if<CollectiveFailedMessage>(&message)) {
-    log(LogLevel::warning, "a collective failed", {{"rank", std::to_string(rank)}, {"why", collective->why}});
+    log(Severity::warning, "a collective failed", {{"rank", std::to_string(rank)}, {"why", collective->why}});
     tell(RankCollectiveFailed{rank, *collective});
   } else if (std::holds_alternative<CheckpointWantedMessage>(message)) {
     tell(RankWantsCheckpoint{rank});
@@ -116,7 +116,7 @@ void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
 void Host::Parts::on_link_ended(LinkId link, const std::string& why) {
   std::erase_if(pending_hellos, [&](const PendingHello& waiting) { return waiting.link == link; });
   if (const std::optional<std::uint32_t> rank = ranks.rank_of(link)) {
-    log(LogLevel::debug, "the connection of a rank ended", {{"rank", std::to_string(*rank)}, {"why", why}});
+    log(Severity::debug, "the connection of a rank ended", {{"rank", std::to_string(*rank)}, {"why", why}});
     return ranks.link_ended(link);
   }
   // Hooks are known to the machine by the number of their connection; one that was answered already is none of its business any more.
@@ -125,7 +125,7 @@ void Host::Parts::on_link_ended(LinkId link, const std::string& why) {
 
 void Host::Parts::on_rank_died(std::uint32_t rank, RankWord word) {
   const bool finished = ranks.finished(rank);
-  log(finished ? LogLevel::info : LogLevel::warning, finished ? "a rank ended" : "a rank died",
+  log(finished ? Severity::info : Severity::warning, finished ? "a rank ended" : "a rank died",
       {{"rank", std::to_string(rank)}, {"step", std::to_string(word.step)}, {"phase", std::string(to_string(word.phase))}});
   if (observer != nullptr) observer->rank_died(rank, word, finished, monotonic_now());
   tell(RankDied{rank, word});

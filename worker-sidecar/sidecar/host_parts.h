@@ -27,7 +27,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   // host.cc
   void tell(CoordinationEvent event);
   void arm_wake();
-  void log(LogLevel level, std::string_view message, LogFields fields = {}) const;
+  void log(Severity level, std::string_view message, Facts fields = {}) const;
   void note_problem(const std::string& code, const std::string& message);
   void poll_words();
   void watch_first_step();

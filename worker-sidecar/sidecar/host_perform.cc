@@ -52,7 +52,7 @@ void Host::Parts::on(const OfferToRank& output) { send_to_rank(output.rank, outp
 void Host::Parts::on(const TakeForRank& output) { send_to_rank(output.rank, output.take); }
 
 void Host::Parts::on(const RefuseRank& output) {
-  log(LogLevel::error, "a rank is refused", {{"rank", std::to_string(output.rank)}, {"message", output.error.message}});
+  log(Severity::error, "a rank is refused", {{"rank", std::to_string(output.rank)}, {"message", output.error.message}});
   send_to_rank(output.rank, RefusedMessage{output.error});
 }
 
@@ -61,10 +61,10 @@ void Host::Parts::on(const ListCandidates&) {
           [](Parts& self, Result<CandidateOrder> order) {
             if (!order) return self.tell(CandidatesListed{std::unexpected(order.error())});
             for (const RefusedFolder& refused : order->refused) {
-              self.log(refused.complete ? LogLevel::warning : LogLevel::info, "a checkpoint is not considered",
+              self.log(refused.complete ? Severity::warning : Severity::info, "a checkpoint is not considered",
                        {{"path", refused.path}, {"reason", refused.reason}});
             }
-            for (const std::string& note : order->notes) self.log(LogLevel::info, "about the checkpoint folder", {{"note", note}});
+            for (const std::string& note : order->notes) self.log(Severity::info, "about the checkpoint folder", {{"note", note}});
             std::vector<RestoreCandidate> candidates;
             for (const Candidate& usable : order->usable) {
               candidates.push_back({.path = usable.path,
@@ -95,7 +95,7 @@ void Host::Parts::on(const ClaimAttempt& output) {
 }
 
 void Host::Parts::on(const AttemptBegun& output) {
-  log(LogLevel::info, output.rejoined ? "the attempt goes on" : "an attempt begins",
+  log(Severity::info, output.rejoined ? "the attempt goes on" : "an attempt begins",
       {{"attempt", std::to_string(output.attempt)}, {"step", std::to_string(output.step)}, {"path", output.path}});
   if (observer != nullptr) observer->attempt_begun(output.attempt, output.step, output.path, output.rejoined, monotonic_now());
   if (output.rejoined) return;
@@ -131,7 +131,7 @@ void Host::Parts::on(const WriteStates& output) {
   // The slots are read here and now: they are in memory, and a hold keeps them as they are.
   RankTable::Captured captured = ranks.capture(output.ranks, output.step, coordination.attempt());
   for (const std::string& reason : captured.reasons) {
-    log(LogLevel::warning, "small state of a rank is not there", {{"step", std::to_string(output.step)}, {"reason", reason}});
+    log(Severity::warning, "small state of a rank is not there", {{"step", std::to_string(output.step)}, {"reason", reason}});
   }
   on_disk(
       [kept = desk, output, states = std::move(captured.states), missing = std::move(captured.missing),
@@ -179,12 +179,12 @@ void Host::Parts::on(const PublishCheckpoint& output) {
         if (!durable) return;
         self.on_disk([kept = self.desk, attempt = self.coordination.attempt()] { return kept->prune(attempt); },
                      [](Parts& after, Result<PruneReport> pruned) {
-                       if (!pruned) return after.log(LogLevel::warning, "old checkpoints were not removed", {{"message", pruned.error().message}});
+                       if (!pruned) return after.log(Severity::warning, "old checkpoints were not removed", {{"message", pruned.error().message}});
                        for (const Removal& removal : pruned->removed) {
-                         after.log(LogLevel::info, "an old checkpoint was removed", {{"path", removal.path}, {"reason", removal.reason}});
+                         after.log(Severity::info, "an old checkpoint was removed", {{"path", removal.path}, {"reason", removal.reason}});
                        }
                        for (const Error& error : pruned->failures) {
-                         after.log(LogLevel::warning, "an old checkpoint could not be removed", {{"message", error.message}});
+                         after.log(Severity::warning, "an old checkpoint could not be removed", {{"message", error.message}});
                        }
                      });
       });
@@ -198,14 +198,14 @@ void Host::Parts::on(const ReportBreakpoint& output) {
   if (ended && record.state == BreakpointState::durable) ++durable_count;
   if (ended && record.state == BreakpointState::failed) ++failed_count;
   while (states_of_terms.size() > 64) states_of_terms.erase(states_of_terms.begin());
-  log(record.state == BreakpointState::failed ? LogLevel::error : LogLevel::info, "breakpoint",
+  log(record.state == BreakpointState::failed ? Severity::error : Severity::info, "breakpoint",
       {{"state", std::string(to_string(record.state))}, {"record", to_text(record)}});
   if (observer != nullptr) observer->breakpoint(record, coordination.attempt(), monotonic_now());
 }
 
 void Host::Parts::on(const ReportRestore& output) {
-  for (const std::string& refused : output.refused) log(LogLevel::warning, "a checkpoint was refused", {{"reason", refused}});
-  log(LogLevel::info, output.step == 0 ? "nothing to restore" : "restored",
+  for (const std::string& refused : output.refused) log(Severity::warning, "a checkpoint was refused", {{"reason", refused}});
+  log(Severity::info, output.step == 0 ? "nothing to restore" : "restored",
       {{"attempt", std::to_string(output.attempt)}, {"step", std::to_string(output.step)}, {"path", output.path}});
   if (observer != nullptr) observer->restore_report(output.attempt, output.step, output.path, output.refused);
 }

@@ -13,17 +13,17 @@
 
 namespace rekindle {
 
-enum class LogLevel : std::uint8_t { debug, info, warning, error };
+enum class Severity : std::uint8_t { debug, info, warning, error };
 
 // One thing that happened: a fixed text and fields. Values may hold anything that a user wrote; whoever prints escapes.
-using LogFields = std::vector<std::pair<std::string_view, std::string>>;
+using Facts = std::vector<std::pair<std::string_view, std::string>>;
 
 // All calls come on the loop thread and must not block.
 class HostObserver {
  public:
   virtual ~HostObserver() = default;
 
-  virtual void log(LogLevel level, std::string_view message, const LogFields& fields) = 0;
+  virtual void log(Severity level, std::string_view message, const Facts& fields) = 0;
   virtual void rank_died(std::uint32_t /*rank*/, RankWord /*word*/, bool /*finished*/, Instant /*at*/) {}
   // The newest state of one breakpoint; called again for each change.
   virtual void breakpoint(const BreakpointRecord& /*record*/, std::uint32_t /*attempt*/, Instant /*at*/) {}

@@ -15,6 +15,11 @@ TEST(Sentence, ValuesTakeTheirPlacesInOrder) {
 
 TEST(Sentence, AValueThatLooksLikeAPlaceStaysText) { EXPECT_EQ(sentence("{} and {}", "{}", -1), "{} and -1"); }
 
+TEST(Sentence, TextOfAnyKindIsText) {
+  const char* pointer = "pointer";
+  EXPECT_EQ(sentence("{} {} {}", pointer, std::string_view("view"), true), "pointer view true");
+}
+
 TEST(Sentence, APatternWithoutPlacesIsItself) { EXPECT_EQ(sentence("nothing"), "nothing"); }
 
 }  // namespace
