@@ -80,9 +80,10 @@ class Kubernetes:
 
     # kubectl, as a person would
 
-    def kubectl(self, *words, text=None, check=True):
-        """Standard output. Failed with kubectl's own words when it fails."""
-        done = subprocess.run([*self._prefix, *words], input=text, capture_output=True, text=True)
+    def kubectl(self, *words, text=None, check=True, seconds=None):
+        """Standard output. Failed with kubectl's own words when it fails. After `seconds` it is ended, with code 124 as timeout(1) has it."""
+        limit = [] if seconds is None else ["timeout", str(seconds)]
+        done = subprocess.run([*limit, *self._prefix, *words], input=text, capture_output=True, text=True)
         if check and done.returncode != 0:
             raise Failed(f"kubectl {' '.join(words)}: {done.stderr.strip()}")
         return done.stdout if check else done
@@ -90,6 +91,14 @@ class Kubernetes:
     def start_kubectl(self, *words, output):
         """A kubectl that goes on until it is terminated."""
         return subprocess.Popen([*self._prefix, *words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL)
+
+    def helm(self, *words, check=True):
+        """Standard output. Failed with helm's own words when it fails."""
+        prefix = [str(EMBEDDED), "helm"] if self.embedded else ["helm", "--kube-context", self.context]
+        done = subprocess.run([*prefix, *words], capture_output=True, text=True, cwd=ROOT)
+        if check and done.returncode != 0:
+            raise Failed(f"helm {' '.join(words)}: {done.stderr.strip()}")
+        return done.stdout if check else done
 
     def apply(self, text):
         return self.kubectl("apply", "-f", "-", text=text if isinstance(text, str) else json.dumps(text))
@@ -148,6 +157,24 @@ class Kubernetes:
         done = self.kubectl("-n", namespace, "logs", pod, "-c", container, check=False)
         return done.stdout + done.stderr
 
+    def log(self, namespace, pod, container, **query):
+        """The log of a container as the API has it, without kubectl; `query` as in the API (tailLines, limitBytes, sinceTime...)."""
+        connection = UnixConnection(self._socket, 60)
+        try:
+            connection.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log?"
+                               + urllib.parse.urlencode({"container": container, **query}))
+            answer = connection.getresponse()
+            content = answer.read().decode(errors="replace")
+            if answer.status >= 400:
+                raise ApiError(answer.status, content)
+            return content
+        finally:
+            connection.close()
+
+    def follow_log(self, namespace, pod, container, path):
+        """Appends the whole log, and what comes, to the file `path` on a thread of its own. close() ends it."""
+        return Follower(UnixConnection(self._socket, None), f"/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}&follow=true", path)
+
     def pods_of(self, namespace, job):
         return self.list(PODS, namespace, f"volcano.sh/job-name={job}")
 
@@ -162,8 +189,9 @@ class Kubernetes:
             wait_for(lambda: self.kubectl("get", "namespace", name, check=False).returncode != 0, 180,
                      f"namespace {name} to be gone")
 
-    def watch(self, kind, namespace):
-        return Watch(self._socket, kind.format(namespace=namespace))
+    def watch(self, kind, namespace, on_event=None):
+        """`on_event(type, object)` is called on the watch's thread."""
+        return Watch(self._socket, kind.format(namespace=namespace), on_event)
 
     # what only the embedded cluster can do
 
@@ -174,11 +202,38 @@ class Kubernetes:
         return json.loads(done.stdout)
 
 
+class Follower:
+    """One container's log into a file, on a thread of its own; ends with the container or with close()."""
+
+    def __init__(self, connection, target, path):
+        self._connection = connection
+        self._thread = threading.Thread(target=self._read, args=(target, path), daemon=True)
+        self._thread.start()
+
+    def _read(self, target, path):
+        try:
+            self._connection.request("GET", target)
+            answer = self._connection.getresponse()
+            with open(path, "ab") as file:
+                while content := answer.read1(65536):
+                    file.write(content)
+                    file.flush()
+        except (OSError, ValueError, AttributeError, http.client.HTTPException):
+            pass  # closed
+
+    def close(self):
+        with contextlib.suppress(OSError, AttributeError):
+            self._connection.sock.shutdown(socket.SHUT_RDWR)
+        self._thread.join(5)
+        self._connection.close()
+
+
 class Watch:
     """Every event of a kind with the moment it arrived, on a thread of its own, until close()."""
 
-    def __init__(self, socket_path, path):
+    def __init__(self, socket_path, path, on_event=None):
         self.events = []
+        self._on_event = on_event
         self._lock = threading.Condition()
         self._closed = False
         self._connection = UnixConnection(socket_path, None)
@@ -194,6 +249,8 @@ class Watch:
                 with self._lock:
                     self.events.append((time.monotonic(), event["type"], event["object"]))
                     self._lock.notify_all()
+                if self._on_event is not None:
+                    self._on_event(event["type"], event["object"])
         except (OSError, ValueError, AttributeError, http.client.HTTPException):
             pass  # closed
         with self._lock:

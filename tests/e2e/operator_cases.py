@@ -1,0 +1,159 @@
+"""The operator ends, is away, or goes for good: recoveries end as they would have."""
+
+import json
+import os
+import random
+import signal
+import time
+
+from chart_cases import CHART
+from digitsjob import digits_job
+from installation import NAMESPACE, RELEASE, install
+from kubernetes import JOBS, condition, ready, wait_for
+from operatorpod import Operator
+from ranks import process_of
+from recovery import expect_own_grace, expect_recovered, wait_gone
+from stage import Cases, expect, expect_equal
+
+CASES = Cases()
+case = CASES.case
+
+# Events are news: one may be lost with the process that was about to tell it.
+SURE = ("JobResumed",)
+
+
+def names(scene):
+    return tuple(one["metadata"]["name"] for one in scene.breakpoint_list())
+
+
+@case(alone=True, node=True)
+def operator_killed_between_durable_and_deletes(site, scene):
+    """A job without policies: only the operator restarts it, and it dies with the deletes still to come."""
+    operator = Operator(scene.kubernetes)
+    scene.submit(policies={})
+    pods = scene.training()
+    tries = 0
+    for tries in range(1, 5):
+        seen = names(scene)
+        victim = process_of(scene.kubernetes, scene.namespace, "digits-worker-1", "rank")
+        pid = operator.process()
+        before = scene.last_step(pods)
+        os.kill(victim, signal.SIGKILL)
+        at, _ = scene.breakpoints.first(lambda type_, one: one["metadata"]["name"] not in seen and (condition(one, "Durable") or {}).get("status") == "True",
+                                        90, "the Breakpoint to be durable")
+        operator.kill(pid)
+        killed = time.monotonic()
+        found = expect_recovered(scene, pods, before, retries=0, beyond=seen, story=SURE)
+        expect_own_grace(scene, pods)
+        uids = {pod["metadata"]["uid"] for pod in pods.values()}
+        begun = min(moment for moment, _, one in list(scene.pods.events) if one["metadata"]["uid"] in uids and one["metadata"].get("deletionTimestamp"))
+        pods = found.pods
+        operator.make_anew()
+        if begun > killed + 0.5:  # by the next operator, then: the one that was killed had not begun
+            return f"killed {1000 * (killed - at):.0f} ms after durable, deletes began {begun - killed:.1f} s later, try {tries}"
+    expect(False, f"in {tries} tries no kill landed before the deletes")
+
+
+@case(alone=True, node=True)
+def operator_killed_at_random_moments(site, scene):
+    operator = Operator(scene.kubernetes)
+    chance = random.Random(site.seed)
+    scene.submit()
+    pods = scene.training()
+    told = []
+    for round_ in range(1, site.options.operator_kills + 1):
+        seen, pid = names(scene), operator.process()
+        delay = chance.choice([chance.uniform(0, 0.3), chance.uniform(0.3, 3), chance.uniform(3, 10)])
+        before = scene.last_step(pods)
+        scene.kubernetes.evict(scene.namespace, f"digits-worker-{chance.randrange(2)}")
+        time.sleep(delay)
+        operator.kill(pid)
+        found = expect_recovered(scene, pods, before, retries=round_, beyond=seen, story=SURE)
+        pods = found.pods
+        told.append(f"{delay:.2f}")
+        operator.make_anew()
+    return f"seed {site.seed}, kills after {', '.join(told)} s"
+
+
+@case(alone=True)
+def operator_away_in_the_middle_of_a_recovery(site, scene):
+    """The new pods are made while no webhook answers: they wait, nothing is lost, and the job comes back protected. Others start as ever."""
+    seconds = site.options.webhook_away_seconds
+    scene.submit()
+    old = scene.training()
+    before = scene.last_step(old)
+    operator = Operator(scene.kubernetes)
+    uids = {pod["metadata"]["uid"] for pod in old.values()}
+    scene.kubernetes.evict(scene.namespace, "digits-worker-0")
+    scene.breakpoints.first(lambda _, one: True, 30, "the Breakpoint")
+    with operator.away():
+        left = time.monotonic() + seconds
+        fresh = wait_for(lambda: [pod for pod in scene.kubernetes.pods_of(scene.namespace, "digits") if pod["metadata"]["uid"] not in uids],
+                         90, "Volcano to make the pods anew", pause=0.5)
+        expect(all(pod["spec"].get("schedulingGates") for pod in fresh if not pod["metadata"].get("annotations", {}).get("rekindle.dev/injected")),
+               "a pod that the webhook missed should wait, gated")
+        plain = digits_job(scene.kubernetes, scene.namespace, file="plain.yaml", steps=60, cpu_limit="500m")
+        scene.kubernetes.create(JOBS, scene.namespace, plain)
+        scene.reached("Completed", "digits-plain", seconds=120)
+        late = digits_job(scene.kubernetes, scene.namespace, name="late")
+        refused = scene.kubernetes.kubectl("create", "-f", "-", text=json.dumps(late), check=False)
+        expect(refused.returncode != 0 and "jobs.rekindle.dev" in refused.stderr, f"a protected job created now should be refused by name of the webhook: {refused.stderr}")
+        while time.monotonic() < left:
+            phase = scene.phase()
+            expect(phase not in ("Failed", "Aborted", "Terminated", "Completed", ""), f"the job was lost while the operator was away: it is {phase or 'gone'}")
+            time.sleep(min(5, max(0.1, left - time.monotonic())))
+    found = scene.recovered(old, seconds=180)
+    status = found.status
+    expect(status["restoredStep"] >= before, f"step {before} was made before; it resumed after {status}")
+    expect_equal(found.first_step, status["restoredStep"] + 1, "the first step after the recovery")
+    for pod in found.pods.values():
+        expect("rekindle.dev/injected" in pod["metadata"].get("annotations", {}), f"pod {pod['metadata']['name']} should be protected again")
+    expect_equal(len(scene.breakpoint_list("digits")), 1, "the Breakpoints of the job")
+    retries = scene.job()["status"].get("retryCount", 0)
+    expect(retries <= 3, f"the recovery should cost a few retries at most; retryCount is {retries}")
+    before = scene.last_step(found.pods)
+    seen = names(scene)
+    scene.kubernetes.evict(scene.namespace, "digits-worker-1")
+    expect_recovered(scene, found.pods, before, retries=retries + 1, beyond=seen)
+    return f"{seconds} s away, {retries} retries"
+
+
+@case(alone=True)
+def uninstall_leaves_jobs_running_and_nothing_behind(site, scene):
+    scene.submit()
+    pods = scene.training()
+    site.kubernetes.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
+    try:
+        leftovers = site.kubernetes.kubectl("get", "mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,"
+                                            "validatingadmissionpolicybindings,clusterroles,clusterrolebindings", "-o", "name")
+        ours = [line for line in leftovers.splitlines() if "rekindle" in line]
+        expect(not ours, f"left behind: {', '.join(ours)}")
+        before = scene.last_step(pods)
+        scene.trains_on(pods, before, steps=15)
+        after = scene.kubernetes.pods_of(scene.namespace, "digits")
+        expect_equal({pod["metadata"]["uid"] for pod in after}, {pod["metadata"]["uid"] for pod in pods.values()}, "the pods of the running job")
+        expect(all(ready(pod) for pod in after), "the pods of the running job should be Ready")
+        held = [object_["metadata"]["name"] for object_ in (*after, scene.job()) if any("rekindle" in one for one in object_["metadata"].get("finalizers", []))]
+        expect(not held, f"finalizers of ours are on {', '.join(held)}")
+        # A breakpoint without an operator: the hook and the sidecars alone.
+        before = scene.last_step(pods)
+        scene.kubernetes.delete(JOBS, scene.namespace, "digits")
+        wait_gone(scene)
+        plain = digits_job(scene.kubernetes, scene.namespace, name="afterwards", file="plain.yaml", steps=20)
+        scene.kubernetes.create(JOBS, scene.namespace, plain)
+        scene.reached("Completed", "afterwards")
+    finally:
+        reinstall(site, scene)
+    scene.submit()
+    new = scene.training()
+    first = scene.first_step(new)
+    expect(first > before, f"step {before} was made before the job was deleted; after the reinstallation it began with step {first}")
+    scene.kubernetes.evict(scene.namespace, "digits-worker-0")
+    expect_recovered(scene, new, scene.last_step(new), retries=1)
+
+
+def reinstall(site, scene):
+    if site.options.installed:
+        site.kubernetes.helm("upgrade", "--install", RELEASE, CHART, "--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout", "120s")
+    else:
+        install(site.options.context, scene.folder / "reinstall.log")

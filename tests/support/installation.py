@@ -1,0 +1,45 @@
+"""The cluster and the chart for the time of a test stage: what was not there before is not there afterwards."""
+
+import contextlib
+import os
+import subprocess
+
+from kubernetes import EMBEDDED, ROOT, Failed
+
+NAMESPACE = "rekindle-system"
+RELEASE = "rekindle"
+
+
+@contextlib.contextmanager
+def installed(context, log, take_as_is=False):
+    """Without a context the embedded cluster, which is taken down again when it was not up before; REKINDLE_KEEP_CLUSTER=1 keeps it."""
+    if take_as_is:
+        yield
+        return
+    keep = os.environ.get("REKINDLE_KEEP_CLUSTER") == "1"
+    was_up = context is not None or _quiet(EMBEDDED, "status")
+    helm = [EMBEDDED, "helm"] if context is None else ["helm", "--kube-context", context]
+    was_installed = was_up and _quiet(*helm, "status", RELEASE, "--namespace", NAMESPACE)
+    try:
+        install(context, log)
+        yield
+    finally:
+        if not was_up and not keep:
+            subprocess.run([EMBEDDED, "down"], stdout=subprocess.DEVNULL)
+        elif was_up and not was_installed and not keep:
+            _quiet(*helm, "uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
+            kubectl = [EMBEDDED, "kubectl"] if context is None else ["kubectl", "--context", context]
+            _quiet(*kubectl, "delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=60s")
+
+
+def install(context, log):
+    """./dev install, with its output in `log`."""
+    command = [ROOT / "deploy" / "install"] + (["--context", context] if context else [])
+    print(f"setting up cluster, images and chart (log {log.relative_to(ROOT)})", flush=True)
+    with log.open("wb") as output:
+        if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=ROOT).returncode != 0:
+            raise Failed("setting up failed: " + "\n".join(log.read_text(errors="replace").splitlines()[-8:]))
+
+
+def _quiet(*command):
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL).returncode == 0
