@@ -61,4 +61,11 @@ void log_line(LogLevel level, std::string_view message, LogFields fields) {
   logger().log(to_spdlog(level), "{}", line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+void log_line(LogLevel level, std::string_view message, std::span<const std::pair<std::string_view, std::string>> fields) {
+  if (!logger().should_log(to_spdlog(level))) return;
+  nlohmann::ordered_json line{{"ts", wall_time_rfc3339()}, {"level", name_of(level)}, {"msg", message}};
+  for (const auto& [key, value] : fields) line[std::string(key)] = value;
+  logger().log(to_spdlog(level), "{}", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 }  // namespace rekindle

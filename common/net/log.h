@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,8 @@ void set_log_level(LogLevel level);
 using LogFields = std::initializer_list<std::pair<std::string_view, nlohmann::json>>;
 
 void log_line(LogLevel level, std::string_view message, LogFields fields = {});
+// The same with fields whose number is not known beforehand.
+void log_line(LogLevel level, std::string_view message, std::span<const std::pair<std::string_view, std::string>> fields);
 
 inline void log_debug(std::string_view message, LogFields fields = {}) { log_line(LogLevel::debug, message, fields); }
 inline void log_info(std::string_view message, LogFields fields = {}) { log_line(LogLevel::info, message, fields); }
