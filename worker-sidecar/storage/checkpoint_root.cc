@@ -95,7 +95,9 @@ Status probe_with(FileSystem& file_system, const std::string& folder, const std:
     }
     return storage_failure(-result, "linking", linked);
   }
-  if (const int result = file_system.link(probe, linked); result != -EEXIST) {
+  if (const int result = file_system.link(probe, linked); result < 0 && result != -EEXIST) {
+    return storage_failure(-result, "linking", linked);
+  } else if (result == 0) {
     return fail(ErrorCode::refused, "the storage at " + folder +
                                         " lets a link replace another one: checkpoints would not be safe there. Use a POSIX file system or NFS 4.");
   }
@@ -133,6 +135,9 @@ Status probe_storage(FileSystem& file_system, const std::string& folder, const s
   RK_ASSERT(is_nonce(nonce));
   const std::string probe = join_path(folder, ".probe-" + nonce);
   const std::string linked = join_path(folder, ".probe-" + nonce + "-linked");
+  // The nonce is ours alone: what lies there is from a probe of our own that was cut off.
+  file_system.unlink(linked);
+  file_system.unlink(probe);
   const Status status = probe_with(file_system, folder, probe, linked);
   file_system.unlink(linked);
   file_system.unlink(probe);

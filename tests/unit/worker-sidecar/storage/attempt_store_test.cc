@@ -1,0 +1,94 @@
+#include "worker-sidecar/storage/attempt_store.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "tests/support/checkpoint_builder.h"
+#include "tests/support/faulty_file_system.h"
+#include "tests/support/temporary_folder.h"
+
+namespace rekindle {
+namespace {
+
+class AttemptStore : public testing::Test {
+ protected:
+  AttemptStore() : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {}
+
+  TemporaryFolder root_;
+  const std::string folder_;
+};
+
+AttemptRecord make_record() { return {.job_uid = "5f1c", .pods = {{"digits-worker-0", "77"}}, .time = "2026-01-02T03:04:05Z"}; }
+
+TEST_F(AttemptStore, NumbersBeginAtOneAndGrow) {
+  EXPECT_EQ(claim_attempt(real_file_system(), folder_, make_record(), "n1")->attempt, 1u);
+  AttemptRecord second = make_record();
+  second.parent = ParentPoint{1, 184, "a1-s184-x"};
+  EXPECT_EQ(claim_attempt(real_file_system(), folder_, second, "n2")->attempt, 2u);
+  const auto listed = list_attempts(real_file_system(), folder_);
+  ASSERT_EQ(listed->size(), 2u);
+  EXPECT_EQ(listed->at(1).record->parent, second.parent);
+  // No temporary file is left.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_ + "/attempts"), {}), 2);
+}
+
+TEST_F(AttemptStore, ANumberThatAFolderSpeaksOfIsNotTakenAgain) {
+  std::filesystem::create_directory(folder_ + "/a7-s1-x");
+  EXPECT_EQ(claim_attempt(real_file_system(), folder_, make_record(), "n1")->attempt, 8u);
+}
+
+TEST_F(AttemptStore, ManyAtOnceGetDifferentNumbers) {
+  std::vector<std::uint64_t> numbers(16);
+  std::vector<std::thread> claimants;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    claimants.emplace_back([&, i] {
+      const Result<AttemptRecord> record = claim_attempt(real_file_system(), folder_, make_record(), "n" + std::to_string(i));
+      numbers[i] = record ? record->attempt : 0;
+    });
+  }
+  for (std::thread& claimant : claimants) claimant.join();
+  const std::set<std::uint64_t> different(numbers.begin(), numbers.end());
+  EXPECT_EQ(different.size(), numbers.size());
+  EXPECT_EQ(*different.begin(), 1u);
+  EXPECT_EQ(*different.rbegin(), numbers.size());
+}
+
+TEST_F(AttemptStore, AClaimThatBreaksAnywhereIsWholeOrNotThere) {
+  for (std::size_t k = 1;; ++k) {
+    FaultyFileSystem broken({.at_call = k, .power_off = true});
+    const Result<AttemptRecord> record = claim_attempt(broken, folder_, make_record(), "n" + std::to_string(k));
+    const auto listed = list_attempts(real_file_system(), folder_);
+    ASSERT_TRUE(listed.has_value());
+    for (const FoundAttempt& found : *listed) EXPECT_TRUE(found.record.has_value()) << "call " << k << " left a broken record";
+    if (broken.broken().empty()) {
+      EXPECT_TRUE(record.has_value());
+      break;
+    }
+  }
+}
+
+TEST_F(AttemptStore, ALinkWhoseAnswerWasLostIsRecognized) {
+  // As an NFS server does when the reply is lost and the request is sent again.
+  class LostReply : public FaultyFileSystem {
+   public:
+    LostReply() : FaultyFileSystem({}) {}
+    int link(const std::string& from, const std::string& to) override {
+      real_file_system().link(from, to);
+      return -EEXIST;
+    }
+  } storage;
+  EXPECT_EQ(claim_attempt(storage, folder_, make_record(), "n1")->attempt, 1u);
+}
+
+TEST_F(AttemptStore, ADamagedRecordIsListedWithItsError) {
+  write_bytes(folder_ + "/attempts/3.json", "{\"att");
+  const auto listed = list_attempts(real_file_system(), folder_);
+  ASSERT_EQ(listed->size(), 1u);
+  EXPECT_EQ(listed->at(0).record.error().code, ErrorCode::corrupt);
+}
+
+}  // namespace
+}  // namespace rekindle

@@ -1,0 +1,76 @@
+#include "worker-sidecar/storage/prune.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/checkpoint_builder.h"
+#include "tests/support/faulty_file_system.h"
+#include "tests/support/temporary_folder.h"
+#include "worker-sidecar/storage/attempt_store.h"
+#include "worker-sidecar/storage/scan.h"
+
+namespace rekindle {
+namespace {
+
+class Prune : public testing::Test {
+ protected:
+  Prune() : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
+    EXPECT_TRUE(claim_attempt(real_file_system(), folder_, {}, "n1"));
+    for (const std::uint64_t step : {10, 20, 30}) {
+      EXPECT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, step, "x"}, make_memory(step, small_layout())));
+    }
+  }
+  std::vector<std::string> usable() {
+    std::vector<std::string> paths;
+    for (const Candidate& candidate : order_candidates(scan_job_folder(real_file_system(), folder_).value(), make_job()).usable) paths.push_back(candidate.path);
+    return paths;
+  }
+
+  TemporaryFolder root_;
+  const std::string folder_;
+};
+
+TEST_F(Prune, RemovesTheOldestWithEverythingInIt) {
+  const Result<PruneReport> report = prune_checkpoints(real_file_system(), folder_, make_job(), {.keep = 2, .own_attempt = 1});
+  ASSERT_TRUE(report.has_value());
+  ASSERT_EQ(report->removed.size(), 1u);
+  EXPECT_EQ(report->removed[0].path, "a1-s10-x");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/a1-s10-x"));
+  EXPECT_EQ(usable(), (std::vector<std::string>{"a1-s30-x", "a1-s20-x"}));
+}
+
+TEST_F(Prune, KilledAnywhereItLeavesWholeCheckpointsOrNone) {
+  for (std::size_t k = 1;; ++k) {
+    FaultyFileSystem broken({.at_call = k, .power_off = true});
+    const Result<PruneReport> report = prune_checkpoints(broken, folder_, make_job(), {.keep = 1, .own_attempt = 1});
+    for (const std::string& path : usable()) {
+      const Result<RankMemory> loaded = load_checkpoint(real_file_system(), folder_, path, small_layout(), {{"sampler", 24}});
+      ASSERT_TRUE(loaded.has_value()) << "call " << k << ": " << loaded.error().message;
+    }
+    ASSERT_EQ(usable().front(), "a1-s30-x");
+    if (broken.broken().empty()) break;
+  }
+  EXPECT_EQ(usable(), (std::vector<std::string>{"a1-s30-x"}));
+}
+
+TEST_F(Prune, WhatCannotBeRemovedIsReportedAndTheRestGoes) {
+  class StubbornFolder : public FaultyFileSystem {
+   public:
+    StubbornFolder() : FaultyFileSystem({}) {}
+    int rmdir(const std::string& path) override { return path.ends_with("s20-x") ? -EBUSY : real_file_system().rmdir(path); }
+  } storage;
+  const Result<PruneReport> report = prune_checkpoints(storage, folder_, make_job(), {.keep = 1, .own_attempt = 1});
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->removed.size(), 1u);
+  EXPECT_EQ(report->failures.size(), 1u);
+  EXPECT_EQ(usable(), (std::vector<std::string>{"a1-s30-x"}));
+}
+
+TEST_F(Prune, AnUnreadableFolderTouchesNothing) {
+  EXPECT_FALSE(prune_checkpoints(real_file_system(), folder_ + "/missing", make_job(), {.keep = 1, .own_attempt = 1}));
+  EXPECT_EQ(usable().size(), 3u);
+}
+
+}  // namespace
+}  // namespace rekindle

@@ -1,0 +1,249 @@
+#include "worker-sidecar/cli/checkpoint_listing.h"
+
+#include <map>
+#include <ostream>
+#include <utility>
+
+#include "common/base/json_fields.h"
+#include "worker-sidecar/cli/checkpoint_place.h"
+#include "worker-sidecar/cli/table.h"
+#include "worker-sidecar/storage/publisher.h"
+#include "worker-sidecar/storage/verifier.h"
+
+namespace rekindle {
+namespace {
+
+int report(CommandStreams streams, const Error& error) {
+  streams.err << "rekindle checkpoint: " << printable(error.message) << '\n';
+  return 1;
+}
+
+std::string describe_shape(const Extents& shape) {
+  std::string text;
+  for (const std::uint64_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
+  return text.empty() ? "scalar" : text;
+}
+
+std::string job_name(const JobIdentity& job) { return job.namespace_name + "/" + job.name; }
+
+// "next" for the one that a restart would take, "usable", "incomplete" or "refused".
+struct Judged {
+  const FoundFolder* folder = nullptr;
+  std::string state;
+  std::string reason;
+};
+
+// In the order of a restore, then what is refused.
+std::vector<Judged> judge(const JobView& view) {
+  std::map<std::string_view, const FoundFolder*> folders;
+  for (const FoundFolder& folder : view.scan.folders) folders.emplace(folder.path, &folder);
+  std::vector<Judged> judged;
+  for (const Candidate& candidate : view.order.usable) {
+    judged.push_back({folders.at(candidate.path), judged.empty() ? "next" : "usable", ""});
+  }
+  for (const RefusedFolder& refused : view.order.refused) {
+    const FoundFolder* folder = folders.at(refused.path);
+    judged.push_back({folder, folder->manifest ? "refused" : "incomplete", refused.reason});
+  }
+  return judged;
+}
+
+Json to_json(const Judged& judged) {
+  Json item = {{"checkpoint", judged.folder->path},
+               {"attempt", judged.folder->name.attempt},
+               {"step", judged.folder->name.step},
+               {"state", judged.state},
+               {"reason", judged.reason}};
+  if (judged.folder->manifest && *judged.folder->manifest) {
+    const SealedManifest& sealed = **judged.folder->manifest;
+    item["kind"] = to_string(sealed.manifest.kind);
+    item["world_size"] = sealed.manifest.world_size;
+    item["tensors"] = sealed.manifest.tensors.size();
+    item["bytes"] = file_bytes(sealed.manifest);
+    item["time"] = sealed.manifest.time;
+    item["hash"] = sealed.hash;
+  }
+  return item;
+}
+
+void add_row(Table& table, const Judged& judged) {
+  std::vector<std::string> cells{judged.folder->path, std::to_string(judged.folder->name.step), std::to_string(judged.folder->name.attempt)};
+  if (judged.folder->manifest && *judged.folder->manifest) {
+    const Manifest& manifest = (*judged.folder->manifest)->manifest;
+    cells.insert(cells.end(), {std::string(to_string(manifest.kind)), std::to_string(manifest.world_size), std::to_string(manifest.tensors.size()),
+                               human_bytes(file_bytes(manifest)), manifest.time});
+  } else {
+    cells.insert(cells.end(), {"-", "-", "-", "-", "-"});
+  }
+  cells.push_back(judged.reason.empty() ? judged.state : judged.state + ": " + judged.reason);
+  table.add(std::move(cells));
+}
+
+void print_manifest(std::ostream& out, const std::string& path, const SealedManifest& sealed) {
+  const Manifest& manifest = sealed.manifest;
+  const auto line = [&](const char* name, const std::string& value) { out << "  " << name << printable(value) << '\n'; };
+  out << printable(path) << '\n';
+  line("job          ", job_name(manifest.job) + " (uid " + manifest.job.uid + ")");
+  line("step         ", std::to_string(manifest.step) + " of attempt " + std::to_string(manifest.attempt));
+  line("kind         ", std::string(to_string(manifest.kind)) + ", " + manifest.trigger.cause +
+                            (manifest.trigger.detail.empty() ? "" : " (" + manifest.trigger.detail + ")"));
+  line("time         ", manifest.time);
+  line("continues    ", manifest.parent ? manifest.parent->path : std::string("nothing"));
+  line("ranks        ", std::to_string(manifest.world_size));
+  line("bytes        ", human_bytes(file_bytes(manifest)) + " in " + std::to_string(manifest.files.size()) + " files");
+  line("hash         ", sealed.hash);
+  for (const std::uint32_t rank : manifest.inexact_ranks) line("inexact      ", "the small state of rank " + std::to_string(rank) + " was lost with its node");
+  out << '\n';
+  Table tensors({{"TENSOR"}, {"TYPE"}, {"SHAPE"}, {"BYTES", Table::Align::right}, {"PIECES", Table::Align::right}});
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    std::uint64_t bytes = 0;
+    for (const ManifestPiece& piece : tensor.pieces) bytes += piece.end_byte - piece.begin_byte;
+    tensors.add({tensor.name, std::string(to_string(tensor.dtype)), describe_shape(tensor.global_shape), human_bytes(bytes),
+                 std::to_string(tensor.pieces.size())});
+  }
+  tensors.print(out);
+  if (!manifest.states.empty()) {
+    out << '\n';
+    Table states({{"STATE"}, {"RANK", Table::Align::right}, {"BYTES", Table::Align::right}});
+    for (const ManifestState& state : manifest.states) states.add({state.name, std::to_string(state.rank), human_bytes(state.bytes)});
+    states.print(out);
+  }
+  out << '\n';
+  Table files({{"FILE"}, {"BYTES", Table::Align::right}, {"HASH"}});
+  for (const ManifestFile& file : manifest.files) files.add({file.name, std::to_string(file.bytes), file.hash});
+  files.print(out);
+}
+
+Json to_json(const Verification& result) {
+  Json findings = Json::array();
+  for (const Finding& finding : result.findings) {
+    findings.push_back({{"file", finding.file},
+                        {"begin_byte", finding.begin_byte},
+                        {"end_byte", finding.end_byte},
+                        {"message", finding.sentence},
+                        {"tensors", finding.tensors}});
+  }
+  return {{"checkpoint", result.folder}, {"fine", result.fine()}, {"bytes_read", result.bytes_read}, {"findings", std::move(findings)}};
+}
+
+void print_verification(std::ostream& out, const Verification& result) {
+  out << printable(result.folder) << ": ";
+  if (result.fine()) {
+    out << "fine, " << human_bytes(result.bytes_read) << " read\n";
+    return;
+  }
+  out << result.findings.size() << (result.findings.size() == 1 ? " fault\n" : " faults\n");
+  for (const Finding& finding : result.findings) {
+    out << "  " << printable(finding.file);
+    if (finding.end_byte > finding.begin_byte) out << " bytes " << finding.begin_byte << " to " << finding.end_byte;
+    out << ": " << printable(finding.sentence) << '\n';
+    for (const std::string& tensor : finding.tensors) out << "    holds " << printable(tensor) << '\n';
+  }
+}
+
+// The checkpoints that `verify` reads in one place: the one named, or all of the job that claim to be complete.
+std::vector<std::string> to_verify(const CheckpointPlace& place, const JobView& view) {
+  if (place.checkpoint) return {*place.checkpoint};
+  std::vector<std::string> names;
+  for (const FoundFolder& folder : view.scan.folders) {
+    if (folder.manifest) names.push_back(folder.path);
+  }
+  return names;
+}
+
+// Calls use(place, view) for every place of every directory; the exit code is the worst of all.
+template <typename Use>
+int for_each_place(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams, Use use) {
+  int code = 0;
+  for (const std::string& directory : directories) {
+    const Result<std::vector<CheckpointPlace>> places = find_places(file_system, directory);
+    if (!places) {
+      code = report(streams, places.error());
+      continue;
+    }
+    for (const CheckpointPlace& place : *places) {
+      const Result<JobView> view = look_at_job(file_system, place.job_folder);
+      code = std::max(code, view ? use(place, *view) : report(streams, view.error()));
+    }
+  }
+  return code;
+}
+
+}  // namespace
+
+int list_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams) {
+  Json jobs = Json::array();
+  bool first = true;
+  const int code = for_each_place(file_system, directories, streams, [&](const CheckpointPlace& place, const JobView& view) {
+    Json checkpoints = Json::array();
+    Table table({{"CHECKPOINT"}, {"STEP", Table::Align::right}, {"ATTEMPT", Table::Align::right}, {"KIND"}, {"RANKS", Table::Align::right},
+                 {"TENSORS", Table::Align::right}, {"BYTES", Table::Align::right}, {"TIME"}, {"STATE"}});
+    for (const Judged& judged : judge(view)) {
+      if (place.checkpoint && judged.folder->path != *place.checkpoint) continue;
+      checkpoints.push_back(to_json(judged));
+      add_row(table, judged);
+    }
+    if (streams.json) {
+      jobs.push_back({{"folder", view.folder}, {"namespace", view.job.namespace_name}, {"job", view.job.name}, {"checkpoints", std::move(checkpoints)},
+                      {"notes", view.order.notes}});
+      return 0;
+    }
+    streams.out << (first ? "" : "\n") << printable(job_name(view.job)) << " in " << printable(view.folder) << '\n';
+    first = false;
+    if (checkpoints.empty()) {
+      streams.out << "no checkpoints yet\n";
+    } else {
+      table.print(streams.out);
+    }
+    for (const std::string& note : view.order.notes) streams.out << "note: " << printable(note) << '\n';
+    return 0;
+  });
+  if (streams.json) streams.out << dump_json({{"jobs", std::move(jobs)}}) << '\n';
+  return code;
+}
+
+int show_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams) {
+  Json shown = Json::array();
+  const int code = for_each_place(file_system, directories, streams, [&](const CheckpointPlace& place, const JobView& view) {
+    const Result<std::string> name = pick_checkpoint(place, view);
+    if (!name) return report(streams, name.error());
+    const Result<SealedManifest> sealed = read_manifest(file_system, place.job_folder, *name);
+    if (!sealed) return report(streams, sealed.error());
+    if (streams.json) {
+      const Result<Json> manifest = parse_json(encode_manifest(sealed->manifest).text, "manifest", kManifestBytesMax);
+      shown.push_back({{"folder", view.folder}, {"checkpoint", *name}, {"hash", sealed->hash}, {"manifest", manifest ? (*manifest)["manifest"] : Json()}});
+    } else {
+      print_manifest(streams.out, view.folder + "/" + *name, *sealed);
+    }
+    return 0;
+  });
+  if (streams.json) streams.out << dump_json({{"checkpoints", std::move(shown)}}) << '\n';
+  return code;
+}
+
+int verify_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams) {
+  Json results = Json::array();
+  const int code = for_each_place(file_system, directories, streams, [&](const CheckpointPlace& place, const JobView& view) {
+    int worst = 0;
+    const std::vector<std::string> names = to_verify(place, view);
+    if (names.empty() && !streams.json) streams.out << printable(view.folder) << ": no complete checkpoints\n";
+    for (const std::string& name : names) {
+      std::optional<JobIdentity> expected;
+      if (!view.job.name.empty()) expected = view.job;
+      const Verification result = verify_checkpoint(file_system, place.job_folder, name, expected);
+      if (!result.fine()) worst = 1;
+      if (streams.json) {
+        Json item = to_json(result);
+        item["folder"] = view.folder;
+        results.push_back(std::move(item));
+      } else {
+        print_verification(streams.out, result);
+      }
+    }
+    return worst;
+  });
+  if (streams.json) streams.out << dump_json({{"checkpoints", std::move(results)}}) << '\n';
+  return code;
+}
+
+}  // namespace rekindle

@@ -1,0 +1,75 @@
+#include "worker-sidecar/cli/checkpoint_place.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/storage/checkpoint_root.h"
+#include "worker-sidecar/storage/files.h"
+#include "worker-sidecar/storage/scan.h"
+
+namespace rekindle {
+namespace {
+
+bool is_folder(FileSystem& file_system, const std::string& path) {
+  FileInfo info;
+  return file_system.stat(path, info) == 0 && info.kind == FileKind::folder;
+}
+
+bool is_job_folder(FileSystem& file_system, const std::string& path) {
+  FileInfo info;
+  return file_system.stat(join_path(path, kJobFileName), info) == 0 || is_folder(file_system, join_path(path, kAttemptsFolder));
+}
+
+}  // namespace
+
+Result<std::vector<CheckpointPlace>> find_places(FileSystem& file_system, const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(directory, error);
+  if (error) return fail(ErrorCode::not_found, directory + " cannot be opened: " + error.message());
+  if (!is_folder(file_system, path.string())) return fail(ErrorCode::invalid_input, directory + " is not a folder");
+  if (parse_folder_name(path.filename().string())) {
+    return std::vector<CheckpointPlace>{{path.parent_path().string(), path.filename().string()}};
+  }
+  if (is_job_folder(file_system, path.string())) return std::vector<CheckpointPlace>{{path.string(), std::nullopt}};
+  const Result<std::vector<std::string>> names = list_folder(file_system, path.string());
+  if (!names) return std::unexpected(names.error());
+  std::vector<CheckpointPlace> places;
+  for (const std::string& name : *names) {
+    const std::string below = join_path(path.string(), name);
+    if (is_job_folder(file_system, below)) places.push_back({below, std::nullopt});
+  }
+  if (places.empty()) {
+    return fail(ErrorCode::not_found, directory + " holds no checkpoints. Give a checkpoint, the folder of a job (<namespace>.<job>), or the root above such folders.");
+  }
+  return places;
+}
+
+Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_folder) {
+  JobView view{.folder = job_folder};
+  Result<FolderScan> scan = scan_job_folder(file_system, job_folder);
+  if (!scan) return std::unexpected(scan.error());
+  view.scan = std::move(*scan);
+  Result<JobIdentity> job = read_job_file(file_system, job_folder);
+  if (job) {
+    view.job = std::move(*job);
+  } else if (job.error().code != ErrorCode::not_found) {
+    return std::unexpected(job.error());
+  } else {
+    for (const FoundFolder& folder : view.scan.folders) {
+      if (folder.manifest && *folder.manifest) view.job = (*folder.manifest)->manifest.job;
+    }
+  }
+  view.order = order_candidates(view.scan, view.job);
+  return view;
+}
+
+Result<std::string> pick_checkpoint(const CheckpointPlace& place, const JobView& view) {
+  if (place.checkpoint) return *place.checkpoint;
+  if (view.order.usable.empty()) {
+    return fail(ErrorCode::not_found, view.folder + " has no checkpoint that a job could restore. `rekindle checkpoint ls` says why.");
+  }
+  return view.order.usable.front().path;
+}
+
+}  // namespace rekindle
