@@ -21,6 +21,14 @@ void record_once(const View& view, PlanBuilder& out, std::string_view reason, st
 }
 
 void plan_unprotected(const View& view, PlanBuilder& out) {
+  const std::string& value = view.job->settings.scheduling;
+  const bool is_known = value.empty() || value == names::kSchedulingOff || value == names::kSchedulingNone || wants_protection(*view.job);
+  if (!is_known) {  // admitted all the same: docs/decisions/0001
+    record_once(view, out, names::reason::kNotProtected, "Protect",
+                "Protected=False: fault-scheduling: \"" + value + "\" is not one of grace, force, off. Create the job again with grace to protect it.",
+                "not-protected");
+    return;
+  }
   if (!wants_protection(*view.job)) return;
   record_once(view, out, names::reason::kNotProtected, "Protect",
               "Protected=False: the label fault-scheduling was added after the job was created, or the job is older than Rekindle's "
@@ -77,6 +85,20 @@ void plan_problems(const View& view, PlanBuilder& out) {
   }
 }
 
+// The ranks that train were told how many they are; newcomers have to wait until all start again.
+void plan_scaled_up(const View& view, PlanBuilder& out) {
+  const auto configured = static_cast<std::uint64_t>(pods_expected(*view.job) * view.job->settings.ranks_per_pod);
+  for (const SidecarReport& report : view.seen.reports) {
+    if (view.pod_by_uid(report.pod_uid) == nullptr || report.phase != SidecarPhase::training) continue;
+    if (report.ranks_expected == 0 || report.ranks_expected >= configured) continue;
+    record_once(view, out, names::reason::kScaledWhileTraining, "Protect",
+                "the job was scaled to " + std::to_string(configured) + " ranks while " + std::to_string(report.ranks_expected) +
+                    " train: the new pods wait until the job is restarted",
+                "scaled/" + std::to_string(configured));
+    return;
+  }
+}
+
 }  // namespace
 
 void plan_protection(const View& view, PlanBuilder& out) {
@@ -92,6 +114,7 @@ void plan_protection(const View& view, PlanBuilder& out) {
                                     .job_uid = view.job->uid});
   }
   plan_gated(view, out);
+  plan_scaled_up(view, out);
   plan_problems(view, out);
 }
 
