@@ -69,6 +69,7 @@ Result<BreakpointSpec> spec_from_json(const Json& spec) {
   read.trigger = trigger_from_string(trigger).value_or(Trigger::other);
   read.requested_by = in.text_or("requestedBy", "user");
   read.reason = in.text_or("reason", "");
+  read.attempt = in.number_or("attempt", 0);
   if (in.has("deadline")) {
     const std::optional<std::chrono::seconds> deadline = duration_from_text(in.text_or("deadline", ""));
     if (deadline) {
@@ -221,6 +222,7 @@ Json breakpoint_to_json(const Breakpoint& breakpoint) {
             {"requestedBy", spec.requested_by},
             {"deadline", std::to_string(spec.deadline.count()) + "s"}};
   if (!spec.reason.empty()) body["reason"] = spec.reason;
+  if (spec.attempt != 0) body["attempt"] = spec.attempt;
   if (spec.broken) body["broken"] = pod_to_json(*spec.broken);
   if (!spec.pods.empty()) {
     Json pods = Json::array();
@@ -303,6 +305,8 @@ const Condition* find_condition(const BreakpointStatus& status, std::string_view
 std::string breakpoint_name(std::string_view job_name, std::uint64_t attempt, std::string_view fault_key) {
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a; only has to tell a few names of one job apart
   for (const char c : fault_key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;  // spreads the last characters, where keys differ, over all letters
+  hash ^= hash >> 27;
   constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789abcde";  // 32 of them; few vowels, so few words
   std::string suffix;
   for (int i = 0; i < 8; ++i) suffix += kLetters[(hash >> (5 * i)) & 31u];

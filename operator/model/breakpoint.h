@@ -54,6 +54,7 @@ struct BreakpointSpec {
   std::string requested_by = "user";
   std::chrono::seconds deadline{60};
   std::string reason;            // a sentence for people: "pod digits-worker-0 evicted (EvictionByEvictionAPI)"
+  std::uint64_t attempt = 0;     // the attempt that the fault hit; 0 when it was not known
   std::optional<PodRef> broken;  // the pod that the fault is about
   std::vector<PodRef> pods;      // the pods of the attempt: these and no others may be deleted in this recovery
 

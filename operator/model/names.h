@@ -100,6 +100,7 @@ inline constexpr std::string_view kNotProtected = "NotProtected";               
 inline constexpr std::string_view kInjectionMissed = "InjectionMissed";          // event: a gated pod is made anew
 inline constexpr std::string_view kInjectionRefused = "InjectionRefused";        // event: the webhook could not understand the pod
 inline constexpr std::string_view kStrandedPods = "StrandedPods";                // event: parked pods of a scaled job are restarted
+inline constexpr std::string_view kScaledWhileTraining = "ScaledWhileTraining";  // event: new pods wait for the next restart
 inline constexpr std::string_view kSidecarProblem = "SidecarProblem";            // event: what a sidecar says to people
 }  // namespace reason
 

@@ -70,7 +70,7 @@ void conclude_recovery(const View& view, PlanBuilder& out, BreakpointStatus stat
   const Breakpoint& recovery = *view.recovery;
   status.state = BreakpointState::restarting;
   status.restart_time = view.now;
-  if (status.attempt == 0) status.attempt = view.attempt();
+  if (status.attempt == 0) status.attempt = recovery.spec.attempt;
   status.message = saved ? step_text(status.step) + " is durable; the job restarts"
                          : "not saved (" + why_not + "); the job restarts from the newest verified checkpoint";
   set_condition(status, names::kRestored, "Unknown", names::reason::kRestarting, "waiting for the restarted job", view.now);

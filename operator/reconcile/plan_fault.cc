@@ -154,6 +154,7 @@ CreateBreakpoint intent(const View& view, const Fault& fault, std::vector<PodRef
                  .requested_by = std::string(names::kOperatorRequester),
                  .deadline = view.deadline(),
                  .reason = fault.sentence,
+                 .attempt = view.attempt(),
                  .pods = std::move(pods)};
   if (!fault.pod.uid.empty()) object.spec.broken = fault.pod;
   return {std::move(object)};

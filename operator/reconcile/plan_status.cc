@@ -42,8 +42,7 @@ bool made_by_attempt(const std::string& path, std::uint64_t attempt) {
   return name.starts_with("a" + std::to_string(attempt) + "-s");
 }
 
-void plan_restored(const View& view, PlanBuilder& out, const ReportedRestore& restore) {
-  const Breakpoint& recovery = *view.recovery;
+void plan_restored(const View& view, PlanBuilder& out, const Breakpoint& recovery, const ReportedRestore& restore) {
   BreakpointStatus status = recovery.status;
   const Condition* durable = find_condition(status, names::kDurable);
   if ((durable == nullptr || durable->status != "True") && restore.step != 0 && made_by_attempt(restore.path, status.attempt)) {
@@ -81,6 +80,10 @@ void plan_restored(const View& view, PlanBuilder& out, const ReportedRestore& re
 
 void plan_end_of_recovery(const View& view, PlanBuilder& out) {
   for (const Breakpoint* older : view.overtaken) {
+    if (const ReportedRestore* restore = whole_restore(view, *older)) {
+      plan_restored(view, out, *older, *restore);
+      continue;
+    }
     close(view, out, *older, BreakpointState::superseded, names::reason::kSuperseded,
           "another fault came before the job was back: see " + view.recovery->name);
   }
@@ -88,7 +91,7 @@ void plan_end_of_recovery(const View& view, PlanBuilder& out) {
   const Breakpoint& recovery = *view.recovery;
   if (recovery.status.state == BreakpointState::restarting) {
     if (const ReportedRestore* restore = whole_restore(view, recovery)) {
-      plan_restored(view, out, *restore);
+      plan_restored(view, out, recovery, *restore);
       return;
     }
   }

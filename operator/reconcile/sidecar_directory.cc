@@ -9,12 +9,10 @@ namespace rekindle {
 namespace {
 
 using std::chrono::minutes;
-using std::chrono::seconds;
 
 constexpr std::string_view kScheme = "rekindle://";
 constexpr std::size_t kSyncBytesMax = 1u << 20;
 constexpr minutes kGoneKept{15};  // what a pod reported last outlives it for that long
-constexpr seconds kClockSkew{2};
 
 SyncOutcome refusal(int status, std::string_view code, std::string message) {
   return {.status = status, .body = dump_json({{"error", {{"code", code}, {"message", std::move(message)}}}})};
@@ -53,16 +51,9 @@ bool whole_job_is_there(const DirectoryView& view, const Reports& reports, const
   if (present == given) return true;
   for (const auto& pod : view.pods) {
     if (!present.contains(pod->uid)) continue;
-    const SidecarReport& report = reports.at(pod->uid);
-    if (report.phase == SidecarPhase::parked) return false;
-    if (report.attempt == 0) continue;
-    // Someone who came after this one had begun is no member of its attempt.
-    for (const auto& other : view.pods) {
-      if (present.contains(other->uid) && reports.at(other->uid).attempt == 0 && other->created &&
-          *other->created > report.attempt_since + kClockSkew) {
-        return false;
-      }
-    }
+    // Whoever is beyond its restore has got there with all members of its attempt: the ones that wait are none.
+    const SidecarPhase phase = reports.at(pod->uid).phase;
+    if (phase != SidecarPhase::waiting && phase != SidecarPhase::restoring) return false;
   }
   return true;
 }

@@ -1,0 +1,137 @@
+// A small world for the operator's decisions: one Volcano Job with its controller, a kubelet, sidecars that save, and the real reconcile() and
+// SidecarDirectory in the middle. One tick is one second of virtual time. What Volcano does is written down here on its own (it does not ask
+// operator/faults), so that the two can disagree.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/reconcile/reconcile.h"
+#include "operator/reconcile/sidecar_directory.h"
+
+namespace rekindle::scenario {
+
+enum class SaveMode { works, fails, silent };
+
+class World {
+ public:
+  World();
+
+  // --- what people and the cluster do
+  void create_job(const std::string& name, std::int64_t workers, std::vector<PolicyRule> policies, const std::string& label,
+                  bool protected_at_create);
+  void label_job(const std::string& value);
+  void evict(const std::string& pod, const std::string& reason);
+  void delete_pod(const std::string& pod);
+  void remove_pod_at_once(const std::string& pod);  // forced: grace 0
+  void kill_container(const std::string& pod, std::int32_t exit_code, const std::string& reason);
+  void kill_rank(const std::string& pod);  // the process dies, its container lives
+  void finish_programs();
+  void suspend();
+  void resume();
+  void scale(std::int64_t workers);
+  void terminate();
+  void delete_job();
+  void ask_for_breakpoint(const std::string& name, const std::string& job_uid);
+  void set_webhook(bool answers);
+  void set_save_mode(SaveMode mode) { save_mode_ = mode; }
+  void set_crash_loop(bool on) { crash_loop_ = on; }
+
+  void start_operator();
+  void kill_operator();
+  // Killed right after its n-th action from now on (each action and each write counts), started again five ticks later.
+  void crash_operator_after(std::uint32_t actions) { crash_after_ = actions; }
+
+  void crash_operator_now();  // and started again five ticks later
+
+  void tick();
+
+  std::vector<std::string> take_log();
+  std::vector<std::string> status() const;
+  // What must be the same however often the operator was restarted: no names, uids and times.
+  std::string outcome() const;
+  // The same without history: phases of job and pods, and what is still open.
+  std::string cluster() const;
+  std::uint32_t actions_performed() const { return actions_performed_; }
+  std::string fault_found() const;  // a broken invariant, empty when all is well
+
+ private:
+  struct Process {  // what lives in one pod
+    SidecarReport report;
+    bool started = false;
+    bool dead = false;        // a main ended by itself, or its rank died
+    std::optional<WallTime> ends;  // the pod is about to end
+    std::uint64_t order_seen = 0;
+  };
+  struct Save {
+    std::string id;
+    std::string cause;
+    std::string pod;
+    std::string detail;
+    WallTime done{};
+    bool go_on = false;
+  };
+
+  void log(const std::string& line);
+  Pod* find_pod(const std::string& name);
+  void begin_delete(Pod& pod, const std::string& disruption);
+  void kubelet_tick();
+  void sidecar_tick();
+  void begin_save(const std::string& cause, const std::string& pod, const std::string& detail, const std::string& id, bool go_on);
+  void finish_save();
+  void sync_sidecars();
+  void volcano_event(const std::string& task, const std::string& event, std::optional<std::int64_t> exit_code, std::int64_t pod_version);
+  void volcano_tick();
+  void kill_all_pods();
+  void operator_tick();
+  Observation observe() const;
+  bool perform(const Action& action);
+
+  WallTime now_;
+  WallTime started_;
+  std::uint64_t next_uid_ = 1;
+  std::uint64_t next_version_ = 1;
+  std::shared_ptr<Job> job_;
+  std::map<std::string, Pod> pods_;  // by name, as the API server has them
+  std::map<std::string, Process> processes_;  // by pod uid
+  std::map<std::string, Breakpoint> breakpoints_;
+
+  // Volcano
+  std::optional<JobPhase> phase_to_write_;
+  bool version_to_write_ = false;
+
+  // training
+  std::uint64_t attempt_ = 0;
+  std::uint64_t durable_step_ = 0;
+  std::string durable_path_;
+  std::optional<Save> save_;
+  std::vector<ReportedBreakpoint> reported_;  // of the attempt
+  SaveMode save_mode_ = SaveMode::works;
+  bool crash_loop_ = false;
+
+  // operator
+  std::unique_ptr<SidecarDirectory> directory_;
+  bool webhook_ = true;
+  WallTime webhook_since_{};
+  bool operator_up_ = false;
+  WallTime operator_started_{};
+  bool certificate_ensured_ = false;
+  std::set<std::string> events_recorded_;
+  std::set<std::string> event_names_;  // what the API server has
+  std::optional<std::uint32_t> crash_after_;
+  std::optional<WallTime> operator_back_;
+  std::uint32_t actions_performed_ = 0;
+  std::map<std::string, int> status_writes_;
+  std::map<std::string, int> deletes_;
+  std::string fault_found_;
+  std::vector<std::string> orders_;
+  std::set<std::string> orders_heard_;
+  std::vector<std::string> log_;
+};
+
+}  // namespace rekindle::scenario
