@@ -1,0 +1,220 @@
+// `rekindle run` outside a pod, with real processes that train, die and come back.
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+#include <sys/file.h>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/temporary_folder.h"
+#include "tests/support/test_process.h"
+
+namespace rekindle {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kRanks = 3;
+
+class LocalRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directory(folder_.at("out"));
+    environment_["TEST_FOLDER"] = folder_.at("out");
+    environment_["TEST_STEPS"] = "40";
+    environment_["REKINDLE_CHECKPOINT_DIR"] = folder_.at("checkpoints");
+  }
+
+  std::unique_ptr<TestProcess> start(std::vector<std::string> options = {}) {
+    std::vector<std::string> command{REKINDLE_PROGRAM, "run", "-n", std::to_string(kRanks), "--events", folder_.at("events")};
+    command.insert(command.end(), options.begin(), options.end());
+    command.insert(command.end(), {"--", REKINDLE_TEST_RANK});
+    return std::make_unique<TestProcess>(command, environment_, folder_.at("log"));
+  }
+
+  // What every rank of an undisturbed run of 40 steps ends with.
+  std::string undisturbed() {
+    TemporaryFolder other;
+    fs::create_directory(other.at("out"));
+    TestProcess run({REKINDLE_PROGRAM, "run", "--", REKINDLE_TEST_RANK},
+                    {{"TEST_FOLDER", other.at("out")}, {"TEST_STEPS", "40"}, {"REKINDLE_CHECKPOINT_DIR", other.at("checkpoints")}}, other.at("log"));
+    EXPECT_EQ(run.wait(), 0) << run.output();
+    return read_bytes(other.at("out/weights-0"));
+  }
+
+  void expect_undisturbed_end() {
+    const std::string expected = undisturbed();
+    ASSERT_FALSE(expected.empty());
+    for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(read_bytes(folder_.at("out/weights-" + std::to_string(rank))), expected) << "rank " << rank;
+  }
+
+  std::uint64_t number_in(const std::string& name) {
+    std::ifstream file(folder_.at("out/" + name));
+    std::uint64_t value = 0;
+    file >> value;
+    return value;
+  }
+
+  std::vector<nlohmann::json> events(const std::string& name = "") {
+    std::vector<nlohmann::json> found;
+    std::ifstream file(folder_.at("events"));
+    for (std::string line; std::getline(file, line);) {
+      nlohmann::json event = nlohmann::json::parse(line);
+      if (name.empty() || event["event"] == name) found.push_back(std::move(event));
+    }
+    return found;
+  }
+
+  TemporaryFolder folder_;
+  TestProcess::Environment environment_;
+};
+
+TEST_F(LocalRun, UndisturbedRanksEndWithZeroAndLeaveNoCheckpoint) {
+  const auto run = start();
+  EXPECT_EQ(run->wait(), 0) << run->output();
+  expect_undisturbed_end();
+  EXPECT_TRUE(events("durable").empty());
+  EXPECT_EQ(events("finished").size(), 1u);
+}
+
+struct Kill {
+  const char* name;
+  const char* fault;       // TEST_FAULT
+  std::uint64_t saved;     // the step that has to be saved
+};
+
+class LocalRunKilled : public LocalRun, public testing::WithParamInterface<Kill> {};
+
+TEST_P(LocalRunKilled, GoesOnWithTheNextStepAndEndsAsIfNothingHadHappened) {
+  environment_["TEST_FAULT"] = GetParam().fault;
+  const auto run = start();
+  EXPECT_EQ(run->wait(), 0) << run->output();
+  expect_undisturbed_end();
+  ASSERT_EQ(events("durable").size(), 1u) << run->output();
+  EXPECT_EQ(events("durable")[0]["step"], GetParam().saved);
+  EXPECT_EQ(events("rank_died").size(), 1u);
+  EXPECT_EQ(number_in("first-0-2"), GetParam().saved + 1);
+  EXPECT_EQ(number_in("first-1-2"), GetParam().saved + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Moments, LocalRunKilled,
+                         testing::Values(Kill{"Computing", "1:20:computing", 19}, Kill{"Updating", "0:20:updating", 20},
+                                         Kill{"AfterTheCommit", "2:20:committed", 20}, Kill{"ByExitCode", "1:9:exit3", 8}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_F(LocalRun, ADeathBeforeTrainingBeganIsRestartedWithNothingLost) {
+  environment_["TEST_FAULT"] = "1:0:before_open";
+  const auto run = start();
+  EXPECT_EQ(run->wait(), 0) << run->output();
+  expect_undisturbed_end();
+}
+
+TEST_F(LocalRun, WithoutRestartsTheExitCodeIsThatOfTheRankThatFailedFirst) {
+  environment_["TEST_FAULT"] = "1:20:exit3";
+  const auto run = start({"--max-restarts", "0"});
+  EXPECT_EQ(run->wait(), 3) << run->output();
+  EXPECT_EQ(events("durable").size(), 1u);
+}
+
+TEST_F(LocalRun, SigtermSavesThenEndsWith143AndTheNextRunGoesOn) {
+  environment_["TEST_STEP_MICROSECONDS"] = "10000";
+  {
+    const auto run = start();
+    ASSERT_TRUE(eventually([&] { return number_in("step-0") >= 5; })) << run->output();
+    run->signal(SIGTERM);
+    EXPECT_EQ(run->wait(), 143) << run->output();
+  }
+  ASSERT_EQ(events("durable").size(), 1u);
+  const std::uint64_t saved = events("durable")[0]["step"];
+  environment_["TEST_STEP_MICROSECONDS"] = "100";
+  const auto run = start();
+  EXPECT_EQ(run->wait(), 0) << run->output();
+  EXPECT_EQ(number_in("first-0-2"), saved + 1);
+  expect_undisturbed_end();
+}
+
+TEST_F(LocalRun, Sigusr1SavesAndTrainingGoesOn) {
+  environment_["TEST_STEP_MICROSECONDS"] = "10000";
+  const auto run = start();
+  ASSERT_TRUE(eventually([&] { return number_in("step-0") >= 5; })) << run->output();
+  run->signal(SIGUSR1);
+  EXPECT_EQ(run->wait(), 0) << run->output();
+  EXPECT_EQ(events("durable").size(), 1u);
+  EXPECT_TRUE(events("restart").empty());
+  expect_undisturbed_end();
+}
+
+TEST_F(LocalRun, AKilledLauncherTakesItsRanksAlong) {
+  environment_["TEST_STEP_MICROSECONDS"] = "10000";
+  const auto run = start();
+  ASSERT_TRUE(eventually([&] { return number_in("step-0") >= 3; })) << run->output();
+  const std::string children = read_bytes("/proc/" + std::to_string(run->pid()) + "/task/" + std::to_string(run->pid()) + "/children");
+  std::istringstream words(children);
+  const std::vector<pid_t> ranks{std::istream_iterator<pid_t>(words), {}};
+  ASSERT_EQ(ranks.size(), static_cast<std::size_t>(kRanks));
+  run->signal(SIGKILL);
+  EXPECT_EQ(run->wait(), 137);
+  for (const pid_t rank : ranks) EXPECT_TRUE(eventually([&] { return !fs::exists("/proc/" + std::to_string(rank)) || read_bytes("/proc/" + std::to_string(rank) + "/stat").contains(") Z"); }));
+}
+
+TEST_F(LocalRun, ASecondRunOfTheSameJobInTheSameFolderIsRefusedByName) {
+  environment_["TEST_STEP_MICROSECONDS"] = "10000";
+  const auto first = start();
+  ASSERT_TRUE(eventually([&] { return number_in("step-0") >= 3; })) << first->output();
+  TestProcess second({REKINDLE_PROGRAM, "run", "--", REKINDLE_TEST_RANK}, environment_, folder_.at("second"));
+  EXPECT_EQ(second.wait(), 1);
+  EXPECT_TRUE(second.output().contains(folder_.at("checkpoints"))) << second.output();
+  EXPECT_TRUE(second.output().contains("--job")) << second.output();
+  EXPECT_EQ(first->wait(), 0) << first->output();
+}
+
+TEST_F(LocalRun, AFolderThatCannotBeUsedEndsTheRunBeforeTrainingAndOnce) {
+  write_bytes(folder_.at("file"), "in the way");
+  environment_["REKINDLE_CHECKPOINT_DIR"] = folder_.at("file/checkpoints");
+  const auto run = start();
+  const int code = run->wait();
+  EXPECT_NE(code, 0);
+  EXPECT_NE(code, 143);
+  EXPECT_TRUE(run->output().contains(folder_.at("file/checkpoints"))) << run->output();
+  EXPECT_TRUE(events("restart").empty());
+  EXPECT_EQ(number_in("step-0"), 0u);
+}
+
+TEST_F(LocalRun, ADamagedLastCheckpointStopsTheRunInsteadOfStartingAfresh) {
+  environment_["TEST_FAULT"] = "1:20:exit3";
+  EXPECT_EQ(start({"--max-restarts", "0"})->wait(), 3);
+  std::string path = events("durable")[0]["path"];
+  const std::string manifest = folder_.at("checkpoints/local.local/" + path + "/manifest.json");
+  fs::resize_file(manifest, fs::file_size(manifest) / 2);
+  const auto run = start({"--max-restarts", "0"});
+  EXPECT_NE(run->wait(), 0);
+  EXPECT_TRUE(run->output().contains(path)) << run->output();
+  EXPECT_FALSE(fs::exists(folder_.at("out/first-0-2")));
+}
+
+TEST_F(LocalRun, OutputIsTaggedLineByLine) {
+  TestProcess run({REKINDLE_PROGRAM, "run", "-n", "2", "--tag-output", "--", "/bin/sh", "-c", "echo one; printf two; echo err >&2"}, environment_, folder_.at("log"));
+  EXPECT_EQ(run.wait(), 0);
+  for (const char* line : {"[rank 0] one\n", "[rank 1] one\n", "[rank 0] two\n", "[rank 1] err\n"}) EXPECT_TRUE(run.output().contains(line)) << run.output();
+}
+
+TEST_F(LocalRun, ACommandThatDoesNotExistIsNotTriedTenTimes) {
+  TestProcess run({REKINDLE_PROGRAM, "run", "--", "no-such-program"}, environment_, folder_.at("log"));
+  EXPECT_EQ(run.wait(), 127);
+  EXPECT_TRUE(run.output().contains("no-such-program")) << run.output();
+}
+
+TEST_F(LocalRun, RanksKnowTheirPlaceAndTheMaster) {
+  environment_["VC_WORKER_HOSTS"] = "digits-worker-0.digits,digits-worker-1.digits";
+  TestProcess run({REKINDLE_PROGRAM, "run", "-n", "2", "--", "/bin/sh", "-c",
+                   "echo $REKINDLE_RANK/$REKINDLE_WORLD_SIZE $RANK_ID/$RANK_SIZE $LOCAL_RANK $MASTER_ADDR"},
+                  environment_, folder_.at("log"));
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_TRUE(run.output().contains("1/2 1/2 1 digits-worker-0.digits\n")) << run.output();
+}
+
+}  // namespace
+}  // namespace rekindle

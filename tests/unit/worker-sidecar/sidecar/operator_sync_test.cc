@@ -1,0 +1,58 @@
+#include "worker-sidecar/sidecar/cluster/operator_sync.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace rekindle {
+namespace {
+
+TEST(OperatorSync, ARequestSaysWhoItIsAndWhatHappened) {
+  SyncRequest request{.pod_name = "digits-worker-1", .pod_uid = "u1", .address = "10.1.2.3", .port = 8471, .ordinal = 1, .seen = 17, .coordinating = true};
+  request.report = {.attempt = 2, .step = 190, .phase = "training", .ranks_expected = 4, .ranks_live = 4,
+                    .restored = {.attempt = 2, .step = 184, .path = "a1-s184-x", .first_step = 185},
+                    .breakpoints = {{.record = {.id = "digits-1", .term = 65537, .pod = 0, .state = BreakpointState::durable, .step = 184}, .time = "now"}},
+                    .problems = {{"storage", "it is full"}}};
+  const auto json = nlohmann::json::parse(encode_sync_request(request, {"digits-worker-0"}));
+  EXPECT_EQ(json["pod"]["uid"], "u1");
+  EXPECT_EQ(json["seen"], 17);
+  EXPECT_EQ(json["report"]["ranks"]["expected"], 4);
+  EXPECT_EQ(json["report"]["restored"]["first_step"], 185);
+  EXPECT_EQ(json["report"]["breakpoints"][0]["pod"], "digits-worker-0");
+  EXPECT_EQ(json["report"]["breakpoints"][0]["state"], "durable");
+  EXPECT_EQ(json["report"]["problems"][0]["message"], "it is full");
+}
+
+TEST(OperatorSync, WhatThereIsNothingToSayAboutIsAbsent) {
+  const auto report = nlohmann::json::parse(encode_sync_request({}, {}))["report"];
+  for (const char* name : {"ranks", "restored", "breakpoints", "problems"}) EXPECT_FALSE(report.contains(name)) << name;
+}
+
+constexpr const char* kAnswer =
+    R"({"version":18,"job":{"namespace":"t","name":"digits","uid":"j"},"pods_expected":2,"go":true,
+        "pods":[{"name":"a","uid":"ua","ordinal":0,"address":"10.0.0.1","port":8471,"old":false},{"name":"b","uid":"ub","ordinal":1,"address":"","port":0}],
+        "orders":[{"breakpoint":"digits-1","cause":"operator","detail":"evicted","seconds_left":29.5,"after":"park"}]})";
+
+TEST(OperatorSync, AnAnswerIsReadWhole) {
+  const Result<SyncAnswer> answer = decode_sync_answer(kAnswer);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->version, 18u);
+  EXPECT_TRUE(answer->go);
+  EXPECT_EQ(answer->pods[0].port, 8471);
+  EXPECT_EQ(answer->pods[1].address, "");
+  EXPECT_EQ(answer->orders[0].breakpoint, "digits-1");
+  EXPECT_DOUBLE_EQ(answer->orders[0].seconds_left, 29.5);
+}
+
+TEST(OperatorSync, WhatDoesNotFitIsAnErrorAndNoCrash) {
+  const std::string whole = kAnswer;
+  for (std::size_t cut = 0; cut < whole.size(); ++cut) EXPECT_FALSE(decode_sync_answer(whole.substr(0, cut))) << cut;
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"8471", "84710"}, {"\"park\"", "\"dance\""}, {"29.5", "-1"}, {"29.5", "\"soon\""}, {"true", "1"}, {"\"ordinal\":0", "\"ordinal\":-1"}}) {
+    std::string changed = whole;
+    changed.replace(changed.find(from), from.size(), to);
+    EXPECT_FALSE(decode_sync_answer(changed)) << to;
+  }
+}
+
+}  // namespace
+}  // namespace rekindle

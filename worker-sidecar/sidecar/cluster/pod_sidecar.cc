@@ -1,0 +1,361 @@
+#include "worker-sidecar/sidecar/cluster/pod_sidecar.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
+
+#include "common/base/sentence.h"
+#include "common/net/clock.h"
+#include "common/net/http_server.h"
+#include "common/net/log.h"
+#include "common/net/tls.h"
+#include "worker-sidecar/sidecar/cluster/bin_folder.h"
+#include "worker-sidecar/sidecar/cluster/operator_client.h"
+#include "worker-sidecar/sidecar/cluster/peer_mesh.h"
+#include "worker-sidecar/sidecar/host.h"
+#include "worker-sidecar/storage/files.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::size_t kRecordsMax = 8;
+constexpr std::uint64_t kPemBytesMax = 1u << 20;
+// The kubelet's SIGKILL comes at the end of the grace; the answers to hooks and the last report go out before.
+constexpr std::chrono::seconds kGraceMargin{3};
+constexpr std::chrono::seconds kReportInterval{1};
+// For the last report to reach the operator.
+constexpr std::chrono::milliseconds kFarewell{300};
+
+LogLevel to_log_level(Severity severity) {
+  switch (severity) {
+    case Severity::debug: return LogLevel::debug;
+    case Severity::info: return LogLevel::info;
+    case Severity::warning: return LogLevel::warning;
+    case Severity::error: return LogLevel::error;
+  }
+  return LogLevel::info;
+}
+
+struct Certificates {
+  std::shared_ptr<const TlsClientContext> client;
+  std::shared_ptr<const TlsServerContext> server;
+};
+
+Result<Certificates> load_certificates(const std::string& folder) {
+  std::map<std::string, std::string> texts;
+  for (const char* name : {"tls.crt", "tls.key", "ca.crt"}) {
+    Result<std::string> text = read_whole_file(real_file_system(), join_path(folder, name), kPemBytesMax);
+    if (!text) return std::unexpected(with_context(text.error(), "the job's certificate"));
+    texts[name] = std::move(*text);
+  }
+  const TlsKeyPair own{.certificate_pem = texts["tls.crt"], .private_key_pem = texts["tls.key"]};
+  auto client = TlsClientContext::make({.authorities_pem = texts["ca.crt"], .own = own});
+  if (!client) return std::unexpected(client.error());
+  auto server = TlsServerContext::make({.own = own, .client_authorities_pem = texts["ca.crt"]});
+  if (!server) return std::unexpected(server.error());
+  return Certificates{*client, *server};
+}
+
+class PodSidecar final : public HostObserver {
+ public:
+  explicit PodSidecar(const PodSidecarOptions& options)
+      : options_(options), signals_(loop_, SIGTERM, SIGINT), report_timer_(loop_), end_timer_(loop_) {}
+
+  Status start();
+  void run() { loop_.run(); }
+  void stop_serving();
+
+ private:
+  void log(Severity severity, std::string_view message, const Facts& fields) override { log_line(to_log_level(severity), message, std::span(fields)); }
+  void breakpoint(const BreakpointRecord& record, std::uint32_t attempt, Instant at) override;
+  void attempt_begun(std::uint32_t attempt, std::uint64_t step, const std::string& path, bool rejoined, Instant at) override;
+  void first_step(std::uint32_t attempt, std::uint64_t step, Instant at) override;
+  void problem(const std::string& code, const std::string& message) override;
+  void exit_allowed() override;
+
+  void start_operator();
+  Status start_mesh(const Certificates& certificates);
+  void start_metrics();
+  void on_answer(const SyncAnswer& answer);
+  void report(bool at_once);
+  void keep_reporting();
+  void on_signal(int signal);
+  std::string metrics() const;
+
+  const PodSidecarOptions options_;
+  asio::io_context loop_{1};
+  asio::signal_set signals_;
+  asio::steady_timer report_timer_;
+  asio::steady_timer end_timer_;
+  bool terminating_ = false;
+  Certificates certificates_;
+
+  std::deque<TimedRecord> records_;
+  RestoredReport restored_;
+  std::map<std::string, std::string> problems_;
+
+  mutable std::mutex mutex_;
+  HostStatus shown_;              // guarded by mutex_, for the metrics
+  std::size_t shown_peers_ = 0;   // guarded by mutex_
+
+  std::unique_ptr<PeerMesh> mesh_;
+  std::unique_ptr<Host> host_;
+  std::unique_ptr<OperatorClient> operator_;
+  std::unique_ptr<HttpServer> metrics_server_;
+};
+
+Status PodSidecar::start() {
+  std::signal(SIGPIPE, SIG_IGN);
+  signals_.async_wait([this](std::error_code error, int signal) {
+    if (!error) on_signal(signal);
+  });
+  if (Status filled = fill_bin_folder(installed_programs(), options_.cluster.bin_folder); !filled) return filled;
+  Result<Certificates> certificates = load_certificates(options_.cluster.tls_folder);
+  if (!certificates) return std::unexpected(certificates.error());
+  certificates_ = *certificates;
+  if (Status meshed = start_mesh(*certificates); !meshed) return meshed;
+  Result<std::unique_ptr<Host>> host = Host::start(loop_, {.settings = options_.host,
+                                                           .coordination = {.ordinal = options_.host.ordinal,
+                                                                            .pods = options_.host.pods,
+                                                                            .ranks_per_pod = options_.host.ranks_per_pod,
+                                                                            .after_fault = AfterBreakpoint::park,
+                                                                            .wait_for_go = true,
+                                                                            .limits = {.deadline = options_.host.deadline}},
+                                                           .create_checkpoint_root = false,
+                                                           .observer = this,
+                                                           .peers = mesh_.get()});
+  if (!host) return std::unexpected(host.error());
+  host_ = std::move(*host);
+  start_operator();
+  start_metrics();
+  keep_reporting();
+  log_info("the sidecar serves", {{"job", options_.host.job_namespace + "/" + options_.host.job},
+                                  {"ordinal", options_.host.ordinal},
+                                  {"pods", options_.host.pods},
+                                  {"ranks_per_pod", options_.host.ranks_per_pod},
+                                  {"peer_port", mesh_->port()},
+                                  {"metrics_port", metrics_server_ ? metrics_server_->port() : 0}});
+  return {};
+}
+
+Status PodSidecar::start_mesh(const Certificates& certificates) {
+  Result<std::unique_ptr<PeerMesh>> mesh = PeerMesh::start(
+      loop_,
+      {.identity = "rekindle://" + options_.host.job_namespace + "/" + options_.host.job_uid,
+       .job_uid = options_.host.job_uid,
+       .pod_uid = options_.host.pod_uid,
+       .ordinal = options_.host.ordinal,
+       .pods = options_.host.pods,
+       .version = options_.version,
+       .port = options_.cluster.peer_port,
+       .client = certificates.client,
+       .server = certificates.server},
+      {
+          .connected = [this](std::uint32_t ordinal) { host_->tell(PeerConnected{ordinal}); },
+          .lost = [this](std::uint32_t ordinal) { if (host_) host_->tell(PeerLost{ordinal}); },
+          .message =
+              [this](std::uint32_t from, std::uint32_t attempt, PeerMessage message) {
+                host_->tell(PeerMessageArrived{from, attempt, std::move(message)});
+              },
+          .log =
+              [this](Severity severity, const std::string& what, std::uint32_t ordinal, const std::string& why) {
+                log(severity, what, {{"peer", std::to_string(ordinal)}, {"why", why}});
+              },
+      });
+  if (!mesh) return std::unexpected(mesh.error());
+  mesh_ = std::move(*mesh);
+  return {};
+}
+
+void PodSidecar::start_operator() {
+  const std::string& address = options_.cluster.operator_address;
+  const std::size_t colon = address.rfind(':');
+  OperatorClient::Settings settings{.host = address.substr(0, colon),
+                                    .port = static_cast<std::uint16_t>(std::strtoul(address.c_str() + colon + 1, nullptr, 10)),
+                                    .server_name = options_.operator_name,
+                                    .tls = certificates_.client,
+                                    .job_uid = options_.host.job_uid};
+  SyncRequest first{.pod_name = options_.host.pod_name,
+                    .pod_uid = options_.host.pod_uid,
+                    .address = options_.cluster.pod_address,
+                    .port = mesh_->port(),
+                    .ordinal = options_.host.ordinal};
+  first.report.phase = to_string(PodPhase::waiting);
+  operator_ = std::make_unique<OperatorClient>(
+      settings, first,
+      OperatorClient::Handlers{
+          .answered = [this](const SyncAnswer& answer) { asio::post(loop_, [this, answer] { on_answer(answer); }); },
+          .problem =
+              [this](const std::string& problem) {
+                asio::post(loop_, [this, problem] {
+                  if (problem.empty()) log(Severity::info, "the operator answers", {});
+                  if (!problem.empty()) log(Severity::warning, "the operator is away; what is known goes on to hold", {{"message", problem}});
+                });
+              },
+      });
+}
+
+void PodSidecar::on_answer(const SyncAnswer& answer) {
+  if (terminating_ && !host_) return;
+  std::vector<PeerAddress> addresses;
+  PeerTableSeen table{.pods = {}, .go = answer.go};
+  for (const SyncPod& pod : answer.pods) {
+    table.pods.push_back({.ordinal = pod.ordinal, .old = pod.old});
+    // A pod that ends still serves its part of a breakpoint; its successor takes the place when it has called.
+    const auto better = std::ranges::find_if(answer.pods, [&](const SyncPod& other) {
+      return other.ordinal == pod.ordinal && !other.old && !other.address.empty();
+    });
+    if (pod.address.empty() || (pod.old && better != answer.pods.end())) continue;
+    addresses.push_back({.ordinal = pod.ordinal, .uid = pod.uid, .address = pod.address, .port = pod.port});
+  }
+  mesh_->set_peers(addresses);
+  host_->tell(table);
+  for (const OrderArrived& order : answer.orders) host_->tell(order);
+}
+
+void PodSidecar::start_metrics() {
+  const auto handler = [this](const ServedRequest& served) -> HttpResponse {
+    if (served.request.path == "/healthz") return {.status = 200, .headers = {{"Content-Type", "text/plain"}}, .body = "ok\n"};
+    if (served.request.path == "/metrics") {
+      return {.status = 200, .headers = {{"Content-Type", "text/plain; version=0.0.4"}}, .body = metrics()};
+    }
+    return {.status = 404, .headers = {{"Content-Type", "text/plain"}}, .body = "there are /healthz and /metrics\n"};
+  };
+  for (const std::uint16_t port : {options_.cluster.metrics_port, std::uint16_t{0}}) {
+    Result<std::unique_ptr<HttpServer>> server = HttpServer::start({.port = port, .workers = 2, .connections_max = 32}, handler);
+    if (server) {
+      metrics_server_ = std::move(*server);
+      return;
+    }
+    log(Severity::warning, "the port for metrics and health is taken; another one is used", {{"port", std::to_string(port)}, {"message", server.error().message}});
+  }
+}
+
+std::string PodSidecar::metrics() const {
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  const auto gauge = [&](const char* name, const char* help, std::uint64_t value, const char* type = "gauge") {
+    text += sentence("# HELP {} {}\n# TYPE {} {}\n{} {}\n", name, help, name, type, name, value);
+  };
+  gauge("rekindle_attempt", "Attempt that the ranks of this pod live in, 0 before training.", shown_.attempt);
+  gauge("rekindle_committed_step", "Newest committed step of the ranks of this pod.", shown_.step);
+  gauge("rekindle_live_ranks", "Ranks of this pod whose processes live.", shown_.local_live_ranks);
+  gauge("rekindle_job_live_ranks", "Ranks of the job that are known to live.", shown_.live_ranks);
+  gauge("rekindle_coordinating", "1 where this sidecar coordinates the job.", shown_.coordinating ? 1 : 0);
+  gauge("rekindle_peers_connected", "Sidecars of other pods with a connection.", shown_peers_);
+  gauge("rekindle_storage_ready", "1 when the checkpoint folder passed its probe.", shown_.storage_ready ? 1 : 0);
+  gauge("rekindle_breakpoints_durable_total", "Breakpoints that became durable.", shown_.breakpoints_durable, "counter");
+  gauge("rekindle_breakpoints_failed_total", "Breakpoints that failed.", shown_.breakpoints_failed, "counter");
+  return text;
+}
+
+void PodSidecar::report(bool at_once) {
+  const HostStatus status = host_->status();
+  {
+    const std::lock_guard lock(mutex_);
+    shown_ = status;
+    shown_peers_ = mesh_->connections();
+  }
+  if (!operator_) return;
+  SyncReport told{.attempt = status.attempt,
+                  .step = status.step,
+                  .phase = std::string(to_string(status.phase)),
+                  .ranks_expected = options_.host.world_size(),
+                  .ranks_live = status.live_ranks,
+                  .restored = restored_,
+                  .breakpoints = {records_.begin(), records_.end()},
+                  .problems = {problems_.begin(), problems_.end()}};
+  operator_->set_report(std::move(told), status.coordinating, at_once);
+}
+
+void PodSidecar::keep_reporting() {
+  report(false);
+  report_timer_.expires_after(kReportInterval);
+  report_timer_.async_wait([this](std::error_code error) {
+    if (!error) keep_reporting();
+  });
+}
+
+void PodSidecar::breakpoint(const BreakpointRecord& record, std::uint32_t, Instant) {
+  const auto known = std::ranges::find_if(records_, [&](const TimedRecord& kept) { return kept.record.term == record.term; });
+  if (known != records_.end()) {
+    known->record = record;
+  } else {
+    records_.push_back({record, wall_time_rfc3339()});
+    if (records_.size() > kRecordsMax) records_.pop_front();
+  }
+  // After the machines are done with this event, so that the report shows all of it.
+  asio::post(loop_, [this] { if (host_) report(true); });
+}
+
+void PodSidecar::attempt_begun(std::uint32_t attempt, std::uint64_t step, const std::string& path, bool rejoined, Instant) {
+  if (!rejoined) records_.clear();
+  restored_ = {.attempt = attempt, .step = step, .path = path};
+  asio::post(loop_, [this] { if (host_) report(true); });
+}
+
+void PodSidecar::first_step(std::uint32_t attempt, std::uint64_t step, Instant) {
+  if (restored_.attempt == attempt) restored_.first_step = step;
+  asio::post(loop_, [this] { if (host_) report(true); });
+}
+
+void PodSidecar::problem(const std::string& code, const std::string& message) {
+  problems_[code] = message;
+  asio::post(loop_, [this] { if (host_) report(true); });
+}
+
+void PodSidecar::on_signal(int signal) {
+  if (terminating_ || !host_) return;
+  terminating_ = true;
+  const Duration left = std::max<Duration>(options_.host.grace - kGraceMargin, std::chrono::seconds(1));
+  log(Severity::info, "told to end; a breakpoint that is under way or due comes first",
+      {{"signal", std::to_string(signal)}, {"seconds_left", std::to_string(static_cast<long>(to_seconds(left)))}});
+  end_timer_.expires_after(std::chrono::duration_cast<asio::steady_timer::duration>(left));
+  end_timer_.async_wait([this](std::error_code error) {
+    if (!error) loop_.stop();
+  });
+  host_->tell(Terminating{to_seconds(left)});
+}
+
+void PodSidecar::exit_allowed() {
+  log(Severity::info, "nothing is waited for any more", {});
+  asio::post(loop_, [this] { report(true); });
+  end_timer_.expires_after(kFarewell);
+  end_timer_.async_wait([this](std::error_code error) {
+    if (!error) loop_.stop();
+  });
+}
+
+void PodSidecar::stop_serving() {
+  // Threads first, since what they hand over goes to the rest.
+  metrics_server_.reset();
+  operator_.reset();
+  report_timer_.cancel();
+  host_.reset();
+  mesh_.reset();
+}
+
+}  // namespace
+
+int run_pod_sidecar(const PodSidecarOptions& options) {
+  PodSidecar sidecar(options);
+  if (Status started = sidecar.start(); !started) {
+    log_error("the sidecar cannot start", {{"message", started.error().message}});
+    sidecar.stop_serving();
+    return 1;
+  }
+  sidecar.run();
+  sidecar.stop_serving();
+  return 0;
+}
+
+}  // namespace rekindle
