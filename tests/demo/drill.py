@@ -38,7 +38,7 @@ def run_drill(processes: Processes, setting: Setting, kills: int, chance: random
     for target, count in sorted(targets.items()):
         story.say(f"    {target:<14} {count:>4}")
     story.say(f"  steps lost       {lost:>4}")
-    story.say(f"  end states of {runs} runs equal the undisturbed one: {expected_hash}")
+    story.say(f"  end state of {'the one run' if runs == 1 else f'all {runs} runs'} and of the undisturbed one: {expected_hash}")
     story.say()
     return {"kills": len(recoveries), "steps_lost": lost, "runs": runs, "phases": dict(phases), "targets": dict(targets),
             "weights_sha256": expected_hash, "weights_sha256_undisturbed": expected_hash,

@@ -103,6 +103,7 @@ def _break_once(arguments: argparse.Namespace, processes: Processes, setting: Se
         code = run.await_end(90)
         if arguments.fault == "evict" and code != 143:
             raise run.failure(f"`rekindle run` ended with {code} after SIGTERM; expected 143 (stopped, not completed)")
+        run.checkpoint_every = 0  # older ones would be cleared away, and the proof looks at the one that was used
         started_again_at = time.monotonic()
         run.launch()
     run.await_training(fault.attempt)
@@ -117,13 +118,17 @@ def _break_once(arguments: argparse.Namespace, processes: Processes, setting: Se
 
 
 def _train_for(run: ProtectedRun, seconds: float, story: Story) -> None:
-    until = time.monotonic() + seconds
+    said = time.monotonic()
+    until = said + seconds
     while time.monotonic() < until:
         if not run.is_running():
             raise run.failure(f"`rekindle run` ended with {run.launcher.returncode} before anything was broken")
-        steps = [word.step for word in run.words(run.rank_processes()).values()]
-        story.passing(f"[4/4] Disturbed run: step {max(steps, default=0)}")
-        time.sleep(min(0.25, max(0.0, until - time.monotonic())))
+        run.launches[-1].follow()
+        if time.monotonic() - said >= 0.25:
+            said = time.monotonic()
+            steps = [word.step for word in run.words(run.rank_processes()).values()]
+            story.passing(f"[4/4] Disturbed run: step {max(steps, default=0)}")
+        time.sleep(min(0.01, max(0.0, until - time.monotonic())))
 
 
 def _break(arguments: argparse.Namespace, run: ProtectedRun, chance: random.Random) -> Fault:
@@ -135,7 +140,8 @@ def _break(arguments: argparse.Namespace, run: ProtectedRun, chance: random.Rand
 
 
 def _tell(fault: Fault, entries: list[dict], story: Story) -> None:
-    what = {"evict": "SIGTERM to `rekindle run`", "sigkill": f"SIGKILL to {fault.target}"}[fault.kind]
+    target = "`rekindle run`" if fault.target == "launcher" else fault.target
+    what = f"{'SIGTERM' if fault.kind == 'evict' else 'SIGKILL'} to {target}"
     story.say("  since the fault")
     story.say(f"  {0.0:>9.1f} ms  {what}; step {fault.step_at_fault} was the last one made, {fault.phase} at that moment")
     for entry in entries:

@@ -74,7 +74,7 @@ class ProtectedRun:
         """`prefix` is put in front of the command, for runs that see the world otherwise (unshare)."""
         self._processes = processes
         self._setting = setting
-        self._checkpoint_every = checkpoint_every
+        self.checkpoint_every = checkpoint_every
         self._max_restarts = max_restarts
         self.folder = setting.folder / name
         self.folder.mkdir(parents=True)
@@ -96,7 +96,7 @@ class ProtectedRun:
         command = [*self._prefix, self._setting.programs.rekindle, "run", "-n", RANKS, "--max-restarts", self._max_restarts, "--events", events,
                    "--", self._setting.programs.digits, "--data", self._setting.data, "--seed", self._setting.seed,
                    "--steps", self._setting.steps, "--output", self.output, "--log", self.folder / "steps-%r.jsonl",
-                   "--status-page", self.folder / "status-%r", "--checkpoint-every", self._checkpoint_every]
+                   "--status-page", self.folder / "status-%r", "--checkpoint-every", self.checkpoint_every]
         self.launches.append(EventFile(events, time.monotonic()))
         self.launcher = self._processes.start(
             command, self.log, {"REKINDLE_CHECKPOINT_DIR": str(self.checkpoints), "REKINDLE_JOB": self.job,
@@ -154,6 +154,7 @@ class ProtectedRun:
             pids = self.rank_processes()
             words = self.words(pids)
             if len(words) == RANKS and all(word.is_training and word.attempt > after_attempt for word in words.values()):
+                self.launches[-1].follow()
                 return pids, words
             if self.launcher.poll() is not None:
                 raise self.failure(f"`rekindle run` ended with {self.launcher.returncode} where all {RANKS} ranks were expected to "
