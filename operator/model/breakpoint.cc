@@ -146,20 +146,18 @@ std::optional<Trigger> trigger_from_string(std::string_view text) {
 }
 
 Trigger trigger_from_cause(std::string_view cause) {
-  constexpr std::array<std::pair<std::string_view, Trigger>, 14> kCauses{{
+  // The words of worker-sidecar/protocol/peer_message.h, and those that DESIGN names for later.
+  constexpr std::array<std::pair<std::string_view, Trigger>, 11> kCauses{{
       {"hook", Trigger::pre_stop},
-      {"pre_stop", Trigger::pre_stop},
+      {"terminated", Trigger::pre_stop},  // the sidecar itself got SIGTERM
       {"operator", Trigger::operator_request},
       {"rank_died", Trigger::rank_died},
-      {"rank_death", Trigger::rank_died},
       {"pod_lost", Trigger::pod_lost},
-      {"peer_lost", Trigger::pod_lost},
       {"collective_failed", Trigger::collective_failed},
       {"exception", Trigger::rank_died},
       {"memory_error", Trigger::memory_error},
       {"hang", Trigger::hang},
       {"user", Trigger::user},
-      {"checkpoint_wanted", Trigger::user},
       {"schedule", Trigger::schedule},
   }};
   for (const auto& [name, value] : kCauses) {

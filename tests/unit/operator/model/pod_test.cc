@@ -1,0 +1,82 @@
+#include "operator/model/pod.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/model/yaml.h"
+
+namespace rekindle {
+namespace {
+
+constexpr const char* kPod = R"(
+metadata:
+  name: digits-worker-12
+  namespace: team-a
+  uid: p12
+  deletionTimestamp: "2026-11-20T10:01:15Z"
+  deletionGracePeriodSeconds: 75
+  labels: {rekindle.dev/protected: "true"}
+  annotations: {volcano.sh/task-spec: worker, volcano.sh/job-version: "3", volcano.sh/controller-out-of-sync: "true"}
+  ownerReferences: [{apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: digits, uid: j1, controller: true}]
+spec:
+  nodeName: node-1
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 75
+  initContainers: [{name: rekindle-sidecar}]
+status:
+  phase: Running
+  podIP: 10.1.2.3
+  conditions: [{type: Ready, status: "False"}, {type: DisruptionTarget, status: "True", reason: PreemptionByScheduler}]
+  initContainerStatuses: [{name: rekindle-sidecar, state: {terminated: {exitCode: 1}}}]
+  containerStatuses:
+  - {name: main, state: {terminated: {exitCode: 137, reason: OOMKilled, finishedAt: "2026-11-20T09:59:00Z"}}}
+  - {name: logger, state: {running: {}}}
+)";
+
+TEST(Pod, KeepsWhatDecisionsNeed) {
+  const Result<Pod> pod = pod_from_json(parse_yaml(kPod));
+  ASSERT_TRUE(pod) << pod.error().message;
+  EXPECT_EQ(pod->job_uid, "j1");
+  EXPECT_EQ(pod->task, "worker");
+  EXPECT_EQ(pod->index, 12);
+  EXPECT_EQ(pod->job_version, 3);
+  EXPECT_EQ(pod->disruption, "PreemptionByScheduler");
+  EXPECT_TRUE(pod->is_protected);
+  EXPECT_TRUE(pod->injected);
+  EXPECT_TRUE(pod->out_of_sync);
+  EXPECT_FALSE(pod->gated);
+  EXPECT_FALSE(pod->restarts_in_place);
+  ASSERT_EQ(pod->ended.size(), 1u);  // the sidecar's end is not a main's
+  EXPECT_EQ(pod->ended[0].exit_code, 137);
+  EXPECT_EQ(to_text(*deletion_began(*pod)), "2026-11-20T10:00:00Z");
+}
+
+TEST(Pod, OnlyAVolcanoJobCountsAsItsJob) {
+  Json pod = parse_yaml(kPod);
+  pod["metadata"]["ownerReferences"][0]["apiVersion"] = "batch/v1";
+  EXPECT_EQ(pod_from_json(pod)->job_uid, "");
+}
+
+TEST(Pod, OurGateIsSeenAmongOthers) {
+  const Json pod = parse_yaml("{metadata: {name: a-b-0}, spec: {schedulingGates: [{name: other}, {name: rekindle.dev/injection}]}}");
+  EXPECT_TRUE(pod_from_json(pod)->gated);
+}
+
+TEST(Pod, WrongShapesAreNamed) {
+  EXPECT_FALSE(pod_from_json(parse_yaml("{metadata: {name: p}, spec: 7}")));
+  EXPECT_FALSE(pod_from_json(parse_yaml("{metadata: {name: p}, status: {containerStatuses: {}}}")));
+  EXPECT_FALSE(pod_from_json(parse_yaml("{metadata: {name: p}, status: {conditions: [7]}}")));
+}
+
+// What a decoded pod of ordinary names holds, its texts on the heap included.
+TEST(Pod, TakesLessThanOneKibibyte) {
+  const Pod pod = *pod_from_json(parse_yaml(kPod));
+  std::size_t bytes = sizeof(Pod) + pod.ended.capacity() * sizeof(ContainerEnd);
+  for (const std::string* text : {&pod.namespace_name, &pod.name, &pod.uid, &pod.resource_version, &pod.job_name, &pod.job_uid, &pod.task,
+                                  &pod.node, &pod.address, &pod.reason, &pod.disruption, &pod.not_injected}) {
+    if (text->capacity() > 15) bytes += text->capacity() + 16;
+  }
+  EXPECT_LE(bytes, 1024u);
+}
+
+}  // namespace
+}  // namespace rekindle
