@@ -40,10 +40,11 @@ void Assembly::on_change(Instant now, CoordinationOutputs& out) {
   drive(now, out);
 }
 
-// All ranks of the pod live in one attempt already: it was this sidecar that was away.
+// The ranks of the pod live in one attempt already, or died in it: it was this sidecar that was away.
 bool Assembly::rejoin(CoordinationOutputs& out) {
-  if (!ranks_.all_connected()) return false;
-  const std::uint32_t attempt = ranks_.all().begin()->second.attempt;
+  if (!ranks_.all_known()) return false;
+  std::uint32_t attempt = 0;
+  for (const auto& [number, rank] : ranks_.all()) attempt = std::max(attempt, rank.attempt);
   if (attempt == 0) return false;
   for (const auto& [number, rank] : ranks_.all()) {
     if (rank.attempt != attempt) return false;
@@ -132,7 +133,7 @@ void Assembly::answer_if_loaded(CoordinationOutputs& out) {
 void Assembly::on_take(const TakeMessage& take, CoordinationOutputs& out) {
   if (running() || take.attempt == 0 || !ranks_.all_connected()) return;
   for (const auto& [number, rank] : ranks_.all()) {
-    if (!rank.loaded || !rank.loaded->ok || rank.loaded->path != take.path || rank.loaded->step != take.step) return;
+    if (!rank.alive || !rank.loaded || !rank.loaded->ok || rank.loaded->path != take.path || rank.loaded->step != take.step) return;
   }
   taken_ = take;
   for (const auto& [number, rank] : ranks_.all()) out.push_back(TakeForRank{number, take});

@@ -109,7 +109,16 @@ struct Coordination::Parts {
 
   void handle(const RankDied& event, Instant now, CoordinationOutputs& out) {
     LocalRank* rank = ranks.find(event.rank);
-    if (rank == nullptr || !rank->alive) return;
+    if (rank == nullptr) {
+      if (attempt != 0 || !config.hosts(event.rank)) return;
+      LocalRank& known = ranks.connect(event.rank);  // it died while this sidecar was away
+      known.word = event.word;
+      known.attempt = event.attempt;
+      known.finished = event.word.phase == RankPhase::finished;
+      assembly.on_change(now, out);
+      return;
+    }
+    if (!rank->alive) return;
     rank->alive = false;
     if (rank->finished) return;
     rank->word = event.word;
@@ -229,6 +238,10 @@ struct Coordination::Parts {
     if (!assembly.rejoined()) restored = KnownCheckpoint{assembly.taken().step, assembly.taken().path, assembly.taken().manifest_hash, 0};
     coordinator.begin_attempt(attempt, std::move(restored));
     member.begin_attempt(rank_term, found_held, now, out);
+    if (!assembly.rejoined()) return;
+    for (const auto& [number, rank] : ranks.all()) {
+      if (!rank.alive && !rank.finished) member.on_rank_died(number, now, out);
+    }
   }
 
   void notice_lost_pods(Instant now, CoordinationOutputs& out) {

@@ -76,10 +76,12 @@ struct RankSeen {
   RankWord word;
 };
 
-// The process is over; the last word of its control block. After RankFinished it says nothing new.
+// The process is over; the last word and the attempt of its control block. After RankFinished it says nothing new. A sidecar that was
+// restarted also reports the ranks whose control block it finds without a process.
 struct RankDied {
   std::uint32_t rank = 0;
   RankWord word;
+  std::uint32_t attempt = 0;
 };
 struct RankFinished {
   std::uint32_t rank = 0;

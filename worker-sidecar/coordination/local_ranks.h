@@ -51,6 +51,8 @@ class LocalRanks {
     }
     return true;
   }
+  // Of each rank it is known whether it lives.
+  bool all_known() const { return ranks_.size() == config_.ranks_per_pod; }
   bool all_finished() const {
     if (ranks_.size() < config_.ranks_per_pod) return false;
     for (const auto& [number, rank] : ranks_) {
