@@ -8,17 +8,14 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 from building import REPOSITORY
 from controlblock import ControlBlock
 from failure import Failure
-from podlogs import PodLogs
 from story import Stopwatch, Story, write_report
-
-sys.path.insert(0, str(REPOSITORY / "tests" / "support"))
-from kubernetes import BREAKPOINTS, JOBS, PODS, Failed, Kubernetes, condition, ready, wait_for  # noqa: E402
+from podlogs import PodLogs
+from kubernetes import BREAKPOINTS, JOBS, PODS, Failed, Kubernetes, condition, ready, wait_for
 
 EXAMPLES = REPOSITORY / "docs" / "examples" / "digits"
 JOB, PLAIN = "digits", "digits-plain"
