@@ -1,0 +1,39 @@
+#include "operator/faults/response_table.h"
+
+#include <gtest/gtest.h>
+
+namespace rekindle {
+namespace {
+
+TEST(ResponseTable, ATrainingJobIsRestartedWhateverHappens) {
+  for (std::size_t i = 0; i < kFaultClasses; ++i) {
+    EXPECT_EQ(respond(static_cast<FaultClass>(i), JobStage::training).response, Response::restart_job);
+  }
+}
+
+TEST(ResponseTable, NothingIsDoneToAJobThatIsSuspendedOrEnding) {
+  for (std::size_t i = 0; i < kFaultClasses; ++i) {
+    EXPECT_EQ(respond(static_cast<FaultClass>(i), JobStage::suspended).response, Response::ignore);
+    EXPECT_EQ(respond(static_cast<FaultClass>(i), JobStage::ending).response, Response::ignore);
+  }
+}
+
+TEST(ResponseTable, WhatIsGoingOnIsJoinedNotRepeated) {
+  for (std::size_t i = 0; i < kFaultClasses; ++i) {
+    EXPECT_EQ(respond(static_cast<FaultClass>(i), JobStage::recovering).response, Response::join);
+    EXPECT_EQ(respond(static_cast<FaultClass>(i), JobStage::restarting).response, Response::join);
+  }
+}
+
+TEST(ResponseTable, BeforeTheFirstStepOnlyTheBrokenPodIsReplaced) {
+  EXPECT_EQ(respond(FaultClass::container_died, JobStage::starting).response, Response::replace_pod);
+  EXPECT_EQ(respond(FaultClass::pod_evicted, JobStage::starting).response, Response::ignore);
+}
+
+TEST(ResponseTable, PrintsOneLineForEachCell) {
+  const std::string text = response_table_markdown();
+  EXPECT_EQ(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), 2 + kFaultClasses * kJobStages);
+}
+
+}  // namespace
+}  // namespace rekindle

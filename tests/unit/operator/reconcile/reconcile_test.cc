@@ -1,0 +1,274 @@
+// Edges of the decision that the scenarios (tests/scenario/operator) do not reach.
+#include "operator/reconcile/reconcile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace rekindle {
+namespace {
+
+using std::chrono::seconds;
+
+const WallTime kNow = *parse_wall_time("2026-11-21T10:00:00Z");
+
+struct Story {
+  Story() {
+    job.namespace_name = "team-a";
+    job.name = "digits";
+    job.uid = "j1";
+    job.phase = JobPhase::running;
+    job.settings.scheduling = "grace";
+    job.tasks = {{.name = "worker", .replicas = 2, .is_protected = true}};
+    for (std::int32_t i = 0; i < 2; ++i) {
+      const std::string text = std::to_string(i);
+      pods.push_back({.namespace_name = "team-a", .name = "digits-worker-" + text, .uid = "u" + text, .job_name = "digits", .job_uid = "j1",
+                      .task = "worker", .created = kNow - seconds(600), .index = i, .phase = PodPhase::running, .is_protected = true,
+                      .injected = true});
+      reports.push_back({.pod_name = "digits-worker-" + text, .pod_uid = "u" + text, .ordinal = i, .attempt = 1, .step = 100,
+                         .phase = SidecarPhase::training, .received = kNow, .phase_since = kNow - seconds(500),
+                         .attempt_since = kNow - seconds(500)});
+    }
+  }
+
+  Plan plan() const {
+    Observation seen{.namespace_name = "team-a", .job_name = "digits", .job = std::make_shared<Job>(job)};
+    for (const Pod& pod : pods) seen.pods.push_back(std::make_shared<Pod>(pod));
+    for (const Breakpoint& each : breakpoints) seen.breakpoints.push_back(std::make_shared<Breakpoint>(each));
+    seen.reports = reports;
+    seen.webhook = webhook;
+    seen.operator_started = operator_started;
+    seen.certificate_ensured = true;
+    seen.writes_unseen = writes_unseen;
+    return reconcile(seen, {}, kNow);
+  }
+
+  void remove(std::size_t index, seconds ago) {
+    pods[index].deletion_grace_seconds = 75;
+    pods[index].deletion_time = kNow - ago + seconds(75);
+  }
+
+  Breakpoint& add_breakpoint(const std::string& name, Trigger trigger, BreakpointState state, seconds age) {
+    Breakpoint each{.namespace_name = "team-a", .name = name, .uid = name, .resource_version = "7", .generation = 1, .created = kNow - age,
+                    .owner_uid = "j1"};
+    each.spec.job_name = "digits";
+    each.spec.job_uid = "j1";
+    each.spec.trigger = trigger;
+    if (!training_goes_on(trigger)) each.spec.pods = {{"digits-worker-0", "u0"}, {"digits-worker-1", "u1"}};
+    each.status.state = state;
+    breakpoints.push_back(each);
+    return breakpoints.back();
+  }
+
+  Job job;
+  std::vector<Pod> pods;
+  std::vector<SidecarReport> reports;
+  std::vector<Breakpoint> breakpoints;
+  WebhookHealth webhook{.answers = true, .answering_since = kNow - seconds(3600)};
+  WallTime operator_started = kNow - seconds(3600);
+  std::uint32_t writes_unseen = 0;
+};
+
+template <typename Kind>
+std::vector<Kind> all(const Plan& plan) {
+  std::vector<Kind> found;
+  for (const Action& action : plan.actions) {
+    if (const Kind* each = std::get_if<Kind>(&action)) found.push_back(*each);
+  }
+  return found;
+}
+
+TEST(Reconcile, LeavesAHealthyJobAlone) {
+  const Plan plan = Story().plan();
+  EXPECT_TRUE(plan.actions.empty());
+  EXPECT_TRUE(plan.orders.empty());
+  EXPECT_FALSE(plan.hold_go);
+  EXPECT_EQ(plan.look_again_in, std::nullopt);
+}
+
+TEST(Reconcile, ADeletionIsBelievedOnlyAfterVolcanoHadTimeToSayThatItWasIts) {
+  Story story;
+  story.remove(0, seconds(1));
+  const Plan early = story.plan();
+  EXPECT_TRUE(all<CreateBreakpoint>(early).empty());
+  ASSERT_TRUE(early.look_again_in);
+  EXPECT_EQ(*early.look_again_in, seconds(1));
+  story.remove(0, seconds(2));
+  EXPECT_EQ(all<CreateBreakpoint>(story.plan()).size(), 1u);
+  story.job.phase = JobPhase::restarting;
+  EXPECT_TRUE(story.plan().actions.empty());
+}
+
+TEST(Reconcile, NothingIsDoneWhileOwnWritesAreUnseenButOrdersStay) {
+  Story story;
+  story.add_breakpoint("now", Trigger::user, BreakpointState::requested, seconds(1));
+  EXPECT_EQ(story.plan().orders.size(), 1u);
+  story.remove(0, seconds(5));
+  story.writes_unseen = 1;
+  const Plan plan = story.plan();
+  EXPECT_TRUE(plan.actions.empty());
+  EXPECT_EQ(plan.orders.size(), 1u);
+}
+
+TEST(Reconcile, AnOperatorThatHasJustStartedWaitsForReportsBeforeItJudges) {
+  Story story;
+  story.remove(0, seconds(5));
+  story.reports.clear();
+  story.operator_started = kNow - seconds(5);
+  const Plan early = story.plan();
+  EXPECT_TRUE(early.actions.empty());
+  EXPECT_TRUE(early.look_again_in);
+  story.operator_started = kNow - seconds(60);
+  EXPECT_EQ(all<CreateBreakpoint>(story.plan()).size(), 1u);
+}
+
+TEST(Reconcile, ADeadContainerBeforeTheFirstStepCostsOnlyItsPod) {
+  Story story;
+  for (SidecarReport& report : story.reports) {
+    report.attempt = 0;
+    report.phase = SidecarPhase::waiting;
+  }
+  story.pods[1].ended = {{.name = "main", .exit_code = 1, .finished = kNow - seconds(1)}};
+  const std::vector<CreateBreakpoint> intents = all<CreateBreakpoint>(story.plan());
+  ASSERT_EQ(intents.size(), 1u);
+  EXPECT_EQ(intents[0].object.spec.pods, (std::vector<PodRef>{{"digits-worker-1", "u1"}}));
+}
+
+TEST(Reconcile, DeletesNameOnlyPodsOfTheIntent) {
+  Story story;
+  story.add_breakpoint("r", Trigger::container_died, BreakpointState::restarting, seconds(5)).status.restart_time = kNow;
+  story.pods[1].uid = "u9";  // made anew meanwhile
+  story.reports[1].pod_uid = "u9";
+  story.reports[1].attempt = 0;
+  story.reports[1].phase = SidecarPhase::waiting;
+  const std::vector<DeletePod> deletes = all<DeletePod>(story.plan());
+  ASSERT_EQ(deletes.size(), 1u);
+  EXPECT_EQ(deletes[0].uid, "u0");
+  EXPECT_EQ(deletes[0].grace, std::nullopt);
+  EXPECT_TRUE(story.plan().hold_go);
+}
+
+TEST(Reconcile, WhenVolcanoDoesNotReactInTimeTheRestIsDeleted) {
+  Story story;
+  story.job.policies = {{.events = {"PodEvicted"}, .action = "RestartJob"}};
+  story.add_breakpoint("r", Trigger::pre_stop, BreakpointState::restarting, seconds(400)).status.restart_time = kNow - seconds(30);
+  story.breakpoints[0].spec.broken = PodRef{"digits-worker-0", "u0"};
+  story.pods.erase(story.pods.begin());
+  story.reports.erase(story.reports.begin());
+  EXPECT_TRUE(all<DeletePod>(story.plan()).empty());
+  EXPECT_TRUE(story.plan().look_again_in);
+  story.breakpoints[0].status.restart_time = kNow - seconds(61);
+  EXPECT_EQ(all<DeletePod>(story.plan()).size(), 1u);
+}
+
+TEST(Reconcile, KeepsTwentyRecordsAndNeverDropsAnOpenOne) {
+  Story story;
+  for (int i = 0; i < 23; ++i) {
+    story.add_breakpoint("b" + std::to_string(100 + i), Trigger::user, i == 1 ? BreakpointState::saving : BreakpointState::saved, seconds(1000 - i));
+  }
+  std::vector<std::string> dropped;
+  for (const DeleteBreakpoint& each : all<DeleteBreakpoint>(story.plan())) dropped.push_back(each.name);
+  EXPECT_EQ(dropped, (std::vector<std::string>{"b100", "b102", "b103"}));
+}
+
+TEST(Reconcile, EventsComeBehindTheWritesTheyAreAbout) {
+  Story story;
+  story.add_breakpoint("r", Trigger::pre_stop, BreakpointState::requested, seconds(1));
+  story.reports[0].phase = story.reports[1].phase = SidecarPhase::parked;
+  story.reports[0].breakpoints = {{.cause = "hook", .state = SaveState::durable, .step = 100, .path = "a1-s100-x", .ranks = 2}};
+  const Plan plan = story.plan();
+  ASSERT_GE(plan.actions.size(), 2u);
+  const auto first_event = std::ranges::find_if(plan.actions, [](const Action& a) { return std::holds_alternative<RecordEvent>(a); });
+  EXPECT_TRUE(std::all_of(first_event, plan.actions.end(), [](const Action& a) { return std::holds_alternative<RecordEvent>(a); }));
+  EXPECT_EQ(all<WriteBreakpointStatus>(plan).at(0).resource_version, "7");
+}
+
+TEST(Reconcile, AnAgreedStepIsWrittenWhileTheWritingGoesOn) {
+  Story story;
+  story.add_breakpoint("r", Trigger::pre_stop, BreakpointState::requested, seconds(1));
+  story.reports[0].breakpoints = {{.cause = "hook", .state = SaveState::writing, .step = 100}};
+  const std::vector<WriteBreakpointStatus> writes = all<WriteBreakpointStatus>(story.plan());
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(writes[0].status.state, BreakpointState::saving);
+  story.breakpoints[0].status = writes[0].status;
+  EXPECT_TRUE(all<WriteBreakpointStatus>(story.plan()).empty());
+}
+
+TEST(Reconcile, AnOlderOpenRecordIsOvertakenByTheNewer) {
+  Story story;
+  story.add_breakpoint("old", Trigger::pre_stop, BreakpointState::restarting, seconds(60)).spec.pods = {{"digits-worker-0", "x0"}};
+  story.add_breakpoint("new", Trigger::pre_stop, BreakpointState::requested, seconds(1));
+  bool seen = false;
+  for (const WriteBreakpointStatus& write : all<WriteBreakpointStatus>(story.plan())) {
+    if (write.name == "old") {
+      EXPECT_EQ(write.status.state, BreakpointState::superseded);
+      seen = true;
+    }
+  }
+  EXPECT_TRUE(seen);
+}
+
+TEST(Reconcile, TheLastCheckpointNeverGoesBack) {
+  Story story;
+  Breakpoint& saved = story.add_breakpoint("b", Trigger::user, BreakpointState::saved, seconds(60));
+  saved.status.attempt = 1;
+  saved.status.step = 50;
+  set_condition(saved.status, "Durable", "True", "Published", "m", kNow - seconds(60));
+  EXPECT_EQ(all<AnnotateLastCheckpoint>(story.plan()).at(0).step, 50u);
+  story.job.last_step = "90";
+  story.job.last_time = kNow - seconds(10);
+  EXPECT_TRUE(all<AnnotateLastCheckpoint>(story.plan()).empty());
+}
+
+TEST(Reconcile, APodThatTheWebhookMissedIsMadeAnewOneAtATime) {
+  Story story;
+  story.reports.clear();
+  for (Pod& pod : story.pods) {
+    pod.gated = true;
+    pod.injected = false;
+    pod.phase = PodPhase::pending;
+    pod.created = kNow - seconds(12);
+  }
+  story.webhook.answering_since = kNow - seconds(5);
+  EXPECT_EQ(all<DeletePod>(story.plan()).size(), 1u);
+  story.remove(0, seconds(0));
+  EXPECT_TRUE(all<DeletePod>(story.plan()).empty());
+}
+
+TEST(Reconcile, AMissedPodWaitsWhileTheWebhookIsAwayAndLongerWhenItWasThere) {
+  Story story;
+  story.reports.clear();
+  story.pods.resize(1);
+  Pod& pod = story.pods[0];
+  pod.gated = true;
+  pod.injected = false;
+  pod.phase = PodPhase::pending;
+  pod.created = kNow - seconds(30);
+  story.webhook = {.answers = false};
+  EXPECT_TRUE(all<DeletePod>(story.plan()).empty());
+  story.webhook = {.answers = true, .answering_since = kNow - seconds(3600)};
+  EXPECT_TRUE(all<DeletePod>(story.plan()).empty());
+  pod.created = kNow - seconds(60);
+  EXPECT_EQ(all<DeletePod>(story.plan()).size(), 1u);
+  pod.not_injected = "it has no container";
+  const Plan plan = story.plan();
+  EXPECT_TRUE(all<DeletePod>(plan).empty());
+  EXPECT_EQ(all<RecordEvent>(plan).at(0).reason, "InjectionRefused");
+}
+
+TEST(Reconcile, WhatASidecarSaysToPeopleIsSaidOnce) {
+  Story story;
+  story.reports[0].problems = {{"storage", "the checkpoint folder is read-only: mount it writable"}};
+  story.reports[1].problems = story.reports[0].problems;
+  const std::vector<RecordEvent> events = all<RecordEvent>(story.plan());
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events[0].once_key, "j1/problem/storage");
+}
+
+TEST(Reconcile, WithoutAJobThereIsNothingToDo) {
+  Observation seen{.namespace_name = "team-a", .job_name = "digits"};
+  EXPECT_TRUE(reconcile(seen, {}, kNow).actions.empty());
+}
+
+}  // namespace
+}  // namespace rekindle
