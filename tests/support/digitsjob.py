@@ -40,4 +40,5 @@ def digits_job(kubernetes, namespace, *, file="job.yaml", name=None, steps=800, 
             del spec["policies"]
     if cpu_limit is not None:
         container["resources"]["limits"]["cpu"] = cpu_limit
+        container["resources"]["requests"]["cpu"] = "50m"
     return job
