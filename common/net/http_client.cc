@@ -235,8 +235,12 @@ Result<HttpStreamEnd> HttpClient::stream(const HttpRequest& request, const HttpS
     const Result<std::string_view> piece = reader.next_piece(std::min(silence_limit, quiet_limit), call.interrupt);
     if (piece) {
       if (piece->empty()) break;
-      heard = told_quiet = monotonic_now();
       if (sink.on_bytes && !sink.on_bytes(*piece)) end.by_sink = true;
+      // Only now, since a sink that took its time is not a server that was silent.
+      heard = told_quiet = monotonic_now();
+      if (heard >= call.deadline && !end.by_sink) {
+        return fail(ErrorCode::deadline_exceeded, "the stream of " + request.path + " did not end in time", Retry::yes);
+      }
       continue;
     }
     const Instant now = monotonic_now();

@@ -91,6 +91,10 @@ Result<std::string> HttpReader::read_body(std::size_t bytes_max, Duration silenc
   if (framing_.kind == BodyFraming::Kind::length && !ended_ && framing_.length > bytes_max) return too_long();
   std::string body;
   while (true) {
+    // A sender that is never silent makes no read wait, so that the time has to be looked at as well.
+    if (monotonic_now() >= deadline) {
+      return fail(ErrorCode::deadline_exceeded, "the body of a message did not end in time", Retry::yes);
+    }
     const Result<std::string_view> piece = next_piece(std::min(deadline, monotonic_now() + silence), interrupt);
     if (!piece) return std::unexpected(piece.error());
     if (piece->empty()) return body;

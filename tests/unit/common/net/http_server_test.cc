@@ -1,0 +1,322 @@
+#include "common/net/http_server.h"
+
+#include <atomic>
+#include <mutex>
+#include <condition_variable>
+#include <stdexcept>
+#include <thread>
+
+#include <sys/socket.h>
+
+#include <gtest/gtest.h>
+
+#include "common/net/clock.h"
+#include "common/net/http_client.h"
+#include "common/net/socket.h"
+
+namespace rekindle {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A client that says exactly the bytes of a test.
+class RawClient {
+ public:
+  explicit RawClient(std::uint16_t port)
+      : descriptor_(connect_to("127.0.0.1", port, monotonic_now() + 10s, -1).value()) {}
+
+  void say(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t count = send(descriptor_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (count < 0) {
+        if (errno != EAGAIN) return;
+        static_cast<void>(wait_for(descriptor_.get(), true, monotonic_now() + 10s, -1));
+        continue;
+      }
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+    }
+  }
+
+  // Until what was heard contains `part`, or the server hangs up.
+  std::string hear(std::string_view part = "the server never says this") {
+    std::string heard;
+    while (heard.find(part) == std::string::npos) {
+      char buffer[4096];
+      const ssize_t count = recv(descriptor_.get(), buffer, sizeof buffer, 0);
+      if (count == 0 || (count < 0 && errno != EAGAIN)) break;
+      if (count > 0) heard.append(buffer, static_cast<std::size_t>(count));
+      if (count < 0 && *wait_for(descriptor_.get(), false, monotonic_now() + 30s, -1) != Readiness::ready) break;
+    }
+    return heard;
+  }
+
+  void hang_up() { descriptor_.reset(); }
+
+ private:
+  FileDescriptor descriptor_;
+};
+
+HttpResponse echo(const ServedRequest& served) {
+  std::string body = served.request.method + " " + request_target(served.request) + " " + served.request.body;
+  return {.status = 200, .headers = {{"Content-Type", "text/plain"}}, .body = std::move(body)};
+}
+
+class HttpServerTest : public testing::Test {
+ protected:
+  void serve(HttpServerSettings settings = {}, HttpServer::Handler handler = echo) {
+    settings.address = "127.0.0.1";
+    auto started = HttpServer::start(std::move(settings), std::move(handler), [this](const Error& error) {
+      const std::lock_guard lock(mutex);
+      troubles.push_back(error.message);
+    });
+    ASSERT_TRUE(started) << started.error().message;
+    server = std::move(*started);
+  }
+
+  // The first line of the answer to these bytes, and whether the server hung up behind it.
+  std::string status_of(std::string_view bytes) {
+    RawClient client(server->port());
+    client.say(bytes);
+    const std::string heard = client.hear();
+    return heard.substr(0, heard.find('\r'));
+  }
+
+  std::mutex mutex;
+  std::vector<std::string> troubles;
+  std::unique_ptr<HttpServer> server;
+};
+
+TEST_F(HttpServerTest, GivesMethodPathQueryHeadersAndBody) {
+  ServedRequest seen;
+  serve({}, [&](const ServedRequest& served) {
+    seen = served;
+    return HttpResponse{.status = 201, .headers = {{"X-A", "b"}}, .body = "made"};
+  });
+  HttpClient client({.host = "127.0.0.1", .port = server->port()});
+  const Result<HttpResponse> response = client.send(
+      {.method = "POST", .path = "/v1/sync", .query = {{"a", "b c"}}, .headers = {{"X-Q", "1"}}, .body = "{}"});
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->status, 201);
+  EXPECT_EQ(response->headers.value_of("x-a"), "b");
+  EXPECT_EQ(response->body, "made");
+  EXPECT_EQ(seen.request.method, "POST");
+  EXPECT_EQ(seen.request.path, "/v1/sync");
+  EXPECT_EQ(seen.request.query, (HttpQuery{{"a", "b c"}}));
+  EXPECT_EQ(seen.request.headers.value_of("x-q"), "1");
+  EXPECT_EQ(seen.request.body, "{}");
+  EXPECT_EQ(seen.peer_uri, std::nullopt);
+  EXPECT_TRUE(seen.peer_address.starts_with("127.0.0.1:"));
+}
+
+TEST_F(HttpServerTest, AnswersSeveralRequestsOnOneConnection) {
+  serve();
+  RawClient client(server->port());
+  for (int i = 0; i < 3; ++i) {
+    client.say("GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_NE(client.hear("GET /" + std::to_string(i)), "");
+  }
+}
+
+TEST_F(HttpServerTest, AnswersRequestsThatCameInOnePiece) {
+  serve();
+  RawClient client(server->port());
+  client.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  const std::string heard = client.hear();
+  EXPECT_NE(heard.find("GET /a"), std::string::npos);
+  EXPECT_NE(heard.find("GET /b"), std::string::npos);
+  EXPECT_NE(heard.find("Connection: close"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, ReadsARequestInWhateverPiecesItComes) {
+  serve();
+  RawClient client(server->port());
+  for (const char letter :
+       std::string_view("POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n")) {
+    client.say(std::string_view(&letter, 1));
+  }
+  EXPECT_NE(client.hear("POST /a hi").find("200 OK"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, AHeadRequestGetsNoBody) {
+  serve();
+  RawClient client(server->port());
+  client.say("HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(client.hear().ends_with("\r\n\r\n"));
+}
+
+TEST_F(HttpServerTest, SaysContinueToAClientThatAsksFirst) {
+  serve();
+  RawClient client(server->port());
+  client.say("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  EXPECT_EQ(client.hear("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.say("ok");
+  EXPECT_NE(client.hear("POST / ok").find("200 OK"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, RefusesWhatIsNoProperRequest) {
+  serve();
+  EXPECT_EQ(status_of("rubbish\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: h\r\nContent-Length: -2\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"),
+            "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n-2\r\nab\r\n"),
+            "HTTP/1.1 400 Bad Request");
+  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n"), "HTTP/1.1 501 Not Implemented");
+  EXPECT_EQ(status_of("GET / HTTP/1.0\r\nHost: h\r\n\r\n"), "HTTP/1.1 505 HTTP Version Not Supported");
+  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: h\r\nExpect: more\r\nContent-Length: 2\r\n\r\n"),
+            "HTTP/1.1 417 Expectation Failed");
+}
+
+TEST_F(HttpServerTest, RefusesWhatIsTooLarge) {
+  serve({.head_bytes_max = 1000, .body_bytes_max = 1000});
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(2000, 'x') + "\r\n\r\n"),
+            "HTTP/1.1 431 Request Header Fields Too Large");
+  EXPECT_EQ(status_of("GET /" + std::string(2000, 'x')), "HTTP/1.1 431 Request Header Fields Too Large");
+  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1001\r\n\r\n"), "HTTP/1.1 413 Content Too Large");
+  const std::string chunked = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n";
+  EXPECT_EQ(status_of(chunked + std::string(2000, 'x')), "HTTP/1.1 413 Content Too Large");
+}
+
+TEST_F(HttpServerTest, RefusesAClientThatTakesItsTime) {
+  serve({.head_limit = 20ms, .body_limit = 20ms});
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost:"), "HTTP/1.1 408 Request Timeout");
+  EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf"), "HTTP/1.1 408 Request Timeout");
+}
+
+TEST_F(HttpServerTest, HangsUpOnAConnectionThatSaysNothing) {
+  serve({.head_limit = 20ms});
+  RawClient client(server->port());
+  EXPECT_EQ(client.hear(), "");
+}
+
+TEST_F(HttpServerTest, HangsUpOnAnIdleConnection) {
+  serve({.idle_limit = 20ms});
+  RawClient client(server->port());
+  client.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_TRUE(client.hear().ends_with("GET /a "));
+}
+
+TEST_F(HttpServerTest, HangsUpOnConnectionsAboveItsLimit) {
+  serve({.connections_max = 1});
+  RawClient first(server->port());
+  first.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+  first.hear("GET /a");
+  RawClient second(server->port());
+  EXPECT_EQ(second.hear(), "");
+  first.say("GET /b HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_NE(first.hear("GET /b"), "");
+}
+
+TEST_F(HttpServerTest, IdleConnectionsOccupyNoWorker) {
+  serve({.workers = 1});
+  std::vector<RawClient> idle;
+  for (int i = 0; i < 20; ++i) {
+    idle.emplace_back(server->port());
+    idle.back().say("GET /idle HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_NE(idle.back().hear("GET /idle"), "");
+  }
+  for (RawClient& client : idle) {
+    client.say("GET /again HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_NE(client.hear("GET /again"), "");
+  }
+}
+
+TEST_F(HttpServerTest, AsManyHandlersBlockAtOnceAsThereAreWorkers) {
+  std::mutex gate;
+  std::condition_variable changed;
+  int inside = 0;
+  serve({.workers = 3}, [&](const ServedRequest&) {
+    std::unique_lock lock(gate);
+    ++inside;
+    changed.notify_all();
+    changed.wait(lock, [&] { return inside == 3; });
+    return HttpResponse{.status = 200};
+  });
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.emplace_back([&] {
+      HttpClient client({.host = "127.0.0.1", .port = server->port()});
+      EXPECT_EQ(client.send({})->status, 200);
+    });
+  }
+  for (std::thread& client : clients) client.join();
+}
+
+TEST_F(HttpServerTest, AnExceptionOfTheHandlerIsA500AndIsReported) {
+  serve({}, [](const ServedRequest&) -> HttpResponse { throw std::runtime_error("secret detail"); });
+  HttpClient client({.host = "127.0.0.1", .port = server->port()});
+  const Result<HttpResponse> response = client.send({.path = "/x"});
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->status, 500);
+  EXPECT_EQ(response->body.find("secret"), std::string::npos);
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(troubles, (std::vector<std::string>{"the handler of /x failed: secret detail"}));
+}
+
+TEST_F(HttpServerTest, AHandlerCanSeeThatItsClientIsGone) {
+  std::atomic<bool> started{false};
+  std::atomic<bool> noticed{false};
+  serve({}, [&](const ServedRequest& served) {
+    started = true;
+    while (!served.peer_gone() && !served.stopping.stop_requested()) std::this_thread::yield();
+    noticed = served.peer_gone();
+    return HttpResponse{.status = 200};
+  });
+  RawClient client(server->port());
+  client.say("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  while (!started) std::this_thread::yield();
+  client.hang_up();
+  while (!noticed) std::this_thread::yield();
+  server->stop();
+}
+
+TEST_F(HttpServerTest, StoppingEndsALongPollAndDeliversItsAnswer) {
+  std::atomic<bool> started{false};
+  serve({}, [&](const ServedRequest& served) {
+    std::mutex never;
+    std::condition_variable_any condition;
+    std::unique_lock lock(never);
+    started = true;
+    condition.wait(lock, served.stopping, [] { return false; });
+    return HttpResponse{.status = 200, .body = "as far as I know"};
+  });
+  RawClient client(server->port());
+  client.say("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  while (!started) std::this_thread::yield();
+  server->stop();
+  const std::string heard = client.hear();
+  EXPECT_TRUE(heard.ends_with("as far as I know")) << heard;
+  EXPECT_NE(heard.find("Connection: close"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, StoppingDoesNotWaitForClientsThatSayNothing) {
+  serve({.head_limit = 1h, .body_limit = 1h, .idle_limit = 1h});
+  RawClient silent(server->port());
+  RawClient halfway(server->port());
+  halfway.say("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab");
+  RawClient idle(server->port());
+  idle.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+  idle.hear("GET /a");
+  server->stop();
+  EXPECT_EQ(halfway.hear(), "");
+  EXPECT_EQ(idle.hear(), "");
+}
+
+TEST_F(HttpServerTest, AStoppedServerLeavesItsPort) {
+  serve();
+  const std::uint16_t port = server->port();
+  server->stop();
+  EXPECT_TRUE(HttpServer::start({.address = "127.0.0.1", .port = port}, echo));
+}
+
+TEST_F(HttpServerTest, ATakenPortIsSaidAtStart) {
+  serve();
+  const auto second = HttpServer::start({.address = "127.0.0.1", .port = server->port()}, echo);
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find(std::to_string(server->port())), std::string::npos);
+  EXPECT_FALSE(HttpServer::start({.address = "not-an-address"}, echo));
+}
+
+}  // namespace
+}  // namespace rekindle

@@ -1,0 +1,42 @@
+#include "common/net/signals.h"
+
+#include <csignal>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+namespace rekindle {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(TerminationSignals, ArriveThroughTheDescriptor) {
+  Result<TerminationSignals> signals = TerminationSignals::block();
+  ASSERT_TRUE(signals) << signals.error().message;
+  EXPECT_EQ(signals->take(), std::nullopt);
+  kill(getpid(), SIGTERM);
+  EXPECT_EQ(signals->wait(60s), SIGTERM);
+  kill(getpid(), SIGINT);
+  EXPECT_EQ(signals->wait(), SIGINT);
+  EXPECT_EQ(signals->wait(1ms), std::nullopt);
+}
+
+TEST(TerminationSignals, AChildThatRestoredThemDiesOfThem) {
+  Result<TerminationSignals> signals = TerminationSignals::block();
+  ASSERT_TRUE(signals);
+  const pid_t child = fork();
+  if (child == 0) {
+    restore_signals_in_child();
+    raise(SIGTERM);
+    _exit(7);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
+
+}  // namespace
+}  // namespace rekindle
