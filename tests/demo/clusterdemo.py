@@ -27,6 +27,7 @@ STEPS = 400
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("on a cluster")
     group.add_argument("--context", metavar="NAME", help="a kubeconfig context instead of the embedded cluster (kind-NAME is loaded with the images)")
+    group.add_argument("--pod", type=int, choices=(0, 1), default=0, help="which of the two pods is hit; 0 coordinates the save (default 0)")
     group.add_argument("--namespace", default="rekindle-demo", metavar="NAME", help="made for the demo and deleted after it (default rekindle-demo)")
 
 

@@ -1,5 +1,7 @@
 #include "worker-sidecar/sidecar/cluster/operator_sync.h"
 
+#include <cmath>
+
 #include "common/base/json_fields.h"
 #include "common/base/sentence.h"
 
@@ -11,7 +13,7 @@ constexpr std::size_t kPodsMax = 65'536;
 Json encode_breakpoint(const TimedRecord& timed, const std::vector<std::string>& pod_names) {
   const BreakpointRecord& record = timed.record;
   const std::string pod = record.pod < pod_names.size() && !pod_names[record.pod].empty() ? pod_names[record.pod] : sentence("pod {}", record.pod);
-  return {{"id", record.id},
+  Json told{{"id", record.id},
           {"term", record.term},
           {"cause", to_string(record.cause)},
           {"pod", pod},
@@ -22,10 +24,12 @@ Json encode_breakpoint(const TimedRecord& timed, const std::vector<std::string>&
           {"manifest_hash", record.manifest_hash},
           {"bytes", record.bytes},
           {"ranks", record.ranks},
-          {"agreed_milliseconds", record.agreed_milliseconds},
-          {"durable_milliseconds", record.durable_milliseconds},
           {"message", record.message},
           {"time", timed.time}};
+  // Whole milliseconds, and only once there is something to tell.
+  if (record.agreed_milliseconds > 0) told["agreed_milliseconds"] = std::llround(std::ceil(record.agreed_milliseconds));
+  if (record.durable_milliseconds > 0) told["durable_milliseconds"] = std::llround(std::ceil(record.durable_milliseconds));
+  return told;
 }
 
 }  // namespace

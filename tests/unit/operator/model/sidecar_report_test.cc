@@ -1,5 +1,7 @@
 #include "operator/model/sidecar_report.h"
 
+#include <fstream>
+
 #include <gtest/gtest.h>
 
 #include "common/base/json_fields.h"
@@ -55,6 +57,18 @@ TEST(SyncRequest, WhatDoesNotFitIsNamed) {
                            R"({"pod":{"name":"p","uid":"u"},"report":{"attempt":-1}})", R"([])"}) {
     EXPECT_FALSE(sync_request_from_json(Json::parse(text))) << text;
   }
+}
+
+// The sidecar's encoder is tested with the same file, so the two ends cannot drift apart.
+TEST(SyncRequest, TheExampleOfTheFormatIsRead) {
+  std::ifstream file(std::string(REKINDLE_SOURCE_DIR) + "/docs/formats/examples/sync-request.json");
+  const Result<SyncRequest> request = sync_request_from_json(Json::parse(file));
+  ASSERT_TRUE(request) << request.error().message;
+  const ReportedBreakpoint& breakpoint = request->report.breakpoints.at(0);
+  EXPECT_EQ(breakpoint.state, SaveState::durable);
+  EXPECT_EQ(breakpoint.agreed_milliseconds, 6u);
+  EXPECT_EQ(breakpoint.durable_milliseconds, 32u);
+  EXPECT_EQ(request->report.restored->first_step, 185u);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "worker-sidecar/sidecar/cluster/operator_sync.h"
 
+#include <fstream>
+
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -20,6 +22,21 @@ TEST(OperatorSync, ARequestSaysWhoItIsAndWhatHappened) {
   EXPECT_EQ(json["report"]["breakpoints"][0]["pod"], "digits-worker-0");
   EXPECT_EQ(json["report"]["breakpoints"][0]["state"], "durable");
   EXPECT_EQ(json["report"]["problems"][0]["message"], "it is full");
+}
+
+// The operator's decoder is tested with the same file, so the two ends cannot drift apart.
+TEST(OperatorSync, ARequestIsTheExampleOfTheFormat) {
+  SyncRequest request{.pod_name = "digits-worker-1", .pod_uid = "u1", .address = "10.1.2.3", .port = 8471, .ordinal = 1, .seen = 17,
+                      .wait_seconds = 25, .coordinating = true};
+  request.report = {.attempt = 2, .step = 190, .phase = "training", .ranks_expected = 4, .ranks_live = 4,
+                    .restored = {.attempt = 2, .step = 184, .path = "a1-s184-x", .first_step = 185},
+                    .breakpoints = {{.record = {.id = "digits-1", .term = 65537, .cause = TriggerCause::hook, .pod = 0, .detail = "digits-worker-0",
+                                                .state = BreakpointState::durable, .step = 184, .path = "a1-s184-x", .manifest_hash = "7d",
+                                                .bytes = 1212000, .ranks = 4, .agreed_milliseconds = 5.25, .durable_milliseconds = 31.5},
+                                     .time = "2026-11-21T12:00:00Z"}},
+                    .problems = {{"storage", "it is full"}}};
+  std::ifstream file(std::string(REKINDLE_SOURCE_DIR) + "/docs/formats/examples/sync-request.json");
+  EXPECT_EQ(nlohmann::json::parse(encode_sync_request(request, {"digits-worker-0"})), nlohmann::json::parse(file));
 }
 
 TEST(OperatorSync, WhatThereIsNothingToSayAboutIsAbsent) {
