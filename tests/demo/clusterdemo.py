@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import json
 import os
 import pathlib
 import shutil
@@ -11,15 +10,15 @@ import subprocess
 import time
 
 from building import REPOSITORY
-from controlblock import ControlBlock
+from digitsjob import digits_job
 from failure import Failure
-from story import Stopwatch, Story, write_report
-from podlogs import PodLogs
 from kubernetes import BREAKPOINTS, JOBS, PODS, Failed, Kubernetes, condition, ready, wait_for
+from podlogs import PodLogs
+from ranks import Ranks, process_of, rank_processes
+from story import Stopwatch, Story, write_report
+from workspace import CLAIM, make_workspace, remove_workspace
 
-EXAMPLES = REPOSITORY / "docs" / "examples" / "digits"
 JOB, PLAIN = "digits", "digits-plain"
-CLAIM = "checkpoints"
 # Enough that a fault in the middle is in the middle; few enough that both jobs end soon beside each other.
 STEPS = 400
 
@@ -48,7 +47,7 @@ def run(arguments: argparse.Namespace, story: Story) -> int:
         folder.mkdir(parents=True)
         if not arguments.keep:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            stack.callback(_remove, kubernetes, arguments.namespace)
+            stack.callback(remove_workspace, kubernetes, arguments.namespace)
         try:
             report = Demonstration(kubernetes, arguments, folder, story).run()
         except Failed as failed:
@@ -84,11 +83,6 @@ def _set_up(arguments: argparse.Namespace, story: Story) -> None:
     story.say(f"[1/4] Cluster, images and chart: ready after {step.seconds:.0f} s")
 
 
-def _remove(kubernetes: Kubernetes, namespace: str) -> None:
-    kubernetes.kubectl("delete", "namespace", namespace, "--ignore-not-found", "--timeout=120s", check=False)
-    kubernetes.kubectl("delete", "persistentvolume", f"{namespace}-{CLAIM}", "--ignore-not-found", check=False)
-
-
 class Demonstration:
     def __init__(self, kubernetes: Kubernetes, arguments: argparse.Namespace, folder: pathlib.Path, story: Story) -> None:
         self.kubernetes = kubernetes
@@ -96,10 +90,11 @@ class Demonstration:
         self.namespace = arguments.namespace
         self.story = story
         self.logs = PodLogs(kubernetes, self.namespace, folder)
+        self.ranks = Ranks(kubernetes, self.namespace)
 
     def run(self) -> dict:
-        _remove(self.kubernetes, self.namespace)
-        self._prepare_storage()
+        remove_workspace(self.kubernetes, self.namespace)
+        make_workspace(self.kubernetes, self.namespace)
         with contextlib.ExitStack() as stack:
             self.pods = self.kubernetes.watch(PODS, self.namespace)
             stack.callback(self.pods.close)
@@ -111,18 +106,18 @@ class Demonstration:
     def _run(self) -> dict:
         step = Stopwatch()
         for name, file in ((JOB, "job.yaml"), (PLAIN, "plain.yaml")):
-            self.kubernetes.apply(self._job(file))
+            self.kubernetes.create(JOBS, self.namespace, digits_job(self.kubernetes, self.namespace, file=file, steps=STEPS))
         old = {pod["metadata"]["name"]: pod for pod in self._running_pods(JOB)}
         for pod in old.values():
             self.logs.follow(pod)
-        wait_for(lambda: self._last_step(old) >= STEPS // 5, 120, f"job {JOB} to train", pause=0.2)
+        wait_for(lambda: self.ranks.last_step(old) >= STEPS // 5, 120, f"job {JOB} to train", pause=0.2)
         self.story.say(f"[2/4] Two jobs train beside each other, {JOB} (protected) and {PLAIN} (not), since {step.seconds:.0f} s")
 
         victim = old[f"{JOB}-worker-{self.arguments.pod}"]
         extra = {}
         if self.arguments.fault == "sigkill" and self.arguments.target == "sidecar":
             extra = self._kill_sidecar(victim, old)
-        step_before = self._last_step(old)
+        step_before = self.ranks.last_step(old)
         at = self._break(victim, old)
         self.story.say(f"[3/4] Broke {victim['metadata']['name']}; waiting for the job to come back")
 
@@ -143,35 +138,6 @@ class Demonstration:
 
     # setting the scene
 
-    def _prepare_storage(self) -> None:
-        self.kubernetes.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
-            "name": self.namespace, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
-        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": CLAIM, "namespace": self.namespace},
-                 "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}}
-        if self.kubernetes.embedded:
-            shared = pathlib.Path(subprocess.run([REPOSITORY / "tests/cluster/cluster", "shared-dir"], check=True,
-                                                 capture_output=True, text=True).stdout.strip()) / self.namespace
-            shutil.rmtree(shared, ignore_errors=True)
-            shared.mkdir(parents=True)
-            shared.chmod(0o1777)
-            volume = f"{self.namespace}-{CLAIM}"
-            self.kubernetes.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume}, "spec": {
-                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "persistentVolumeReclaimPolicy": "Retain",
-                "storageClassName": "", "claimRef": {"namespace": self.namespace, "name": CLAIM},
-                "hostPath": {"path": str(shared), "type": "Directory"}}})
-            claim["spec"].update({"storageClassName": "", "volumeName": volume})
-        else:
-            # The default class of a kind cluster is on one node and knows ReadWriteOnce only, which pods of one node may share.
-            claim["spec"]["accessModes"] = ["ReadWriteOnce"]
-        self.kubernetes.apply(claim)
-
-    def _job(self, file: str) -> dict:
-        """The example as a user applies it, with fewer steps."""
-        text = (EXAMPLES / file).read_text().replace("--steps=800", f"--steps={STEPS}")
-        job = json.loads(self.kubernetes.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-", text=text))
-        job["metadata"]["namespace"] = self.namespace
-        return job
-
     def _running_pods(self, job: str, other_than: dict | None = None) -> list[dict]:
         """Both pods of the job, Ready; the moment at which each became so is in the watch."""
         unwanted = {pod["metadata"]["uid"] for pod in (other_than or {}).values()}
@@ -180,28 +146,6 @@ class Demonstration:
             pods = [pod for pod in self.kubernetes.pods_of(self.namespace, job) if pod["metadata"]["uid"] not in unwanted]
             return pods if len(pods) == 2 and all(ready(pod) for pod in pods) else None
         return wait_for(found, 180, f"both pods of {job} to run", pause=0.2)
-
-    # looking at the ranks
-
-    def _last_step(self, pods: dict) -> int:
-        """The largest step that any rank has committed: from the ranks' shared memory on the embedded cluster, else from their logs."""
-        if self.kubernetes.embedded:
-            steps = [word.step for pod in pods for word in self._words(pod)]
-        else:
-            steps = [logged["step"] for pod in pods.values() for logged in self.logs.steps(pod)]
-        return max(steps, default=0)
-
-    def _words(self, pod: str) -> list:
-        blocks = []
-        for process in self.kubernetes.processes(self.namespace, pod, "worker"):
-            for path in pathlib.Path(f"/proc/{process['pid']}/root/rekindle/run").glob("rank-*.control"):
-                with contextlib.suppress(OSError, ValueError):
-                    block = ControlBlock(path)
-                    blocks.append(block.read())
-                    block.close()
-            if blocks:
-                break
-        return blocks
 
     # breaking it
 
@@ -215,27 +159,18 @@ class Demonstration:
             at = time.monotonic()
             self.kubernetes.evict(self.namespace, name)
         else:
-            pid = self._process(name, "worker", target)
+            pid = process_of(self.kubernetes, self.namespace, name, target)
             at = time.monotonic()
             os.kill(pid, signal.SIGKILL)
         return at
 
-    def _process(self, pod: str, container: str, target: str) -> int:
-        for process in self.kubernetes.processes(self.namespace, pod, container):
-            command = process["command"] if isinstance(process["command"], list) else process["command"].split()
-            program = pathlib.Path(command[0]).name if command else ""
-            if (target == "rank" and program == "digits") or (target == "launcher" and program == "rekindle") or \
-                    (target == "sidecar" and program == "rekindle-sidecar"):
-                return process["pid"]
-        raise Failure(f"no {target} runs in pod {pod}")
-
     def _kill_sidecar(self, victim: dict, old: dict) -> dict:
         """The sidecar dies and comes back while training goes on; then the pod is evicted to show that it protects again."""
         name = victim["metadata"]["name"]
-        ranks = {process["pid"] for process in self.kubernetes.processes(self.namespace, name, "worker")}
-        before = self._last_step(old)
+        ranks = rank_processes(self.kubernetes, self.namespace, name)
+        before = self.ranks.last_step(old)
         at = time.monotonic()
-        os.kill(self._process(name, "rekindle-sidecar", "sidecar"), signal.SIGKILL)
+        os.kill(process_of(self.kubernetes, self.namespace, name, "sidecar"), signal.SIGKILL)
 
         def back() -> bool:
             pod = self.kubernetes.get(PODS, self.namespace, name)
@@ -243,8 +178,8 @@ class Demonstration:
             return sidecar["restartCount"] > 0 and sidecar.get("started") and ready(pod)
         wait_for(back, 60, f"the sidecar of {name} to come back", pause=0.1)
         seconds = time.monotonic() - at
-        wait_for(lambda: self._last_step(old) > before + 5, 30, "training to go on without its sidecar", pause=0.1)
-        if {process["pid"] for process in self.kubernetes.processes(self.namespace, name, "worker")} != ranks:
+        wait_for(lambda: self.ranks.last_step(old) > before + 5, 30, "training to go on without its sidecar", pause=0.1)
+        if rank_processes(self.kubernetes, self.namespace, name) != ranks:
             raise Failure(f"the ranks of {name} were restarted with their sidecar; they have to go on undisturbed")
         self.story.say(f"      The sidecar was killed at step {before} and is back after {seconds:.1f} s; its ranks went on. Now the pod is evicted.")
         self.logs.follow(victim)

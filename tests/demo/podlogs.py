@@ -11,13 +11,14 @@ from kubernetes import Kubernetes, wait_for, wall
 
 CONTAINERS = ("worker", "rekindle-sidecar")
 
-# Events in the sidecars' logs that make the story of a recovery, in order. The first of each after the fault counts.
+# Lines of the sidecars' logs that make the story of a recovery: (msg, state) to (event, text). The first of each after the
+# fault counts.
 _TOLD = {
-    "hook": "the preStop hook asks",
-    "rank_died": "the death is noticed",
-    "hold": "every rank is asked to hold still",
-    "agreed": "the living ranks agree on step {step}",
-    "durable": "checkpoint of step {step} is complete on disk",
+    ("a preStop hook asks for a breakpoint", None): ("hook", "the preStop hook asks for a breakpoint"),
+    ("a rank died", None): ("rank_died", "the death of a rank is noticed"),
+    ("breakpoint", "collecting"): ("hold", "every rank is asked to hold still"),
+    ("breakpoint", "writing"): ("agreed", "the living ranks agree on step {step}"),
+    ("breakpoint", "durable"): ("durable", "the checkpoint of step {step} is complete on disk"),
 }
 
 
@@ -66,11 +67,14 @@ class PodLogs:
         first: dict[str, Told] = {}
         for pod in pods.values():
             for moment, line in self._lines(pod, "rekindle-sidecar"):
-                name = line.get("event", "")
+                name, text = _TOLD.get((line.get("msg"), line.get("state")), (None, ""))
                 # The clocks are one, but the fault is stamped before the request leaves.
-                if name not in _TOLD or moment < at - 0.005 or (name in first and first[name].at <= moment):
+                if name is None or moment < at - 0.005 or (name in first and first[name].at <= moment):
                     continue
-                first[name] = Told(moment, name, _TOLD[name].format(step=line.get("step", 0)))
+                first[name] = Told(moment, name, text.format(step=line.get("step")))
+        # What dies once the checkpoint is complete is ended on purpose.
+        if "rank_died" in first and "durable" in first and first["rank_died"].at > first["durable"].at:
+            del first["rank_died"]
         return list(first.values())
 
     def first_step(self, pods: dict) -> FirstStep:
@@ -98,6 +102,8 @@ class PodLogs:
             if not rest.startswith("{"):
                 continue
             try:
-                yield wall(stamp) + offset, json.loads(rest)
+                line = json.loads(rest)
+                # Our own stamp where there is one: the runtime's is of when it read the line.
+                yield (wall(line["ts"]) if "ts" in line else wall(stamp)) + offset, line
             except ValueError:
                 continue  # cut short by the end of the pod

@@ -99,8 +99,7 @@ void Host::Parts::on(const AttemptBegun& output) {
       {{"attempt", std::to_string(output.attempt)}, {"step", std::to_string(output.step)}, {"path", output.path}});
   if (observer != nullptr) observer->attempt_begun(output.attempt, output.step, output.path, output.rejoined, monotonic_now());
   if (output.rejoined) return;
-  awaited_first_step = output.step + 1;
-  watch_first_step();
+  await_first_step(output.step + 1);
 }
 
 void Host::Parts::on(const HoldRanks&) {
@@ -199,7 +198,7 @@ void Host::Parts::on(const ReportBreakpoint& output) {
   if (ended && record.state == BreakpointState::failed) ++failed_count;
   while (states_of_terms.size() > 64) states_of_terms.erase(states_of_terms.begin());
   log(record.state == BreakpointState::failed ? Severity::error : Severity::info, "breakpoint",
-      {{"state", std::string(to_string(record.state))}, {"record", to_text(record)}});
+      {{"state", std::string(to_string(record.state))}, {"step", std::to_string(record.step)}, {"record", to_text(record)}});
   if (observer != nullptr) observer->breakpoint(record, coordination.attempt(), monotonic_now());
 }
 
