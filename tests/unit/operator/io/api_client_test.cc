@@ -1,0 +1,201 @@
+#include "operator/io/api_client.h"
+
+#include <fstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "operator/kube/requests.h"
+#include "tests/support/certificates.h"
+#include "tests/support/fake_api_server.h"
+#include "tests/support/temporary_folder.h"
+
+namespace rekindle {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string kPodsOfTeamA = "/api/v1/namespaces/team-a/pods";
+
+class ApiClientTest : public testing::Test {
+ protected:
+  // A client that finds the server through files as a pod has them.
+  std::unique_ptr<ApiClient> in_pod(const FakeApiServer& server, ApiClientSettings settings = {}) {
+    write_bytes(folder.at("token"), "token-1");
+    write_bytes(folder.at("ca.crt"), authority.pem());
+    write_bytes(folder.at("namespace"), "rekindle-system");
+    auto credentials = Credentials::in_cluster(
+        {.folder = folder.path(), .host = "127.0.0.1", .port = std::to_string(server.port())});
+    EXPECT_TRUE(credentials) << credentials.error().message;
+    return std::make_unique<ApiClient>(std::move(*credentials), std::move(settings));
+  }
+
+  std::unique_ptr<ApiClient> by_kubeconfig(const std::string& cluster, const std::string& user = "{}") {
+    write_bytes(folder.at("config"), "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
+                                     "clusters: [{name: c, cluster: " + cluster + "}]\n"
+                                     "users: [{name: u, user: " + user + "}]\n");
+    auto credentials = Credentials::from_kubeconfig({folder.at("config")});
+    EXPECT_TRUE(credentials) << credentials.error().message;
+    return std::make_unique<ApiClient>(std::move(*credentials));
+  }
+
+  static HttpRequest list_pods() { return list_request(kPods, {.namespace_name = "team-a"}, {}); }
+
+  static Json pod(const std::string& name) { return {{"metadata", {{"namespace", "team-a"}, {"name", name}}}}; }
+
+  FakeApiServer::Options with_tls(const std::string& token = {}) {
+    return {.tls = authority.server({.ip = {"127.0.0.1"}}), .token = token};
+  }
+
+  TestAuthority authority;
+  TemporaryFolder folder;
+};
+
+TEST_F(ApiClientTest, AsksOverTlsWithItsToken) {
+  FakeApiServer server(with_tls("token-1"));
+  server.put(kPodsOfTeamA, pod("a"));
+  const auto client = in_pod(server, {.user_agent = "rekindle-operator/0.1"});
+  const Result<HttpResponse> response = client->send(list_pods());
+  ASSERT_TRUE(response) << response.error().message;
+  const Result<ListPage> page = read_list_page(*response, "listing");
+  ASSERT_TRUE(page) << page.error().message;
+  EXPECT_EQ(page->items.size(), 1u);
+  EXPECT_EQ(server.requests(), (std::vector<std::string>{"GET /api/v1/namespaces/team-a/pods?limit=500"}));
+  EXPECT_EQ(server.last_headers().value_of("User-Agent"), "rekindle-operator/0.1");
+}
+
+TEST_F(ApiClientTest, AServerOfAnotherAuthorityIsRefused) {
+  FakeApiServer server({.tls = TestAuthority("a stranger").server({.ip = {"127.0.0.1"}})});
+  const auto client = in_pod(server);
+  const Result<HttpResponse> response = client->send(list_pods());
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::refused);
+  EXPECT_TRUE(server.requests().empty()) << "the token must not reach a stranger";
+}
+
+TEST_F(ApiClientTest, ARotatedTokenCostsNoCaller) {
+  FakeApiServer server(with_tls("token-1"));
+  server.put(kPodsOfTeamA, pod("a"));
+  const auto client = in_pod(server);
+  ASSERT_EQ(client->send(list_pods())->status, 200);
+  write_bytes(folder.at("token"), "token-2");
+  server.require_token("token-2");
+  EXPECT_EQ(client->send(list_pods())->status, 200);
+  EXPECT_EQ(client->counts().retries, 1u);
+}
+
+TEST_F(ApiClientTest, ATokenThatIsRefusedForGoodIsAskedForOnce) {
+  FakeApiServer server(with_tls("another"));
+  const auto client = in_pod(server);
+  EXPECT_EQ(client->send(list_pods())->status, 401);
+  EXPECT_EQ(server.requests().size(), 1u);
+}
+
+TEST_F(ApiClientTest, RetryAfterIsObeyedAndTheRequestRepeated) {
+  FakeApiServer server(with_tls());
+  server.put(kPodsOfTeamA, pod("a"));
+  const auto client = in_pod(server);
+  server.answer_next({.status = 429, .headers = {{"Retry-After", "1"}}});
+  EXPECT_EQ(client->send(list_pods())->status, 200);
+  EXPECT_EQ(client->counts().retries, 1u);
+  EXPECT_EQ(client->counts().requests, 2u);
+}
+
+TEST_F(ApiClientTest, ARetryAfterBeyondItsPatienceIsTheCallersBusiness) {
+  FakeApiServer server(with_tls());
+  const auto client = in_pod(server, {.retry_wait_most = 5s});
+  server.answer_next({.status = 503, .headers = {{"Retry-After", "6"}}});
+  EXPECT_EQ(client->send(list_pods())->status, 503);
+  EXPECT_EQ(server.requests().size(), 1u);
+}
+
+TEST_F(ApiClientTest, ARefusalByABudgetIsAnAnswerAndNotRepeated) {
+  FakeApiServer server(with_tls());
+  const auto client = in_pod(server);
+  server.answer_next({.status = 429, .body = R"({"kind":"Status","code":429,"reason":"TooManyRequests"})"});
+  EXPECT_EQ(client->send(evict_request({"team-a", "a"}, DeleteParams("uid")))->status, 429);
+  EXPECT_EQ(server.requests().size(), 1u);
+}
+
+TEST_F(ApiClientTest, StoppingEndsTheWaitForRetryAfter) {
+  FakeApiServer server(with_tls());
+  const auto client = in_pod(server, {.retry_wait_most = 1h});
+  server.answer_next({.status = 429, .headers = {{"Retry-After", "1000"}}});
+  std::stop_source stop;
+  std::jthread stopper([&] {
+    server.wait_until([](const FakeApiServer& seen) { return seen.requests().size() == 1; });
+    stop.request_stop();
+  });
+  const Result<HttpResponse> response = client->send(list_pods(), stop.get_token());
+  ASSERT_FALSE(response);
+  EXPECT_TRUE(is_stopped(response.error()));
+}
+
+TEST_F(ApiClientTest, ManyThreadsShareIt) {
+  FakeApiServer server(with_tls("token-1"));
+  server.put(kPodsOfTeamA, pod("a"));
+  const auto client = in_pod(server, {.requests_per_second = 0});
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        for (int request = 0; request < 25; ++request) {
+          const Result<HttpResponse> response = client->send(list_pods());
+          EXPECT_TRUE(response && response->status == 200);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(client->counts().requests, 100u);
+}
+
+TEST_F(ApiClientTest, AKubeconfigWithACertificateIsEnough) {
+  FakeApiServer::Options options = with_tls();
+  options.client_authorities_pem = authority.pem();
+  FakeApiServer server(std::move(options));
+  server.put(kPodsOfTeamA, pod("a"));
+  const TlsKeyPair me = authority.client("https://me.example");
+  write_bytes(folder.at("ca.crt"), authority.pem());
+  write_bytes(folder.at("me.crt"), me.certificate_pem);
+  write_bytes(folder.at("me.key"), me.private_key_pem);
+  const std::string cluster =
+      "{server: 'https://127.0.0.1:" + std::to_string(server.port()) + "', certificate-authority: ca.crt}";
+  EXPECT_EQ(by_kubeconfig(cluster, "{client-certificate: me.crt, client-key: me.key}")->send(list_pods())->status, 200);
+  EXPECT_FALSE(by_kubeconfig(cluster)->send(list_pods()));
+}
+
+TEST_F(ApiClientTest, AServerNameAndAPathOfTheKubeconfigAreUsed) {
+  FakeApiServer server({.tls = authority.server({.dns = {"kubernetes.internal"}})});
+  write_bytes(folder.at("ca.crt"), authority.pem());
+  const auto client = by_kubeconfig("{server: 'https://127.0.0.1:" + std::to_string(server.port()) +
+                                    "/k8s/clusters/c-1', certificate-authority: ca.crt, "
+                                    "tls-server-name: kubernetes.internal}");
+  EXPECT_EQ(client->send(version_request())->status, 404);
+  EXPECT_EQ(server.requests(), (std::vector<std::string>{"GET /k8s/clusters/c-1/version"}));
+}
+
+TEST_F(ApiClientTest, AskGivesTheObjectOrTheReason) {
+  FakeApiServer server(with_tls());
+  const auto client = in_pod(server);
+  server.answer_next({.status = 200, .body = R"({"major":"1"})"});
+  EXPECT_EQ(ask(*client, version_request(), "asking for the version"), (Json{{"major", "1"}}));
+  const Result<Json> missing = ask(*client, get_request(kPods, {"team-a", "x"}), "getting pod team-a/x");
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, ErrorCode::not_found);
+  EXPECT_TRUE(missing.error().message.starts_with("getting pod team-a/x: "));
+}
+
+TEST_F(ApiClientTest, AnUnreachableServerIsUnavailable) {
+  std::unique_ptr<ApiClient> client;
+  {
+    FakeApiServer server(with_tls());
+    client = in_pod(server);
+  }
+  const Result<HttpResponse> response = client->send(list_pods());
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::unavailable);
+  EXPECT_EQ(client->counts().errors, 1u);
+}
+
+}  // namespace
+}  // namespace rekindle
