@@ -121,6 +121,8 @@ int run_locally(const RunOptions& options, LauncherSignals& signals) {
 // Asks the pod's sidecar through its socket. What it saves it decides by itself: it has seen the death before we have.
 class PodSaver final : public Saver {
  public:
+  static constexpr Duration kAnswerLimit = std::chrono::seconds(600);
+
   explicit PodSaver(std::string socket_path) : socket_path_(std::move(socket_path)) {}
   ~PodSaver() override {
     // A call that still waits ends with the process; nothing of ours is used by it but the waker, which outlives the thread's last use.
@@ -143,7 +145,6 @@ class PodSaver final : public Saver {
   }
 
  private:
-  static constexpr Duration kAnswerLimit = std::chrono::seconds(600);
   const std::string socket_path_;
   Waker save_ended_;
   std::thread thread_;
@@ -165,7 +166,8 @@ int run_in_pod(const RunOptions& options, LauncherSignals& signals) {
   }
   PodSaver saver(settings->socket_path);
   Supervision supervision({.ranks = rank_set(settings->first_rank(), options.ranks),
-                           .deadline = std::chrono::seconds(options.deadline_seconds),
+                           // The sidecar knows the job's deadline and answers within it; one that is gone is noticed in seconds.
+                           .deadline = PodSaver::kAnswerLimit,
                            .saves_on_terminate = false});
   const LifeReport report = run_life(children, supervision, signals, saver.save_ended(), saver);
   // Not through the destructors: a call to a sidecar that does not answer must not hold the container's end.

@@ -14,7 +14,12 @@ namespace {
 constexpr std::chrono::microseconds kPollSoon{200};
 constexpr std::chrono::milliseconds kPollLater{1};
 constexpr std::chrono::milliseconds kPollSoonFor{50};
+// A job that is parked may stay so until its pods are gone.
+constexpr std::chrono::milliseconds kPollParked{10};
+constexpr std::chrono::seconds kPollLaterFor{2};
+// The first step may take a moment or, with a compiler in it, minutes.
 constexpr std::chrono::milliseconds kFirstStepPoll{1};
+constexpr std::chrono::milliseconds kFirstStepPollMax{50};
 
 }  // namespace
 
@@ -129,8 +134,10 @@ void Host::Parts::poll_words() {
   if (!holding) return;
   for (const auto& [rank, word] : ranks.changed_words()) tell(RankSeen{rank, word});
   if (!holding) return;
-  const bool soon = monotonic_now() - hold_began < kPollSoonFor;
-  poll_timer.expires_after(soon ? std::chrono::duration_cast<asio::steady_timer::duration>(kPollSoon) : kPollLater);
+  const Duration held = monotonic_now() - hold_began;
+  asio::steady_timer::duration pause = kPollSoon;
+  if (held >= kPollSoonFor) pause = held < kPollLaterFor ? kPollLater : kPollParked;
+  poll_timer.expires_after(pause);
   poll_timer.async_wait([weak = weak_from_this()](std::error_code error) {
     if (const auto self = weak.lock(); self && !error) self->poll_words();
   });
@@ -145,10 +152,17 @@ void Host::Parts::watch_first_step() {
     if (observer != nullptr) observer->first_step(coordination.attempt(), step, monotonic_now());
     return;
   }
-  first_step_timer.expires_after(kFirstStepPoll);
+  first_step_timer.expires_after(first_step_pause);
+  first_step_pause = std::min<asio::steady_timer::duration>(first_step_pause * 11 / 10, kFirstStepPollMax);
   first_step_timer.async_wait([weak = weak_from_this()](std::error_code error) {
     if (const auto self = weak.lock(); self && !error) self->watch_first_step();
   });
+}
+
+void Host::Parts::await_first_step(std::uint64_t step) {
+  awaited_first_step = step;
+  first_step_pause = kFirstStepPoll;
+  watch_first_step();
 }
 
 HostStatus Host::Parts::status() const {

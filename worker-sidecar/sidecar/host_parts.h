@@ -30,6 +30,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   void log(Severity level, std::string_view message, Facts fields = {}) const;
   void note_problem(const std::string& code, const std::string& message);
   void poll_words();
+  void await_first_step(std::uint64_t step);
   void watch_first_step();
   HostStatus status() const;
   std::string status_text() const;
@@ -109,6 +110,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   asio::steady_timer poll_timer;
   std::optional<std::uint64_t> awaited_first_step;
   asio::steady_timer first_step_timer;
+  asio::steady_timer::duration first_step_pause{};
 
   std::map<std::uint64_t, BreakpointState> states_of_terms;
   std::uint64_t durable_count = 0;

@@ -30,6 +30,7 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
     PeerAddress where;
     std::shared_ptr<PeerLink> link;  // dialled, or up
     bool up = false;
+    std::string pod_uid;  // of the pod at the other end, once it is up
     std::chrono::milliseconds pause = kFirstPause;
     std::unique_ptr<asio::steady_timer> retry;
   };
@@ -135,10 +136,10 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
     if (known != peers.end() && !known->second.where.uid.empty() && known->second.where.uid != hello->pod_uid) {
       return drop(link, "it is another pod than the operator names for its place");
     }
-    come_up(link, hello->ordinal);
+    come_up(link, hello->ordinal, hello->pod_uid);
   }
 
-  void come_up(PeerLink* link, std::uint32_t ordinal) {
+  void come_up(PeerLink* link, std::uint32_t ordinal, const std::string& pod_uid) {
     Peer& peer = peers[ordinal];
     if (peer.link.get() != link) {
       const auto stranger = std::ranges::find(strangers, link, [](const auto& kept) { return kept.get(); });
@@ -154,6 +155,7 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
     link->keep();
     Peer& now = peers[ordinal];
     now.up = true;
+    now.pod_uid = pod_uid;
     now.pause = kFirstPause;
     handlers.log(Severity::info, "connected to a peer", ordinal, "");
     handlers.connected(ordinal);
@@ -189,7 +191,9 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
     std::vector<std::uint32_t> lost;
     for (auto& [ordinal, peer] : peers) {
       const auto found = std::ranges::find(seen, ordinal, &PeerAddress::ordinal);
-      if (found != seen.end() && (found->uid == peer.where.uid || peer.where.uid.empty())) continue;
+      // A connection that was accepted before its pod was named stays only if it is that pod's.
+      const std::string& known = peer.up ? peer.pod_uid : peer.where.uid;
+      if (found != seen.end() && (found->uid == known || known.empty())) continue;
       // Gone, or another pod has its place.
       if (peer.link) peer.link->close();
       peer.link.reset();

@@ -103,7 +103,7 @@ TEST_P(LocalRunKilled, GoesOnWithTheNextStepAndEndsAsIfNothingHadHappened) {
 INSTANTIATE_TEST_SUITE_P(Moments, LocalRunKilled,
                          testing::Values(Kill{"Computing", "1:20:computing", 19}, Kill{"Updating", "0:20:updating", 20},
                                          Kill{"AfterTheCommit", "2:20:committed", 20}, Kill{"ByExitCode", "1:9:exit3", 8}),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& kill) { return kill.param.name; });
 
 TEST_F(LocalRun, ADeathBeforeTrainingBeganIsRestartedWithNothingLost) {
   environment_["TEST_FAULT"] = "1:0:before_open";

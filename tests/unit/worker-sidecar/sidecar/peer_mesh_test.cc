@@ -1,5 +1,7 @@
 #include "worker-sidecar/sidecar/cluster/peer_mesh.h"
 
+#include <algorithm>
+
 #include <asio/io_context.hpp>
 #include <gtest/gtest.h>
 

@@ -79,12 +79,16 @@ class PodSidecar : public testing::Test {
   void SetUp() override { fs::create_directory(shared_.at("checkpoints")); }
 
   // The pods of one life, sidecars started.
-  std::vector<std::unique_ptr<Pod>> start_pods(std::uint32_t count, const std::string& life, const std::string& fault = "") {
+  std::vector<std::unique_ptr<Pod>> start_pods(std::uint32_t count, const std::string& life, const std::string& fault = "",
+                                               std::uint32_t ranks_per_pod = 1) {
     if (!operator_) operator_ = std::make_unique<OperatorStandIn>(authority_, kJobUid, count);
     std::vector<std::unique_ptr<Pod>> pods;
     for (std::uint32_t ordinal = 0; ordinal < count; ++ordinal) {
       pods.push_back(std::make_unique<Pod>(pods_.at(life + std::to_string(ordinal)), authority_, *operator_, shared_.path(), ordinal, count, life));
-      if (!fault.empty()) pods.back()->environment()["TEST_FAULT"] = fault;
+      TestProcess::Environment& environment = pods.back()->environment();
+      environment["REKINDLE_RANKS_PER_POD"] = std::to_string(ranks_per_pod);
+      environment["REKINDLE_WORLD_SIZE"] = std::to_string(count * ranks_per_pod);
+      if (!fault.empty()) environment["TEST_FAULT"] = fault;
       pods.back()->start_sidecar();
     }
     return pods;
@@ -225,11 +229,29 @@ TEST_F(PodSidecar, TheHookBeforeTrainingBeganHasNothingToSave) {
 }
 
 TEST_F(PodSidecar, TheLauncherInAPodEndsItsRanksAfterTheSaveAndTellsTheFirstFailure) {
-  auto pods = start_pods(1, "a", "0:20:exit3");
+  auto pods = start_pods(1, "a", "1:20:exit3", 2);
   ASSERT_TRUE(eventually([&] { return pods[0]->ready(); })) << logs(pods);
-  TestProcess launcher({pods[0]->at("bin/rekindle"), "run", "-n", "1", "--", REKINDLE_TEST_RANK}, pods[0]->environment(), pods[0]->at("launcher.log"));
+  TestProcess launcher({pods[0]->at("bin/rekindle"), "run", "-n", "2", "--", REKINDLE_TEST_RANK}, pods[0]->environment(), pods[0]->at("launcher.log"));
   EXPECT_EQ(launcher.wait(), 3) << launcher.output() << logs(pods);
-  EXPECT_TRUE(eventually([&] { return !operator_->breakpoint("durable").is_null(); })) << logs(pods);
+  ASSERT_TRUE(eventually([&] { return !operator_->breakpoint("durable").is_null(); })) << logs(pods);
+  EXPECT_EQ(operator_->breakpoint("durable")["step"], 19u);
+}
+
+TEST_F(PodSidecar, ALauncherWithAnotherNumberOfRanksThanThePodHasIsRefused) {
+  auto pods = start_pods(1, "a");
+  ASSERT_TRUE(eventually([&] { return pods[0]->ready(); })) << logs(pods);
+  TestProcess launcher({pods[0]->at("bin/rekindle"), "run", "-n", "3", "--", REKINDLE_TEST_RANK}, pods[0]->environment(), pods[0]->at("launcher.log"));
+  EXPECT_EQ(launcher.wait(), 2);
+  EXPECT_TRUE(launcher.output().contains("rekindle.dev/ranks-per-pod: \"3\"")) << launcher.output();
+}
+
+TEST_F(PodSidecar, WhenNobodyIsLeftTheNewestCheckpointStandsAndTheReasonIsReported) {
+  auto pods = start_pods(1, "a", "0:20:computing");
+  pods[0]->start_rank();
+  ASSERT_TRUE(eventually([&] { return !operator_->breakpoint("failed").is_null(); })) << logs(pods);
+  EXPECT_NE(operator_->breakpoint("failed")["message"], "");
+  pods[0]->sidecar().signal(SIGTERM);
+  EXPECT_EQ(pods[0]->sidecar().wait(), 0) << logs(pods);
 }
 
 }  // namespace
