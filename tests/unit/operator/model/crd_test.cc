@@ -79,6 +79,11 @@ TEST(BreakpointSchema, HasTheSameWordsAsTheCode) {
   EXPECT_EQ(rules["properties"]["status"]["properties"]["state"]["enum"].get<std::set<std::string>>(), states);
 }
 
+TEST(BreakpointSchema, IsTheOneThatTheChartInstalls) {
+  EXPECT_EQ(read_yaml(kFolder + "breakpoints.yaml"), read_yaml(REKINDLE_SOURCE_DIR "/helm/rekindle/files/crds/breakpoints.yaml"))
+      << "copy crds/breakpoints.yaml to helm/rekindle/files/crds";
+}
+
 TEST(BreakpointSchema, ExplainsEveryField) {
   std::vector<std::string> bare;
   describe(schema(), "", bare);
