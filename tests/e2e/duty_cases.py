@@ -76,6 +76,9 @@ def job_of_the_same_name_resumes_from_the_checkpoint(site, scene):
     before = scene.last_step(old)
     scene.kubernetes.delete(JOBS, scene.namespace, "digits")
     wait_gone(scene)
+    # Volcano 1.14 clears a deleted job out of its cache some seconds after its pods have gone, by name: a new one of that name that comes before would be
+    # cleared away with it and stay Pending for ever.
+    time.sleep(8)
     scene.submit()
     new = scene.training()
     expect(scene.job()["metadata"]["uid"] != uid, "the job should be another one")

@@ -18,14 +18,14 @@ case = CASES.case
 @case()
 def evicted_pod_resumes_and_completes(site, scene):
     """The example as it stands, only shorter, through to its end."""
-    scene.submit(steps=300, cpu_limit=None)
+    scene.submit(steps=120, cpu_limit=None)
     old = scene.training()
     before = scene.last_step(old)
     scene.kubernetes.evict(scene.namespace, "digits-worker-1")
     found = expect_recovered(scene, old, before, retries=1)
     expect_equal(found.breakpoint["spec"]["trigger"], "PreStop", "the trigger")
     expect("digits-worker-1 evicted" in found.breakpoint["spec"].get("reason", ""), f"the reason should name the eviction: {found.breakpoint['spec']}")
-    scene.reached("Completed", seconds=180)
+    scene.reached("Completed", seconds=240)
     expect_equal(len(scene.breakpoint_list()), 1, "Breakpoints after the job has completed")
     return f"saved {found.status['step']}, agreed {found.status['agreedIn']}, durable {found.status['durableIn']}"
 
@@ -58,7 +58,7 @@ def kill_a_rank(scene, policies, retries, pod="digits-worker-1", target="rank"):
     pid = process_of(scene.kubernetes, scene.namespace, pod, target)
     before = scene.last_step(old)
     os.kill(pid, signal.SIGKILL)
-    found = expect_recovered(scene, old, before, retries=retries)
+    found = expect_recovered(scene, old, before, retries=retries, survivors=2)  # the other pod's; those of this one go soon after
     expect(found.breakpoint["spec"]["trigger"] in ("RankDied", "ContainerDied"), f"the trigger should tell of a death: {found.breakpoint['spec']}")
     return old
 

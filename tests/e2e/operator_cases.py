@@ -43,7 +43,7 @@ def operator_killed_between_durable_and_deletes(site, scene):
                                         90, "the Breakpoint to be durable")
         operator.kill(pid)
         killed = time.monotonic()
-        found = expect_recovered(scene, pods, before, retries=0, beyond=seen, story=SURE)
+        found = expect_recovered(scene, pods, before, retries=0, beyond=seen, story=SURE, survivors=2)
         expect_own_grace(scene, pods)
         uids = {pod["metadata"]["uid"] for pod in pods.values()}
         begun = min(moment for moment, _, one in list(scene.pods.events) if one["metadata"]["uid"] in uids and one["metadata"].get("deletionTimestamp"))

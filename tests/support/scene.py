@@ -113,10 +113,12 @@ class Scene:
         return Recovery(one, new, self.first_step(new))
 
     def deletions(self, pods):
-        """Of these pods: name -> the grace seconds that the deletion gave, once it was seen."""
-        uids = {pod["metadata"]["uid"] for pod in pods.values()}
-        return {one["metadata"]["name"]: one["metadata"]["deletionGracePeriodSeconds"] for _, _, one in list(self.pods.events)
-                if one["metadata"]["uid"] in uids and one["metadata"].get("deletionTimestamp")}
+        """Of these pods: name -> the grace seconds that the deletion gave. The kubelet ends a pod with a second one of 0 seconds when nothing of it runs any more."""
+        uids, graces = {pod["metadata"]["uid"] for pod in pods.values()}, {}
+        for _, _, one in list(self.pods.events):
+            if one["metadata"]["uid"] in uids and one["metadata"].get("deletionTimestamp"):
+                graces.setdefault(one["metadata"]["name"], one["metadata"]["deletionGracePeriodSeconds"])
+        return graces
 
     # --- keeping and ending
 
