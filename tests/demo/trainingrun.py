@@ -52,7 +52,7 @@ class UndisturbedRun:
              "--without-rekindle", "--output", self.output],
             self.log, {**environment, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())})
 
-    def finish(self, patience_seconds: float = 300) -> float:
+    def finish(self, patience_seconds: float = 600) -> float:
         """Seconds that it took."""
         try:
             code = self._process.wait(patience_seconds)
@@ -146,7 +146,7 @@ class ProtectedRun:
     def doing(self, rank: int) -> str:
         return doing_of(self.folder / f"status-{rank}")
 
-    def await_training(self, after_attempt: int, patience_seconds: float = 60) -> tuple[dict[int, int], dict[int, Word]]:
+    def await_training(self, after_attempt: int, patience_seconds: float = 120) -> tuple[dict[int, int], dict[int, Word]]:
         """Until all ranks train in one attempt newer than `after_attempt`: their processes and words."""
         limit = time.monotonic() + patience_seconds
         while time.monotonic() < limit:
@@ -165,7 +165,7 @@ class ProtectedRun:
     def is_running(self) -> bool:
         return self.launcher.poll() is None
 
-    def finish(self, patience_seconds: float = 300) -> None:
+    def finish(self, patience_seconds: float = 600) -> None:
         """Until the launcher ends with 0 and the result is written."""
         code = self.await_end(patience_seconds)
         if code != 0 or not self.output.exists():

@@ -15,7 +15,7 @@ FIELDS = ("fault", "step_at_fault", "step_saved", "first_step_after", "steps_los
           "timeline")
 
 
-def _demo(context: Context, processes: Processes, folder: pathlib.Path, *options: str, patience_seconds: float = 400) -> dict:
+def _demo(context: Context, processes: Processes, folder: pathlib.Path, *options: str, patience_seconds: float = 900) -> dict:
     """Runs it and gives its report."""
     report = folder / "demo.json"
     log = folder / "demo.log"
@@ -67,7 +67,7 @@ def killed_launcher_resumes_from_the_newest_complete_checkpoint(context: Context
 
 
 def ten_random_kills_cost_no_step(context: Context, processes: Processes, folder: pathlib.Path) -> None:
-    report = _demo(context, processes, folder, "--kills", "10", patience_seconds=600)
+    report = _demo(context, processes, folder, "--kills", "10", patience_seconds=900)
     expect(report["kills"] == 10 and len(report["faults"]) == 10, f"{report['kills']} kills; expected 10")
     expect(report["steps_lost"] == 0, f"{report['steps_lost']} steps lost with seed {report['seed']}; expected 0")
 

@@ -21,7 +21,7 @@ STEPS = 120
 def missing_folder_is_made(context: Context, processes: Processes, folder: pathlib.Path) -> None:
     run = ProtectedRun(processes, context.setting(folder, 10), "run", checkpoints=folder / "not" / "yet")
     run.launch()
-    run.finish(60)
+    run.finish()
     expect((folder / "not" / "yet").is_dir(), "the folder was not made")
 
 
@@ -61,7 +61,7 @@ def full_folder_keeps_the_older_checkpoint(context: Context, processes: Processe
                                                    f"room; events: {run.launches[-1].path}")
     fault = kill_random_rank(run, random.Random(1))
     run.await_training(fault.attempt)
-    run.finish(120)
+    run.finish()
     first = [step.step for step in run.logged_steps(0) if step.attempt > fault.attempt][0]
     expect(first == 31, f"went on with step {first}; expected 31, behind the one checkpoint that had room")
     expect_said(run.log, "full", str(checkpoints))
@@ -84,7 +84,7 @@ def damaged_checkpoints_give_way_to_the_older_one(context: Context, processes: P
         damage(checkpoints / newer.parent.name / newer.name)
         run = ProtectedRun(processes, setting, name, checkpoints=checkpoints)
         run.launch()
-        run.finish(90)
+        run.finish()
         first = run.logged_steps(0)[0].step
         expected = _step_of(older) + 1
         expect(first == expected, f"{name}: went on with step {first}; expected {expected}, behind the older checkpoint. Logs: {run.folder}")
@@ -100,7 +100,7 @@ def damage_of_every_checkpoint_stops_the_run(context: Context, processes: Proces
         _truncate(checkpoint / "manifest.json")
     run = ProtectedRun(processes, setting, "run", checkpoints=older.parents[1], max_restarts=0)
     run.launch()
-    code = run.await_end(60)
+    code = run.await_end(240)
     expect(code not in (0, 143), f"`rekindle run` ended with {code} although no checkpoint is whole")
     expect(not run.logged_steps(0), "training began although no checkpoint is whole")
     expect_said(run.log, older.name, newer.name)
@@ -113,7 +113,7 @@ def second_run_on_one_folder_is_refused(context: Context, processes: Processes, 
     first.await_training(0)
     second = ProtectedRun(processes, setting, "second", checkpoints=first.checkpoints)
     _expect_refused(second, str(first.checkpoints))
-    first.finish(60)
+    first.finish()
     _expect_end_of_undisturbed(processes, setting, first)
 
 
@@ -132,7 +132,7 @@ def two_jobs_of_different_names_share_a_folder(context: Context, processes: Proc
     for run, fault in zip((first, second), faults):
         run.await_training(fault.attempt)
     for run in (first, second):
-        run.finish(120)
+        run.finish()
     _expect_end_of_undisturbed(processes, setting, first)
     expect(hash_of(setting, first.output) == hash_of(setting, second.output), "the two jobs ended with different states")
 
@@ -141,7 +141,7 @@ def ended_run_leaves_nothing_behind(context: Context, processes: Processes, fold
     before = _run_folders()
     run = ProtectedRun(processes, context.setting(folder, 10), "run")
     run.launch()
-    run.finish(60)
+    run.finish()
     expect(_run_folders() <= before, f"left behind: {_run_folders() - before}")
 
 
@@ -150,7 +150,7 @@ def ended_run_leaves_nothing_behind(context: Context, processes: Processes, fold
 
 def _expect_refused(run: ProtectedRun, *words: str) -> None:
     run.launch()
-    code = run.await_end(60)
+    code = run.await_end(240)
     expect(code not in (0, 143), f"`rekindle run` ended with {code}; expected an error")
     expect(not run.logged_steps(0), f"training began all the same; logs: {run.folder}")
     expect_said(run.log, *words)
@@ -166,7 +166,7 @@ def _in_own_mounts(folder: pathlib.Path, command: str) -> tuple:
     return prefix
 
 
-def _await_step(run: ProtectedRun, step: int, patience_seconds: float = 60) -> None:
+def _await_step(run: ProtectedRun, step: int, patience_seconds: float = 240) -> None:
     limit = time.monotonic() + patience_seconds
     while time.monotonic() < limit:
         run.launches[-1].follow()
@@ -188,7 +188,7 @@ def _two_checkpoints(processes: Processes, setting: Setting, folder: pathlib.Pat
         attempt = max(word.attempt for word in words.values())
         _await_step(run, step)
         run.signal_launcher(signal.SIGTERM)
-        expect(run.await_end(60) == 143, f"`rekindle run` did not end with 143 after SIGTERM; logs: {run.folder}")
+        expect(run.await_end(240) == 143, f"`rekindle run` did not end with 143 after SIGTERM; logs: {run.folder}")
     found = [path for path, _ in run.manifests()]
     expect(len(found) == 2, f"{len(found)} checkpoints in {run.checkpoints}; expected 2")
     return found[0], found[1]
