@@ -1,0 +1,70 @@
+// Whole objects before and after, compared with golden/*.json. REKINDLE_REWRITE=1 writes them anew: review the diff.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "tests/unit/operator/admission/fixtures.h"
+
+namespace rekindle {
+namespace {
+
+void compare(const std::string& name, const Json& object, const AdmissionAnswer& answer) {
+  const Json result{{"allowed", answer.allowed}, {"message", answer.message}, {"warnings", answer.warnings}, {"object", patched(object, answer)}};
+  const std::string text = result.dump(2) + "\n";
+  const std::string path = kGoldenFolder + name + ".json";
+  if (std::getenv("REKINDLE_REWRITE") != nullptr) {
+    std::ofstream(path) << text;
+    return;
+  }
+  std::ifstream in(path);
+  std::stringstream expected;
+  expected << in.rdbuf();
+  EXPECT_EQ(expected.str(), text) << "REKINDLE_REWRITE=1 writes " << path << " anew";
+}
+
+const PodOwner kOwner{"team-a", "digits", "6a1f8a77-2f43-4a0c-9b0e-6a3f9f2c1d10"};
+
+struct Case {
+  const char* pod;
+  const char* job;
+};
+
+TEST(Golden, AJobIsMarked) {
+  const Json job = read_golden("job.yaml");
+  compare("job", job, admit_job(job, make_settings()));
+}
+
+TEST(Golden, AJobWithAVolumeOfItsOwnIsMarked) {
+  const Json job = read_golden("job-own-volume.yaml");
+  compare("job-own-volume", job, admit_job(job, make_settings()));
+}
+
+TEST(Golden, APodIsInjected) {
+  const Json pod = read_golden("pod.yaml");
+  const Job job = stored_job(read_golden("job.yaml"), make_settings());
+  compare("pod", pod, admit_pod(pod, kOwner, &job, make_settings()));
+}
+
+TEST(Golden, APodAsUsersHaveThemIsInjected) {
+  const Json pod = read_golden("pod-as-users-have-them.yaml");
+  const Job job = stored_job(read_golden("job-own-volume.yaml"), make_settings());
+  compare("pod-as-users-have-them", pod, admit_pod(pod, kOwner, &job, make_settings()));
+}
+
+TEST(Golden, TwiceChangesNothing) {
+  for (const char* name : {"job.yaml", "job-own-volume.yaml"}) {
+    const Json job = read_golden(name);
+    EXPECT_EQ(admit_job(patched(job, admit_job(job, make_settings())), make_settings()).patch, Json::array()) << name;
+  }
+  for (const Case& each : {Case{"pod.yaml", "job.yaml"}, Case{"pod-as-users-have-them.yaml", "job-own-volume.yaml"}}) {
+    const Json pod = read_golden(each.pod);
+    const Job job = stored_job(read_golden(each.job), make_settings());
+    const Json once = patched(pod, admit_pod(pod, kOwner, &job, make_settings()));
+    EXPECT_EQ(admit_pod(once, kOwner, &job, make_settings()).patch, Json::array()) << each.pod;
+  }
+}
+
+}  // namespace
+}  // namespace rekindle

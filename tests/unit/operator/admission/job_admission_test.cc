@@ -1,0 +1,120 @@
+#include "operator/admission/job_admission.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/unit/operator/admission/fixtures.h"
+
+namespace rekindle {
+namespace {
+
+AdmissionAnswer admit(const std::function<void(Json&)>& change) {
+  Json job = read_golden("job.yaml");
+  change(job);
+  return admit_job(job, make_settings());
+}
+
+Json& main_of(Json& job) { return job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]; }
+
+std::string refusal(const std::function<void(Json&)>& change) {
+  const AdmissionAnswer answer = admit(change);
+  EXPECT_TRUE(answer.allowed == answer.message.empty());
+  EXPECT_TRUE(answer.allowed || answer.patch.empty());
+  return answer.message;
+}
+
+TEST(JobAdmission, JobsThatDidNotAskAreNotTouched) {
+  for (const char* value : {"off", "none"}) {
+    const AdmissionAnswer answer = admit([&](Json& job) { job["metadata"]["labels"]["fault-scheduling"] = value; });
+    EXPECT_TRUE(answer.allowed && answer.patch.empty() && answer.warnings.empty()) << value;
+  }
+  const AdmissionAnswer answer = admit([](Json& job) { job["metadata"]["labels"].erase("fault-scheduling"); });
+  EXPECT_TRUE(answer.allowed && answer.patch.empty() && answer.warnings.empty());
+}
+
+TEST(JobAdmission, AnUnknownValueIsAdmittedWithAWarning) {
+  const AdmissionAnswer answer = admit([](Json& job) { job["metadata"]["labels"]["fault-scheduling"] = "garce"; });
+  EXPECT_TRUE(answer.allowed && answer.patch.empty());
+  ASSERT_EQ(answer.warnings.size(), 1u);
+  EXPECT_EQ(answer.warnings[0], "fault-scheduling: \"garce\" is not one of grace, force, off: the job runs without protection.");
+}
+
+TEST(JobAdmission, RefusesWithASentenceThatSaysWhatToDo) {
+  struct Row {
+    const char* says;
+    std::function<void(Json&)> change;
+  };
+  const Row rows[] = {
+      {"task master has no container", [](Json& j) { j["spec"]["tasks"][0]["template"]["spec"]["containers"] = Json::array(); }},
+      {"task worker has no container", [](Json& j) { j["spec"]["tasks"][1]["template"].erase("spec"); }},
+      {"the job has no tasks", [](Json& j) { j["spec"].erase("tasks"); }},
+      {"has a preStop hook of its own", [](Json& j) { main_of(j)["lifecycle"]["preStop"]["sleep"]["seconds"] = 5; }},
+      {"the job has the policy PodFailed: TerminateJob", [](Json& j) { j["spec"]["policies"][1]["action"] = "TerminateJob"; }},
+      {"task worker has the policy PodFailed: TerminateJob",
+       [](Json& j) { j["spec"]["tasks"][1]["policies"][0] = {{"events", {"PodEvicted", "PodFailed"}}, {"action", "TerminateJob"}}; }},
+      {"the job has the policy PodFailed: TerminateJob", [](Json& j) { j["spec"]["policies"] = {{{"event", "*"}, {"action", "TerminateJob"}}}; }},
+      {"is not a whole number from 1 to 3600", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/deadline-seconds"] = "soon"; }},
+      {"is not a whole number from 1 to 3600", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/deadline-seconds"] = "0"; }},
+      {"is not a whole number from 1 to 1024", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/ranks-per-pod"] = "-1"; }},
+      {"is neither true nor false", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/strict-retries"] = "yes"; }},
+      {"is not the name of a PersistentVolumeClaim", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-claim"] = "My Claim"; }},
+      {"is not absolute", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-path"] = "data"; }},
+      {"has .. in it", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-path"] = "/data/../etc"; }},
+      {"meets /rekindle/run", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-path"] = "/rekindle"; }},
+      {"has nowhere to put checkpoints", [](Json& j) { j["metadata"]["annotations"].erase("rekindle.dev/checkpoint-claim"); }},
+      {"container name rekindle-sidecar", [](Json& j) { main_of(j)["name"] = "rekindle-sidecar"; }},
+      {"volume name rekindle-tls",
+       [](Json& j) { j["spec"]["tasks"][0]["template"]["spec"]["volumes"] = {{{"name", "rekindle-tls"}, {"emptyDir", Json::object()}}}; }},
+      {"mount path /rekindle/bin", [](Json& j) { main_of(j)["volumeMounts"] = {{{"name", "x"}, {"mountPath", "/rekindle/bin/tools"}}}; }},
+      {"sets spec.nodeName", [](Json& j) { j["spec"]["tasks"][0]["template"]["spec"]["nodeName"] = "node-1"; }},
+      {"this is no Volcano Job", [](Json& j) { j["apiVersion"] = "batch/v1"; }},
+  };
+  for (const Row& row : rows) EXPECT_NE(refusal(row.change).find(row.says), std::string::npos) << row.says << "\ngot: " << refusal(row.change);
+}
+
+TEST(JobAdmission, AVolumeOfTheJobItselfServesThePath) {
+  const auto change = [](Json& job) {
+    job["metadata"]["annotations"] = {{"rekindle.dev/checkpoint-path", "/data/checkpoints"}};
+    job["spec"]["volumes"] = {{{"mountPath", "/data"}, {"volumeClaimName", "shared"}}};
+  };
+  EXPECT_EQ(refusal(change), "");
+  EXPECT_NE(refusal([&](Json& job) {
+    change(job);
+    job["spec"]["volumes"][0]["mountPath"] = "/dat";
+  }), "");
+}
+
+TEST(JobAdmission, TheChartsClaimServesAJobThatNamesNone) {
+  Json job = read_golden("job.yaml");
+  job["metadata"].erase("annotations");
+  AdmissionSettings settings = make_settings();
+  settings.default_claim = "shared";
+  EXPECT_TRUE(admit_job(job, settings).allowed);
+}
+
+TEST(JobAdmission, WarnsWhereAPolicyOfTheUsersGetsInTheWay) {
+  const auto warnings = [](const char* event, const char* action) {
+    const AdmissionAnswer answer = admit([&](Json& job) { job["spec"]["policies"] = {{{"event", event}, {"action", action}}}; });
+    EXPECT_TRUE(answer.allowed);
+    std::string all;
+    for (const std::string& warning : answer.warnings) all += warning + "\n";
+    return all;
+  };
+  EXPECT_NE(warnings("PodEvicted", "TerminateJob").find("ends the job whenever a pod is evicted"), std::string::npos);
+  EXPECT_NE(warnings("PodFailed", "AbortJob").find("also acts on evicted pods"), std::string::npos);
+  EXPECT_NE(warnings("PodEvicted", "RestartTask").find("restarts only some pods"), std::string::npos);
+  EXPECT_EQ(warnings("PodEvicted", "RestartJob").find("the job:"), std::string::npos);
+}
+
+TEST(JobAdmission, AJobThatTheApiServerIsStillToNameIsAdmitted) {
+  const AdmissionAnswer answer = admit([](Json& job) {
+    job["metadata"].erase("name");
+    job["metadata"]["generateName"] = "digits-";
+  });
+  EXPECT_TRUE(answer.allowed);
+  EXPECT_FALSE(answer.patch.empty());
+}
+
+}  // namespace
+}  // namespace rekindle
