@@ -24,10 +24,13 @@ class Fault:
     word: str  # of the control block
 
 
-def kill_random_rank(run: ProtectedRun, chance: random.Random, patience_seconds: float = 10) -> Fault:
-    """SIGKILL, from outside, to one rank. All ranks must be training."""
+def kill_random_rank(run: ProtectedRun, chance: random.Random, patience_seconds: float = 10, aim: str = "") -> Fault:
+    """SIGKILL, from outside, to one rank. All ranks must be training. `aim`: a phase of the control block in which the rank is to
+    be hit, as well as another process can aim; what it really hit is in the result."""
     pids = run.rank_processes()
     rank = chance.choice(sorted(pids))
+    if aim:
+        _await_phase(run, {rank: pids[rank]}, aim)
     before = run.words(pids)
     if rank not in before:
         raise Failure(f"rank {rank} (process {pids[rank]}) has no control block although it trains; cannot tell what a kill hits")
@@ -48,6 +51,14 @@ def kill_random_rank(run: ProtectedRun, chance: random.Random, patience_seconds:
     committed = [word.step for words in (before, after) for word in words.values() if word.attempt == attempt]
     return Fault(kind="sigkill", target=f"rank {rank}", at=at, attempt=attempt, step_at_fault=max(committed), phase=doing,
                  word=after[rank].phase_name)
+
+
+def _await_phase(run: ProtectedRun, pids: dict[int, int], phase: str, patience_seconds: float = 60) -> None:
+    limit = time.monotonic() + patience_seconds
+    while time.monotonic() < limit:
+        if any(word.phase_name == phase for word in run.words(pids).values()):
+            return
+    raise run.failure(f"rank {min(pids)} was never seen {phase} within {patience_seconds:.0f} s")
 
 
 def signal_launcher(run: ProtectedRun, number: int) -> Fault:

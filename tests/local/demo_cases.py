@@ -3,13 +3,17 @@
 import json
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
 
 from building import REPOSITORY
 from case import Context, expect
+from faults import Fault, kill_random_rank
 from processes import Processes, end_process
+from proof import hash_of, recovery_of
+from trainingrun import ProtectedRun, UndisturbedRun
 
 FIELDS = ("fault", "step_at_fault", "step_saved", "first_step_after", "steps_lost", "weights_sha256", "weights_sha256_undisturbed",
           "timeline")
@@ -72,6 +76,32 @@ def ten_random_kills_cost_no_step(context: Context, processes: Processes, folder
     expect(report["steps_lost"] == 0, f"{report['steps_lost']} steps lost with seed {report['seed']}; expected 0")
 
 
+def rank_killed_inside_its_update_costs_no_step(context: Context, processes: Processes, folder: pathlib.Path) -> None:
+    """Random kills seldom hit the update, which is short; these aim at it."""
+    setting = context.setting(folder, 200)
+    undisturbed = UndisturbedRun(processes, setting)
+    undisturbed.finish()
+    run = ProtectedRun(processes, setting, "run")
+    run.launch()
+    seed = int.from_bytes(os.urandom(4), "little")
+    chance = random.Random(seed)
+    faults: list[Fault] = []
+    attempt = 0
+    while len(faults) < 8 and not sum(fault.word == "updating" for fault in faults) >= 2:
+        _, words = run.await_training(attempt)
+        attempt = max(word.attempt for word in words.values())
+        faults.append(kill_random_rank(run, chance, aim="updating"))
+    run.await_training(attempt)
+    run.finish()
+    hit = sum(fault.word == "updating" for fault in faults)
+    expect(hit > 0, f"none of {len(faults)} kills hit an update; they hit {[fault.word for fault in faults]}, seed {seed}")
+    for fault in faults:
+        recovery = recovery_of(run, fault)
+        expect(recovery.steps_lost == 0, f"a kill while {fault.word} at step {fault.step_at_fault} lost {recovery.steps_lost} steps, seed {seed}; "
+                                         f"logs: {run.folder}")
+    expect(hash_of(setting, run.output) == hash_of(setting, undisturbed.output), f"the end states differ, seed {seed}; logs: {run.folder}")
+
+
 def demo_that_is_interrupted_ends_what_it_started(context: Context, processes: Processes, folder: pathlib.Path) -> None:
     log = folder / "demo.log"
     process = processes.start([sys.executable, REPOSITORY / "tests" / "demo" / "demo", "--local", "--build", context.build,
@@ -95,5 +125,5 @@ def _belongs_to(pid: int, mark: str) -> bool:
         return False
 
 
-CASES = [evicted_run_resumes_at_the_next_step, killed_rank_costs_no_step, ten_random_kills_cost_no_step,
+CASES = [evicted_run_resumes_at_the_next_step, killed_rank_costs_no_step, ten_random_kills_cost_no_step, rank_killed_inside_its_update_costs_no_step,
          killed_launcher_resumes_from_the_newest_complete_checkpoint, demo_that_is_interrupted_ends_what_it_started]
