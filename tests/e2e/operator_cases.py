@@ -126,7 +126,7 @@ def uninstall_leaves_jobs_running_and_nothing_behind(site, scene):
     try:
         leftovers = site.kubernetes.kubectl("get", "mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,"
                                             "validatingadmissionpolicybindings,clusterroles,clusterrolebindings", "-o", "name")
-        ours = [line for line in leftovers.splitlines() if "rekindle" in line]
+        ours = [line for line in leftovers.splitlines() if "rekindle-system-" in line or "rekindle.dev" in line]
         expect(not ours, f"left behind: {', '.join(ours)}")
         before = scene.last_step(pods)
         scene.trains_on(pods, before, steps=15)
