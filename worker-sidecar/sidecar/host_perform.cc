@@ -61,7 +61,7 @@ void Host::Parts::on(const ListCandidates&) {
           [](Parts& self, Result<CandidateOrder> order) {
             if (!order) return self.tell(CandidatesListed{std::unexpected(order.error())});
             for (const RefusedFolder& refused : order->refused) {
-              self.log(refused.complete ? Severity::warning : Severity::info, "a checkpoint is not considered",
+              self.log(refused.complete || refused.published ? Severity::warning : Severity::info, "a checkpoint is not considered",
                        {{"path", refused.path}, {"reason", refused.reason}});
             }
             for (const std::string& note : order->notes) self.log(Severity::info, "about the checkpoint folder", {{"note", note}});
