@@ -68,11 +68,31 @@ def operator_killed_at_random_moments(site, scene):
         scene.kubernetes.evict(scene.namespace, f"digits-worker-{chance.randrange(2)}")
         time.sleep(delay)
         operator.kill(pid)
-        found = expect_recovered(scene, pods, before, retries=round_, beyond=seen, story=SURE)
+        # Pods that were made while it was away are made anew with their sidecar, which is one restart more.
+        found = expect_recovered(scene, pods, before, retries=(round_, 2 * round_), beyond=seen, story=SURE)
         pods = found.pods
         told.append(f"{delay:.2f}")
         operator.make_anew()
     return f"seed {site.seed}, kills after {', '.join(told)} s"
+
+
+@case(alone=True, node=True)
+def operator_killed_while_nothing_happens(site, scene):
+    """Training does not notice, and the operator that comes takes nothing for a fault."""
+    operator = Operator(scene.kubernetes)
+    scene.submit()
+    pods = scene.training()
+    for _ in range(2):
+        pid = operator.process()
+        operator.kill(pid)
+        time.sleep(1)  # so that the readiness of the one that was killed is not taken for the next one's
+        operator.make_anew()
+        scene.trains_on(pods, scene.last_step(pods), steps=20)
+    expect_equal([one["spec"].get("reason") for one in scene.breakpoint_list()], [], "Breakpoints")
+    after = scene.kubernetes.pods_of(scene.namespace, "digits")
+    expect_equal({pod["metadata"]["uid"] for pod in after}, {pod["metadata"]["uid"] for pod in pods.values()}, "the pods")
+    parted = [name for name in pods if "a peer is gone" in scene.kubernetes.log(scene.namespace, name, "rekindle-sidecar")]
+    expect(not parted, f"the sidecars of {', '.join(parted)} lost each other when the operator came back")
 
 
 @case(alone=True)

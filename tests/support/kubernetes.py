@@ -229,33 +229,53 @@ class Follower:
 
 
 class Watch:
-    """Every event of a kind with the moment it arrived, on a thread of its own, until close()."""
+    """Every event of a kind with the moment it arrived, on a thread of its own, until close(). The server ends a watch now and then (when a definition is
+    replaced, for one); it is opened again then, and what exists is told once more as ADDED."""
 
     def __init__(self, socket_path, path, on_event=None):
         self.events = []
         self._on_event = on_event
         self._lock = threading.Condition()
         self._closed = False
-        self._connection = UnixConnection(socket_path, None)
-        self._connection.request("GET", f"/{path}?watch=true&allowWatchBookmarks=false")
-        self._answer = self._connection.getresponse()
+        self._ending = False
+        self._socket_path, self._path = socket_path, path
+        self._open()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
+    def _open(self):
+        self._connection = UnixConnection(self._socket_path, None)
+        self._connection.request("GET", f"/{self._path}?watch=true&allowWatchBookmarks=false")
+        self._answer = self._connection.getresponse()
+
     def _read(self):
-        try:
-            for line in self._answer:
-                event = json.loads(line)
-                with self._lock:
-                    self.events.append((time.monotonic(), event["type"], event["object"]))
-                    self._lock.notify_all()
-                if self._on_event is not None:
-                    self._on_event(event["type"], event["object"])
-        except (OSError, ValueError, AttributeError, http.client.HTTPException):
-            pass  # closed
+        failures = 0
+        while not self._ending and failures < 60:
+            try:
+                if self._answer is None:
+                    self._open()
+                for line in self._answer:
+                    self._take(json.loads(line))
+                    failures = 0
+            except (OSError, ValueError, KeyError, AttributeError, http.client.HTTPException):
+                pass  # closed, cut, or nothing there to be watched just now
+            self._answer = None
+            failures += 1
+            if not self._ending:
+                self._connection.close()
+                time.sleep(0.5)
         with self._lock:
             self._closed = True
             self._lock.notify_all()
+
+    def _take(self, event):
+        if event["type"] == "ERROR" or "metadata" not in event["object"]:
+            raise ValueError("not an object")
+        with self._lock:
+            self.events.append((time.monotonic(), event["type"], event["object"]))
+            self._lock.notify_all()
+        if self._on_event is not None:
+            self._on_event(event["type"], event["object"])
 
     def first(self, predicate, seconds, what):
         """(moment, object) of the first event for which predicate(type, object) holds; waits for it."""
@@ -268,11 +288,14 @@ class Watch:
                         return moment, object_
                 seen = len(self.events)
                 left = deadline - time.monotonic()
-                if left <= 0 or self._closed:
+                if left <= 0:
                     raise Failed(f"waited {seconds} s for {what}")
+                if self._closed:
+                    raise Failed(f"the watch ended while waiting for {what}")
                 self._lock.wait(left)
 
     def close(self):
+        self._ending = True
         with contextlib.suppress(OSError, AttributeError):
             self._connection.sock.shutdown(socket.SHUT_RDWR)
         self._thread.join(5)
