@@ -121,6 +121,8 @@ Status use_authorities(SSL_CTX* context, const std::string& pem) {
   if (!store || !bio) return fail(ErrorCode::internal, "out of memory while reading the certificate authorities");
   int count = 0;
   while (X509Pointer certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
+    // OpenSSL reads the extensions when they are first needed; done here, it is not left to handshakes on many threads.
+    X509_check_purpose(certificate.get(), -1, 0);
     if (X509_STORE_add_cert(store.get(), certificate.get()) != 1) {
       return fail(ErrorCode::invalid_input,
                   "a certificate authority cannot be used: " + take_openssl_error("unknown reason"));
