@@ -34,18 +34,19 @@ void Assembly::on_rank_connected(std::uint32_t rank, Instant now, CoordinationOu
 }
 
 void Assembly::on_change(Instant now, CoordinationOutputs& out) {
-  if (running() || rejoin(out)) return;
+  if (running() || rejoin(now, out)) return;
   next_ready_ = now + 2 * config_.limits.resend;
   send(pods_.lowest_reachable(), ready(), out);
   drive(now, out);
 }
 
 // The ranks of the pod live in one attempt already, or died in it: it was this sidecar that was away.
-bool Assembly::rejoin(CoordinationOutputs& out) {
-  if (!ranks_.all_known()) return false;
+bool Assembly::rejoin(Instant now, CoordinationOutputs& out) {
   std::uint32_t attempt = 0;
   for (const auto& [number, rank] : ranks_.all()) attempt = std::max(attempt, rank.attempt);
   if (attempt == 0) return false;
+  if (!rejoin_at_) rejoin_at_ = now + config_.limits.rejoin_wait;
+  if (!ranks_.all_known() && now < *rejoin_at_) return false;
   for (const auto& [number, rank] : ranks_.all()) {
     if (rank.attempt != attempt) return false;
   }
@@ -220,7 +221,9 @@ void Assembly::on_candidates(const CandidatesListed& listed, Instant now, Coordi
   if (!listed.candidates) {
     // Storage that cannot be read is no reason to start from the beginning.
     out.push_back(NoteProblem{"checkpoints_unreadable", listed.candidates.error().message});
-    retry_later(now);
+    // What is damaged stays so; a person has to decide.
+    if (listed.candidates.error().code == ErrorCode::corrupt) refuse_all(listed.candidates.error(), out);
+    else retry_later(now);
     return;
   }
   candidates_ = *listed.candidates;
@@ -316,6 +319,10 @@ void Assembly::refuse_all(Error error, CoordinationOutputs& out) {
 
 void Assembly::on_wake(Instant now, CoordinationOutputs& out) {
   if (running()) return;
+  if (rejoin_at_ && now >= *rejoin_at_) {
+    if (rejoin(now, out)) return;
+    rejoin_at_ = now + config_.limits.rejoin_wait;
+  }
   if (now >= next_ready_) {
     next_ready_ = now + 2 * config_.limits.resend;
     if (!ranks_.all().empty()) send(pods_.lowest_reachable(), ready(), out);
@@ -351,6 +358,7 @@ void Assembly::on_wake(Instant now, CoordinationOutputs& out) {
 std::optional<Instant> Assembly::next_wake() const {
   if (running()) return std::nullopt;
   Instant wake = std::max(next_ready_, Instant{});
+  if (rejoin_at_) wake = std::min(wake, *rejoin_at_);
   if (coordinating()) {
     wake = std::min(wake, next_resend_);
     if (retry_at_) wake = std::min(wake, *retry_at_);

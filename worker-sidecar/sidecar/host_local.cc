@@ -124,6 +124,11 @@ void Host::Parts::on_link_ended(LinkId link, const std::string& why) {
 }
 
 void Host::Parts::on_rank_died(std::uint32_t rank, RankWord word) {
+  // The end of the process may be seen before the goodbye that it sent; its word says that rk_close was called.
+  if (word.phase == RankPhase::finished && !ranks.finished(rank)) {
+    ranks.mark_finished(rank);
+    tell(RankFinished{rank});
+  }
   const bool finished = ranks.finished(rank);
   log(finished ? Severity::info : Severity::warning, finished ? "a rank ended" : "a rank died",
       {{"rank", std::to_string(rank)}, {"step", std::to_string(word.step)}, {"phase", std::string(to_string(word.phase))}});

@@ -41,6 +41,13 @@ class OperatorStandIn {
     ++version_;
     changed_.notify_all();
   }
+  // As an operator that was started anew: it knows the pods, and where they are only once they have called.
+  void forget_addresses() {
+    const std::lock_guard lock(mutex_);
+    for (auto& [ordinal, pod] : table_) pod["address"] = "";
+    ++version_;
+    changed_.notify_all();
+  }
   nlohmann::json report_of(std::uint32_t ordinal) {
     const std::lock_guard lock(mutex_);
     const auto found = reports_.find(ordinal);

@@ -190,6 +190,16 @@ TEST_F(PodSidecar, AnOrderOfTheOperatorIsCarriedOutOnceAndTrainingGoesOn) {
   EXPECT_EQ(folders, 3) << "attempts, job.json and one checkpoint";
 }
 
+TEST_F(PodSidecar, AnOperatorThatWasStartedAnewDoesNotPartThePods) {
+  auto pods = start_pods(2, "a");
+  for (auto& pod : pods) pod->start_rank();
+  ASSERT_TRUE(trains_to(5, 2)) << logs(pods);
+  operator_->forget_addresses();
+  ASSERT_TRUE(trains_to(40, 2)) << logs(pods);  // the answers without addresses have come long before
+  EXPECT_FALSE(logs(pods).contains("a peer is gone")) << logs(pods);
+  for (auto& pod : pods) EXPECT_EQ(pod->rank().wait(), 0) << logs(pods);
+}
+
 TEST_F(PodSidecar, ASidecarThatIsKilledAndComesBackLosesNothing) {
   auto pods = start_pods(2, "a", "0:40:computing");
   for (auto& pod : pods) pod->start_rank();
