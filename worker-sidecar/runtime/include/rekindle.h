@@ -20,6 +20,9 @@
  *     in one case only: the session is parked after a breakpoint and the sidecar says that the container is being terminated
  *     (exit code 143; RK_NEVER_EXIT switches it off).
  *  8. Not promised: use after fork() in the child (every call returns RK_ERROR_STATE there), two sessions in one process.
+ *  9. Stand-alone (no socket): one rank. The same calls work, with these differences: rk_open opens the checkpoint folder and fails
+ *     with STORAGE when it cannot be used; rk_checkpoint writes in the calling thread and returns when the checkpoint is durable;
+ *     rk_collective_failed returns RK_STOP at once; nothing holds the gates, and the end of the process saves nothing.
  */
 #ifndef REKINDLE_H
 #define REKINDLE_H
@@ -137,7 +140,8 @@ RK_API const char* rk_last_error(void);
  * options may be NULL. Errors: ARGUMENT, VERSION, UNAVAILABLE (nobody came within open_seconds_max), STORAGE, MEMORY. */
 RK_API rk_status rk_open(const rk_options* options, rk_session** session);
 
-/* Declares a tensor. Between rk_open and rk_restore, or later between steps for tensors that appear late (Adam moments).
+/* Declares a tensor. Between rk_open and rk_restore, or later between steps for tensors that appear late (Adam moments); then, like
+ * rk_move and rk_unregister, it may block while a breakpoint is written, and RK_STOP means that nothing was changed.
  * Errors: ARGUMENT (name taken, sizes overflow, data NULL with elements), STATE. */
 RK_API rk_status rk_register(rk_session* session, const rk_tensor* tensor);
 
@@ -184,7 +188,8 @@ RK_API rk_status rk_checkpoint(rk_session* session);
 RK_API rk_status rk_set_phase(rk_session* session, rk_phase phase);
 
 /* Ends the session and frees it, NULL is allowed. Returns the exit code that the process should end with: 0 when the program
- * left its loop by itself, 143 when the run was stopped for a breakpoint (an orchestrator would take 0 for "completed"). */
+ * left its loop by itself, 143 when the run was stopped for a breakpoint (an orchestrator would take 0 for "completed"), 1 when rk_restore
+ * has failed or an update was left half made. May block while a breakpoint is written, since memory may be freed afterwards. */
 RK_API int rk_close(rk_session* session);
 
 #ifdef __cplusplus

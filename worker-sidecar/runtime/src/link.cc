@@ -188,8 +188,9 @@ void Link::run() {
       if (closing_) break;
     }
     if (!socket_.is_open() && Clock::now() >= next_try_) try_to_connect();
-    send_requests();
     exchange();
+    // After the exchange: what a sidecar that has come back is told has just been put there.
+    send_requests();
     if (!orders_.empty()) {
       const WriteMessage order = std::move(orders_.front());
       orders_.pop_front();
@@ -411,7 +412,7 @@ void Link::carry_out(const WriteMessage& order) {
     return {};
   };
   const PinnedRank rank{.registry = registry_, .small_state = small_state_, .gates = gates_, .block = *block};
-  Result<WrittenFile> written = write_shard(real_file_system(), folder, order, rank, may_go_on);
+  Result<WrittenFile> written = write_shard(*limits_.file_system, folder, order, rank, may_go_on);
   if (!written) return send(WriteFailedMessage{.term = order.term, .error = written.error()});
   WrittenMessage report{.term = order.term, .written = *std::move(written)};
   // Hashes of chunks only help to say where damage is; a report must fit into a message.

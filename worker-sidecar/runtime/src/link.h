@@ -39,6 +39,7 @@ struct LinkLimits {
   Duration first_pause = std::chrono::milliseconds(10);
   Duration longest_pause = std::chrono::seconds(2);
   Duration farewell_max = std::chrono::seconds(2);  // for sending what is left at the end
+  FileSystem* file_system = &real_file_system();    // where orders are written to
 };
 
 // A sidecar counts names besides values; this much is asked for on top of what the program wants to keep.

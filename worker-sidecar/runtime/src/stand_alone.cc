@@ -2,9 +2,10 @@
 
 #include <array>
 #include <ctime>
-#include <random>
 #include <utility>
 #include <vector>
+
+#include <sys/random.h>
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/checkpoint/candidates.h"
@@ -29,9 +30,14 @@ constexpr std::uint32_t kCheckpointsKept = 3;
 
 std::string draw_nonce() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
-  std::random_device random;
+  std::array<unsigned char, 8> random{};
+  for (std::size_t have = 0; have < random.size();) {
+    const ssize_t got = ::getrandom(random.data() + have, random.size() - have, 0);
+    // Only a signal keeps the kernel from answering.
+    if (got > 0) have += static_cast<std::size_t>(got);
+  }
   std::string nonce;
-  for (int i = 0; i < 8; ++i) nonce += kLetters[random() % kLetters.size()];
+  for (const unsigned char byte : random) nonce += kLetters[byte % kLetters.size()];
   return nonce;
 }
 
@@ -57,12 +63,12 @@ std::vector<MemoryPiece> tensor_pieces(const Registry& registry, const SmallStat
 Outcome<StandAlone> StandAlone::open(FileSystem& file_system, const OpenOptions& options) {
   JobIdentity job{.namespace_name = "local", .name = options.job, .uid = options.job_uid};
   if (options.checkpoint_dir.empty()) return StandAlone(file_system, std::move(job), "");
+  if (const Result<std::string> name = job_folder_name(job.namespace_name, job.name); !name) {
+    return refuse(RK_ERROR_ARGUMENT, name.error().message);
+  }
   const Result<JobFolder> folder =
       open_job_folder(file_system, {.root = options.checkpoint_dir, .job = job, .nonce = draw_nonce(), .create_root = true});
-  if (!folder) {
-    const rk_status status = folder.error().code == ErrorCode::invalid_input ? RK_ERROR_ARGUMENT : RK_ERROR_STORAGE;
-    return refuse(status, folder.error().message);
-  }
+  if (!folder) return refuse(RK_ERROR_STORAGE, folder.error().message);
   return StandAlone(file_system, std::move(job), folder->path);
 }
 

@@ -1,0 +1,203 @@
+/* rekindle.h as a program in C99 sees it: sizes, offsets, numbers, and one story that calls every function. */
+#include "abi_test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rekindle.h"
+
+#define SIZE(type) {"sizeof " #type, sizeof(type)}
+#define OFFSET(type, field) {#type "." #field, offsetof(type, field)}
+#define NUMBER(constant) {#constant, (size_t)(constant)}
+
+static const struct abi_number numbers[] = {
+    NUMBER(RK_ABI_VERSION),
+    NUMBER(RK_DIMENSIONS_MAX),
+    NUMBER(RK_OK),
+    NUMBER(RK_STOP),
+    NUMBER(-RK_ERROR_ARGUMENT),
+    NUMBER(-RK_ERROR_STATE),
+    NUMBER(-RK_ERROR_VERSION),
+    NUMBER(-RK_ERROR_UNAVAILABLE),
+    NUMBER(-RK_ERROR_STORAGE),
+    NUMBER(-RK_ERROR_CORRUPT),
+    NUMBER(-RK_ERROR_MISMATCH),
+    NUMBER(-RK_ERROR_MEMORY),
+    NUMBER(-RK_ERROR_INTERNAL),
+    NUMBER(RK_BOOL),
+    NUMBER(RK_U8),
+    NUMBER(RK_I8),
+    NUMBER(RK_I16),
+    NUMBER(RK_U16),
+    NUMBER(RK_F16),
+    NUMBER(RK_BF16),
+    NUMBER(RK_I32),
+    NUMBER(RK_U32),
+    NUMBER(RK_F32),
+    NUMBER(RK_F64),
+    NUMBER(RK_I64),
+    NUMBER(RK_U64),
+    NUMBER(RK_F8_E4M3),
+    NUMBER(RK_F8_E5M2),
+    NUMBER(RK_UPDATE),
+    NUMBER(RK_ANYWHERE),
+    NUMBER(RK_NEVER_EXIT),
+    NUMBER(RK_STATE_MISSING),
+    NUMBER(RK_TRAINING),
+    NUMBER(RK_EVALUATING),
+    NUMBER(RK_COMPILING),
+    NUMBER(RK_WAITING_FOR_DATA),
+    SIZE(rk_status),
+    SIZE(rk_dtype),
+    SIZE(rk_written_in),
+    SIZE(rk_phase),
+    SIZE(rk_options),
+    OFFSET(rk_options, struct_size),
+    OFFSET(rk_options, socket_path),
+    OFFSET(rk_options, checkpoint_dir),
+    OFFSET(rk_options, job),
+    OFFSET(rk_options, rank),
+    OFFSET(rk_options, world_size),
+    OFFSET(rk_options, flags),
+    OFFSET(rk_options, state_bytes_max),
+    OFFSET(rk_options, open_seconds_max),
+    OFFSET(rk_options, reserved),
+    SIZE(rk_shard),
+    OFFSET(rk_shard, global_shape),
+    OFFSET(rk_shard, offset),
+    SIZE(rk_tensor),
+    OFFSET(rk_tensor, struct_size),
+    OFFSET(rk_tensor, name),
+    OFFSET(rk_tensor, data),
+    OFFSET(rk_tensor, dtype),
+    OFFSET(rk_tensor, rank),
+    OFFSET(rk_tensor, shape),
+    OFFSET(rk_tensor, shard),
+    OFFSET(rk_tensor, written_in),
+    OFFSET(rk_tensor, reserved),
+    SIZE(rk_position),
+    OFFSET(rk_position, struct_size),
+    OFFSET(rk_position, step),
+    OFFSET(rk_position, attempt),
+    OFFSET(rk_position, path),
+    OFFSET(rk_position, flags),
+    OFFSET(rk_position, reserved),
+};
+
+const struct abi_number* abi_numbers(size_t* count) {
+  *count = sizeof numbers / sizeof numbers[0];
+  return numbers;
+}
+
+static char complaint[8192];
+
+#define EXPECT(condition)                                                                                           \
+  do {                                                                                                              \
+    if (!(condition)) {                                                                                             \
+      snprintf(complaint, sizeof complaint, "line %d: %s; last error: %s", __LINE__, #condition, rk_last_error()); \
+      return complaint;                                                                                             \
+    }                                                                                                               \
+  } while (0)
+
+struct model {
+  float weights[8];
+  float moments[8];
+  uint64_t sampler;
+};
+
+static rk_tensor vector_of_8(const char* name, float* data) {
+  rk_tensor tensor;
+  memset(&tensor, 0, sizeof tensor);
+  tensor.struct_size = sizeof tensor;
+  tensor.name = name;
+  tensor.data = data;
+  tensor.dtype = RK_F32;
+  tensor.rank = 1;
+  tensor.shape[0] = 8;
+  return tensor;
+}
+
+/* Up to and with rk_restore. */
+static const char* begin(const char* folder, struct model* model, rk_session** run, rk_position* at) {
+  rk_options options;
+  rk_tensor tensor;
+  memset(&options, 0, sizeof options);
+  options.struct_size = sizeof options;
+  options.checkpoint_dir = folder;
+  options.world_size = 1;
+  EXPECT(rk_open(&options, run) == RK_OK);
+  tensor = vector_of_8("weights", model->weights);
+  EXPECT(rk_register(*run, &tensor) == RK_OK);
+  tensor = vector_of_8("moments", model->moments);
+  tensor.written_in = RK_ANYWHERE;
+  EXPECT(rk_register(*run, &tensor) == RK_OK);
+  EXPECT(rk_register_state(*run, "sampler", &model->sampler, sizeof model->sampler) == RK_OK);
+  memset(at, 0, sizeof *at);
+  at->struct_size = sizeof *at;
+  EXPECT(rk_restore(*run, at) == RK_OK);
+  return NULL;
+}
+
+static const char* first_life(const char* folder) {
+  struct model model;
+  float elsewhere[8];
+  float scratch[8] = {0};
+  rk_session* run = NULL;
+  rk_position at;
+  rk_tensor extra;
+  uint64_t step;
+  int i;
+  const char* failed;
+  memset(&model, 0, sizeof model);
+  failed = begin(folder, &model, &run, &at);
+  if (failed != NULL) return failed;
+  EXPECT(at.step == 0 && at.attempt == 1 && at.path == NULL && at.flags == 0);
+  for (step = 1; step <= 3; ++step) {
+    EXPECT(rk_step_begin(run, step) == RK_OK);
+    EXPECT(rk_set_phase(run, RK_COMPILING) == RK_OK);
+    EXPECT(rk_set_phase(run, RK_TRAINING) == RK_OK);
+    EXPECT(rk_update_begin(run) == RK_OK);
+    for (i = 0; i < 8; ++i) model.weights[i] = model.moments[i] = (float)step;
+    model.sampler = step;
+    EXPECT(rk_update_end(run) == RK_OK);
+    EXPECT(rk_step_end(run) == RK_OK);
+  }
+  EXPECT(rk_step_begin(run, 4) == RK_OK);
+  EXPECT(rk_update_skip(run) == RK_OK);
+  EXPECT(rk_step_end(run) == RK_OK);
+  memcpy(elsewhere, model.weights, sizeof elsewhere);
+  EXPECT(rk_move(run, "weights", elsewhere) == RK_OK);
+  extra = vector_of_8("scratch", scratch);
+  EXPECT(rk_register(run, &extra) == RK_OK);
+  EXPECT(rk_unregister(run, "scratch") == RK_OK);
+  EXPECT(rk_checkpoint(run) == RK_OK);
+  EXPECT(rk_close(run) == 0);
+  return NULL;
+}
+
+static const char* second_life(const char* folder) {
+  struct model model;
+  rk_session* run = NULL;
+  rk_position at;
+  const char* failed;
+  memset(&model, 0, sizeof model);
+  failed = begin(folder, &model, &run, &at);
+  if (failed != NULL) return failed;
+  EXPECT(at.step == 4 && at.attempt == 2 && at.path != NULL);
+  EXPECT(model.weights[7] == 3.0f && model.moments[0] == 3.0f && model.sampler == 3);
+  EXPECT(rk_step_begin(run, 9) == RK_ERROR_ARGUMENT);
+  EXPECT(strstr(rk_last_error(), "rk_step_begin(9)") != NULL);
+  EXPECT(rk_step_begin(run, 5) == RK_OK);
+  EXPECT(rk_collective_failed(run, "ring broken") == RK_STOP);
+  EXPECT(rk_close(run) == 143);
+  return NULL;
+}
+
+const char* abi_use_everything(const char* folder) {
+  const char* failed;
+  EXPECT(rk_abi_version() == RK_ABI_VERSION);
+  EXPECT(strcmp(rk_version(), "0.1.0") == 0);
+  EXPECT(strcmp(rk_status_name(RK_ERROR_STORAGE), "RK_ERROR_STORAGE") == 0);
+  failed = first_life(folder);
+  return failed != NULL ? failed : second_life(folder);
+}

@@ -1,0 +1,198 @@
+#include "worker-sidecar/runtime/src/gates.h"
+
+#include <array>
+#include <future>
+#include <iostream>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "tests/support/scripted_sidecar.h"
+
+namespace rekindle {
+namespace {
+
+using testing::ControlMemory;
+
+// A rank that stands at `step` with open gates.
+class GatesAtStep : public ::testing::Test {
+ protected:
+  GatesAtStep() { gates.attach(*control); }
+  void stand_at(std::uint64_t step) { gates.publish({.step = step, .phase = RankPhase::between, .slot = 0}); }
+  void commit() { gates.publish({.step = gates.word().step + 1, .phase = RankPhase::between, .slot = 0}); }
+
+  ControlMemory control;
+  Gates gates;
+};
+
+TEST_F(GatesAtStep, OpenGatesArePassedAndSayWhatTheRankDoes) {
+  stand_at(4);
+  EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::passed);
+  EXPECT_EQ(control.word(), (RankWord{4, RankPhase::computing, 0}));
+  EXPECT_EQ(gates.pass_update_gate(), GateAnswer::passed);
+  EXPECT_EQ(control.word(), (RankWord{4, RankPhase::updating, 0}));
+}
+
+TEST_F(GatesAtStep, HeldAtTheUpdateGateTheStateStaysCleanAtTheCommittedStep) {
+  stand_at(4);
+  control.hold();
+  auto rank = std::async(std::launch::async, [&] { return gates.pass_update_gate(); });
+  control.wait_for_phase(RankPhase::waiting_at_update);
+  EXPECT_TRUE(is_clean(control.word()));
+  EXPECT_EQ(control.word().step, 4u);
+  control.release(GateOrder::go_on);
+  EXPECT_EQ(rank.get(), GateAnswer::passed);
+  EXPECT_EQ(control.word().phase, RankPhase::updating);
+}
+
+TEST_F(GatesAtStep, APermitLetsExactlyThatUpdateThrough) {
+  stand_at(4);
+  control.hold();
+  auto rank = std::async(std::launch::async, [&] {
+    const GateAnswer first = gates.pass_update_gate();
+    commit();
+    const GateAnswer second = gates.pass_update_gate();
+    return std::pair(first, second);
+  });
+  control.wait_for_phase(RankPhase::waiting_at_update);
+  control.permit(6);  // of another step: nothing happens
+  EXPECT_EQ(control.word(), (RankWord{4, RankPhase::waiting_at_update, 0}));
+  control.permit(5);
+  testing::wait_until([&] { return control.word() == RankWord{5, RankPhase::waiting_at_update, 0}; }, "the rank waits with step 5 committed");
+  control.release(GateOrder::stop);
+  EXPECT_EQ(rank.get(), std::pair(GateAnswer::passed, GateAnswer::stop));
+  EXPECT_EQ(control.word().step, 5u);
+}
+
+TEST_F(GatesAtStep, APermitOpensNoStepGate) {
+  stand_at(4);
+  control.hold();
+  control.permit(5);
+  auto rank = std::async(std::launch::async, [&] { return gates.pass_step_gate(RankPhase::computing); });
+  control.wait_for_phase(RankPhase::waiting_at_step);
+  control.release(GateOrder::go_on);
+  EXPECT_EQ(rank.get(), GateAnswer::passed);
+}
+
+TEST_F(GatesAtStep, ARankThatUpdatesWhenTheHoldArrivesCommitsAndStopsAtTheNextGate) {
+  stand_at(4);
+  ASSERT_EQ(gates.pass_update_gate(), GateAnswer::passed);
+  control.hold();
+  EXPECT_FALSE(is_clean(control.word()));
+  commit();
+  auto rank = std::async(std::launch::async, [&] { return gates.pass_step_gate(RankPhase::between); });
+  control.wait_for_phase(RankPhase::waiting_at_step);
+  EXPECT_EQ(control.word().step, 5u);
+  control.release(GateOrder::stop);
+  EXPECT_EQ(rank.get(), GateAnswer::stop);
+}
+
+TEST_F(GatesAtStep, TheOrderToStopComesOutOfEveryGate) {
+  stand_at(4);
+  for (const bool at_update : {false, true}) {
+    control.hold();
+    auto rank = std::async(std::launch::async, [&] { return at_update ? gates.pass_update_gate() : gates.pass_step_gate(RankPhase::computing); });
+    control.wait_for_phase(at_update ? RankPhase::waiting_at_update : RankPhase::waiting_at_step);
+    control.release(GateOrder::stop);
+    EXPECT_EQ(rank.get(), GateAnswer::stop);
+    EXPECT_TRUE(is_clean(control.word()));
+  }
+}
+
+TEST_F(GatesAtStep, AStopThatCameAndWentBetweenTwoGatesIsSeenAtTheNext) {
+  stand_at(4);
+  control.hold();
+  control.release(GateOrder::stop);
+  EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::stop);
+  EXPECT_EQ(gates.pass_update_gate(), GateAnswer::stop);
+}
+
+TEST_F(GatesAtStep, ASidecarThatDiedBeforeItsWakeIsNoticed) {
+  stand_at(4);
+  control.hold();
+  auto rank = std::async(std::launch::async, [&] { return gates.pass_step_gate(RankPhase::computing); });
+  control.wait_for_phase(RankPhase::waiting_at_step);
+  control.store_release(GateOrder::go_on);
+  EXPECT_EQ(rank.get(), GateAnswer::passed);
+}
+
+TEST_F(GatesAtStep, AGivenUpHoldOpensTheGatesAndALaterOneClosesThemAgain) {
+  stand_at(4);
+  const std::uint32_t first = control.hold();
+  auto rank = std::async(std::launch::async, [&] { return gates.pass_step_gate(RankPhase::computing); });
+  control.wait_for_phase(RankPhase::waiting_at_step);
+  gates.give_up_hold();
+  EXPECT_EQ(rank.get(), GateAnswer::passed);
+  EXPECT_TRUE(gates.given_up(first));
+
+  const std::uint32_t second = control.hold();
+  EXPECT_FALSE(gates.given_up(second));
+  auto again = std::async(std::launch::async, [&] { return gates.pass_step_gate(RankPhase::computing); });
+  control.wait_for_phase(RankPhase::waiting_at_step);
+  control.release(GateOrder::go_on);
+  EXPECT_EQ(again.get(), GateAnswer::passed);
+}
+
+TEST_F(GatesAtStep, EndTakesTheRankOutOfAHeldGate) {
+  stand_at(4);
+  control.hold();
+  auto rank = std::async(std::launch::async, [&] { return gates.pass_update_gate(); });
+  control.wait_for_phase(RankPhase::waiting_at_update);
+  gates.end();
+  EXPECT_EQ(rank.get(), GateAnswer::stop);
+  EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::stop);
+}
+
+TEST_F(GatesAtStep, AfterAFailedCollectiveOnlyAHoldThatCameLaterCanEndTheWait) {
+  stand_at(4);
+  control.hold();  // of a periodic checkpoint that is under way
+  std::promise<void> reported;
+  auto rank = std::async(std::launch::async, [&] { gates.wait_for_stop([&] { reported.set_value(); }); });
+  reported.get_future().wait();
+  control.release(GateOrder::go_on);
+  EXPECT_EQ(rank.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  control.hold();
+  control.release(GateOrder::stop);
+  rank.get();
+}
+
+// The law of P3: once a hold is stored and the word reads clean, the memory is the result of exactly that many updates and
+// stays so until the release, however the two sides are timed.
+TEST_F(GatesAtStep, WhatIsReadUnderAHoldIsNeverTorn) {
+  constexpr int kHolds = 4000;
+  const std::uint64_t seed = std::random_device{}();
+  std::cout << "seed " << seed << '\n';
+  Prng prng(seed);
+  std::array<std::atomic<std::uint64_t>, 64> memory{};
+  stand_at(0);
+  auto rank = std::async(std::launch::async, [&] {
+    for (;;) {
+      if (gates.pass_step_gate(RankPhase::computing) == GateAnswer::stop) return;
+      if (gates.pass_update_gate() == GateAnswer::stop) return;
+      for (auto& cell : memory) cell.fetch_add(1, std::memory_order_relaxed);
+      commit();
+    }
+  });
+  int torn = 0;
+  for (int i = 0; i < kHolds; ++i) {
+    for (std::uint64_t pause = prng.below(300); pause > 0; --pause) std::atomic_signal_fence(std::memory_order_seq_cst);
+    control.hold();
+    RankWord word = control.word();
+    while (!is_clean(word)) {
+      std::this_thread::yield();
+      word = control.word();
+    }
+    // The hold has no permit, so the memory is the one of word.step until the release.
+    for (auto& cell : memory) torn += cell.load(std::memory_order_relaxed) != word.step;
+    torn += control.word().step != word.step;
+    control.release(i + 1 == kHolds ? GateOrder::stop : GateOrder::go_on);
+  }
+  rank.get();
+  EXPECT_EQ(torn, 0) << "seed " << seed;
+  EXPECT_GT(control.word().step, 0u);
+}
+
+}  // namespace
+}  // namespace rekindle
