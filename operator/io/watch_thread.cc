@@ -38,7 +38,7 @@ class WatchThread::Driver {
       } else if (next_watch_) {
         watch_once(*std::exchange(next_watch_, std::nullopt));
       } else {
-        sleep_until(wake_at_);
+        wait_until(wake_at_);
         take(watch::Tick{});
       }
     }
@@ -124,7 +124,7 @@ class WatchThread::Driver {
   // Nobody wants more events: we were stopped, or the mailbox is closed.
   bool ended() const { return taken_away_ || stop_.stop_requested(); }
 
-  void sleep_until(Instant when) {
+  void wait_until(Instant when) {
     std::mutex mutex;
     std::condition_variable_any never;
     std::unique_lock lock(mutex);

@@ -113,10 +113,21 @@ BANNED = {
 }
 
 
+# Short pauses between looks at something outside that announces nothing (another process's memory, a socket that is not there
+# yet); each is bounded by a time limit of its own.
+PAUSES_ALLOWED = {
+    "tests/support/test_process.h",
+    "tests/support/test_rank.c",
+    "tests/unit/worker-sidecar/sidecar/death_watch_test.cc",
+    "worker-sidecar/hook/hook_call.cc",
+    "worker-sidecar/sidecar/death_watch.cc",
+}
+
+
 def banned_calls_are_absent(files):
     faults = []
     for path, text in files.items():
-        if not path.endswith(SOURCE):
+        if not path.endswith(SOURCE) or path in PAUSES_ALLOWED:
             continue
         code = re.sub(r"//.*", "", text)
         for pattern, instead in BANNED.items():
