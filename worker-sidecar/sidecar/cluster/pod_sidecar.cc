@@ -109,6 +109,7 @@ class PodSidecar final : public HostObserver {
   asio::steady_timer report_timer_;
   asio::steady_timer end_timer_;
   bool terminating_ = false;
+  std::vector<PeerAddress> known_peers_;  // as the operator named them last
   Certificates certificates_;
 
   std::deque<TimedRecord> records_;
@@ -218,17 +219,25 @@ void PodSidecar::start_operator() {
 
 void PodSidecar::on_answer(const SyncAnswer& answer) {
   if (terminating_ && !host_) return;
-  std::vector<PeerAddress> addresses;
   PeerTableSeen table{.pods = {}, .go = answer.go};
+  std::vector<PeerAddress> addresses;
+  const auto take = [&](const SyncPod& pod) {
+    if (std::ranges::find(addresses, pod.ordinal, &PeerAddress::ordinal) != addresses.end()) return;
+    PeerAddress place{.ordinal = pod.ordinal, .uid = pod.uid, .address = pod.address, .port = pod.port};
+    // An operator that has just started names pods before they have called it; where they are has not changed.
+    const auto known = std::ranges::find(known_peers_, pod.uid, &PeerAddress::uid);
+    if (place.address.empty() && known != known_peers_.end()) place = *known;
+    if (!place.address.empty()) addresses.push_back(std::move(place));
+  };
   for (const SyncPod& pod : answer.pods) {
     table.pods.push_back({.ordinal = pod.ordinal, .old = pod.old});
-    // A pod that ends still serves its part of a breakpoint; its successor takes the place when it has called.
-    const auto better = std::ranges::find_if(answer.pods, [&](const SyncPod& other) {
-      return other.ordinal == pod.ordinal && !other.old && !other.address.empty();
-    });
-    if (pod.address.empty() || (pod.old && better != answer.pods.end())) continue;
-    addresses.push_back({.ordinal = pod.ordinal, .uid = pod.uid, .address = pod.address, .port = pod.port});
+    if (!pod.old) take(pod);
   }
+  // A pod that ends still serves its part of a breakpoint; its successor takes the place when it has called.
+  for (const SyncPod& pod : answer.pods) {
+    if (pod.old) take(pod);
+  }
+  known_peers_ = addresses;
   mesh_->set_peers(addresses);
   host_->tell(table);
   for (const OrderArrived& order : answer.orders) host_->tell(order);

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -37,6 +38,7 @@ class OperatorStandIn {
   // A new life of the job: the pods of the old one are gone.
   void forget_pods() {
     const std::lock_guard lock(mutex_);
+    for (const auto& [ordinal, pod] : table_) gone_.insert(pod["uid"].get<std::string>());
     table_.clear();
     ++version_;
     changed_.notify_all();
@@ -84,6 +86,8 @@ class OperatorStandIn {
     const std::uint32_t ordinal = request["ordinal"];
     nlohmann::json pod{{"name", request["pod"]["name"]}, {"uid", request["pod"]["uid"]}, {"ordinal", ordinal},
                        {"address", request["address"]}, {"port", request["port"]}, {"old", false}};
+    // A last call of the old life may be read after the new one has begun.
+    if (gone_.contains(pod["uid"].get<std::string>())) return {.status = 404};
     if (table_[ordinal] != pod) {
       table_[ordinal] = std::move(pod);
       ++version_;
@@ -108,6 +112,7 @@ class OperatorStandIn {
   std::uint64_t version_ = 1;
   std::map<std::uint32_t, nlohmann::json> table_;
   std::map<std::uint32_t, nlohmann::json> reports_;
+  std::set<std::string> gone_;  // pods of earlier lives
   nlohmann::json orders_ = nlohmann::json::array();
   std::unique_ptr<HttpServer> server_;  // last: its workers use the rest
 };
