@@ -7,7 +7,7 @@ import subprocess
 
 from failure import Failure
 from faults import Fault
-from trainingrun import RANKS, ProtectedRun, Setting
+from trainingrun import RANKS, LoggedStep, ProtectedRun, Setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,10 +25,13 @@ class Recovery:
 
 def recovery_of(run: ProtectedRun, fault: Fault) -> Recovery:
     """Raises when training did not go on exactly behind what was saved, on every rank."""
-    starts = {rank: first_step_behind(run, rank, fault.attempt) for rank in range(RANKS)}
+    behind = {rank: first_step_behind(run, rank, fault.attempt) for rank in range(RANKS)}
+    # A rank that the next kill hit before its first step has logged nothing in that life.
+    attempt = min(logged.attempt for logged in behind.values())
+    starts = {rank: logged.step for rank, logged in behind.items() if logged.attempt == attempt}
     if len(set(starts.values())) != 1:
         raise run.failure(f"the ranks went on at different steps after attempt {fault.attempt}: {starts}")
-    first = starts[0]
+    first = next(iter(starts.values()))
     saved, path = newest_durable(run, fault.attempt)
     if first != saved + 1:
         raise run.failure(f"after the fault in attempt {fault.attempt} step {saved} was the newest saved, so step {saved + 1} was expected "
@@ -42,11 +45,11 @@ def newest_durable(run: ProtectedRun, attempt: int) -> tuple[int, str]:
     return (durable[-1].step, durable[-1].path) if durable else (0, "")
 
 
-def first_step_behind(run: ProtectedRun, rank: int, attempt: int) -> int:
-    """The first step that a rank's log holds of the next attempt that made one."""
+def first_step_behind(run: ProtectedRun, rank: int, attempt: int) -> LoggedStep:
+    """The first step that a rank's log holds of the next attempt in which it made one."""
     for logged in run.logged_steps(rank):
         if logged.attempt > attempt:
-            return logged.step
+            return logged
     raise run.failure(f"rank {rank} has logged no step after attempt {attempt}")
 
 
