@@ -14,6 +14,9 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
+// A run that goes this wrong has told enough.
+constexpr std::size_t kViolationsMost = 20;
+
 std::string numbers(const std::vector<std::uint32_t>& list) {
   std::string text;
   for (const auto number : list) text += (text.empty() ? "" : ",") + std::to_string(number);
@@ -52,6 +55,7 @@ Duration CoordinationHarness::between(Duration least, Duration most) {
 bool CoordinationHarness::run_until(const std::function<bool()>& condition, Duration most) {
   const Instant end = now_ + most;
   while (!condition()) {
+    if (violations_.size() > kViolationsMost) return false;
     if (queue_.empty() || queue_.top().at > end) {
       now_ = end;
       return condition();
@@ -182,6 +186,7 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
     release(pod, released->order);
   } else if (const auto* end = std::get_if<EndRanks>(&output)) {
     log(who + "ends rank " + numbers(end->ranks) + " with " + std::to_string(end->exit_code));
+    for (const std::uint32_t number : end->ranks) ranks_[number].ended = ranks_[number].alive;
     for (const std::uint32_t number : end->ranks) after(milliseconds(1), [this, number] { kill_rank(number); });
   } else if (const auto* answer = std::get_if<AnswerHook>(&output)) {
     answer_hook(*answer);
@@ -464,7 +469,8 @@ bool CoordinationHarness::all_running() const {
 }
 
 void CoordinationHarness::table(const std::vector<PeerTableEntry>& entries, bool go) {
-  for (std::uint32_t pod = 0; pod < config_.pods; ++pod) deliver(pod, PeerTableSeen{entries, go});
+  table_ = PeerTableSeen{entries, go};
+  for (std::uint32_t pod = 0; pod < config_.pods; ++pod) deliver(pod, *table_);
 }
 
 void CoordinationHarness::place(std::uint32_t number, std::uint64_t step, RankPhase phase) {
@@ -513,6 +519,7 @@ void CoordinationHarness::restart_sidecar(std::uint32_t pod) {
   for (auto& [id, hook] : hooks_) {
     if (hook.pod == pod && !hook.answer) hook.pod_died = true;  // its connection is gone with the sidecar
   }
+  if (table_) deliver_later(pod, milliseconds(5), *table_);
   for (std::uint32_t other = 0; other < config_.pods; ++other) {
     if (other == pod || !linked(pod, other)) continue;
     deliver(other, PeerLost{pod});

@@ -59,9 +59,11 @@ class CoordinationHarness {
   void table(const std::vector<PeerTableEntry>& pods, bool go);
   void fail_writes_of(std::uint32_t rank, Error error) { write_errors_[rank] = std::move(error); }
   void fail_publishing(Error error) { publish_error_ = std::move(error); }
+  void mend_publishing() { publish_error_.reset(); }
   void set_candidates(std::vector<RestoreCandidate> candidates) { candidates_ = std::move(candidates); }
   void set_bad(const std::string& path, Error error) { bad_[path] = std::move(error); }
   void fail_loads_of(std::uint32_t rank, Error error) { load_errors_[rank] = std::move(error); }
+  void mend_loads_of(std::uint32_t rank) { load_errors_.erase(rank); }
   void set_write_time(Duration duration) { write_time_ = duration; }
   void set_layout_of(std::uint32_t rank, Layout layout) { layouts_[rank] = std::move(layout); }
   void set_network(double drop, double duplicate, Duration delay_most);
@@ -75,7 +77,7 @@ class CoordinationHarness {
     bool held = false;
     std::uint64_t permit = 0;
     bool stop = false;
-    bool parked_reported = false;
+    bool ended = false;  // by its sidecar, after the breakpoint
     std::uint64_t slots[2] = {0, 0};
     std::uint64_t generation = 0;
     std::uint64_t highest_term = 0;
@@ -165,6 +167,7 @@ class CoordinationHarness {
   std::vector<Rank> ranks_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> links_down_;
   std::map<std::uint64_t, std::set<std::uint32_t>> contributions_;  // by step
+  std::optional<PeerTableSeen> table_;
   std::uint64_t next_hook_ = 1;
   std::map<std::uint64_t, Hook> hooks_;
   std::vector<RestoreCandidate> candidates_;

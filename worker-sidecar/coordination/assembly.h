@@ -65,7 +65,7 @@ class Assembly {
   bool coordinating() const { return pods_.lowest_reachable() == config_.ordinal; }
   void send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const;
   void send_to_all(const PeerMessage& message, CoordinationOutputs& out) const;
-  bool rejoin(CoordinationOutputs& out);
+  bool rejoin(Instant now, CoordinationOutputs& out);
   ReadyMessage ready() const;
   void answer_if_loaded(CoordinationOutputs& out);
 
@@ -86,6 +86,7 @@ class Assembly {
   // As a member.
   TakeMessage taken_;  // attempt 0: not yet
   bool rejoined_ = false;
+  std::optional<Instant> rejoin_at_;  // with the ranks that are there by then
   bool welcomed_any_ = false;
   std::set<std::uint32_t> welcomed_;
   std::optional<OfferMessage> offered_;

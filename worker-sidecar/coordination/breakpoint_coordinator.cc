@@ -61,7 +61,8 @@ void BreakpointCoordinator::on_trigger(std::uint32_t from, const TriggerMessage&
       break;
     default:
       // The sender is held by a breakpoint that is over, or asks again for one that was carried out.
-      if (outcome_ && ((trigger.term != 0 && trigger.term <= term_of(*outcome_)) || ids_.contains(trigger.breakpoint))) {
+      if (outcome_ && ((trigger.term != 0 && trigger.term <= term_of(*outcome_)) ||
+                       (ids_.contains(trigger.breakpoint) && trigger.after <= after_of(*outcome_)))) {
         send(from, message_of(*outcome_), out);
         return;
       }
@@ -91,11 +92,9 @@ void BreakpointCoordinator::merge(std::uint32_t from, const TimedTrigger& reason
   merge_trigger(reason_, reason);
   causes_.insert(reason.trigger.cause);
   if (reason.until) deadline_ = std::min(deadline_, *reason.until);
-  if (record_.cause == TriggerCause::sidecar) {
-    record_.cause = reason_.trigger.cause;
-    record_.pod = reason_.trigger.pod;
-    record_.detail = reason_.trigger.detail;
-  }
+  record_.cause = reason_.trigger.cause;
+  record_.pod = reason_.trigger.pod;
+  record_.detail = reason_.trigger.detail;
   if (!reason.trigger.breakpoint.empty() && ids_.insert(reason.trigger.breakpoint).second && record_.id.empty()) {
     record_.id = reason.trigger.breakpoint;
   }
@@ -126,14 +125,14 @@ void BreakpointCoordinator::start_round(std::uint64_t above, Instant now, Coordi
   assigned_.clear();
   written_.clear();
   stripes_done_at_.reset();
-  tell(BreakpointState::collecting, last_error_ ? "another round: " + last_error_->message : "", now, out);
+  tell(BreakpointState::collecting, last_error_ ? "another round: " + last_error_->message : "", out);
   send_to_all(collect_message(now), out);
 }
 
 void BreakpointCoordinator::new_round(const Error& why, Instant now, CoordinationOutputs& out) {
   last_error_ = why;
   if (rounds_ >= config_.limits.rounds_max) {
-    fail_breakpoint(with_context(why, "the checkpoint failed " + std::to_string(rounds_) + " times; the last time"), now, out);
+    fail_breakpoint(with_context(why, "the checkpoint failed " + std::to_string(rounds_) + " times; the last time"), out);
     return;
   }
   start_round(0, now, out);
@@ -206,9 +205,9 @@ ChooseInput BreakpointCoordinator::choose_input(Instant now) const {
 }
 
 void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
+  last_look_ = now;
   if (const auto due = answers_due(); due && now < *due) return;
   if (!answered_at_) answered_at_ = now;
-  last_look_ = now;
   const ChooseInput input = choose_input(now);
   live_ranks_ = static_cast<std::uint32_t>(std::count_if(input.ranks.begin(), input.ranks.end(), [](const auto& rank) { return rank.alive; }));
   Choice choice = choose_step(input);
@@ -221,7 +220,7 @@ void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
   }
   Error error{ErrorCode::unavailable, choice.why + "; the newest complete checkpoint stands"};
   if (last_error_) error.message += " (" + last_error_->message + ")";
-  fail_breakpoint(std::move(error), now, out);
+  fail_breakpoint(std::move(error), out);
 }
 
 void BreakpointCoordinator::permit(const Choice& choice, Instant now, CoordinationOutputs& out) {
@@ -240,12 +239,16 @@ void BreakpointCoordinator::take(Choice choice, Instant now, CoordinationOutputs
   record_.step = choice_.step;
   record_.steps_lost = choice_.steps_lost;
   record_.agreed_milliseconds = to_milliseconds(now - began_);
+  if (choice_.step == 0) {  // the start itself; a sidecar that came back does not know what was restored
+    conclude({}, now, out);
+    return;
+  }
   if (known_ && known_->step == choice_.step) {
     conclude(*known_, now, out);
     return;
   }
   if (ranks_.registered() == nullptr) {
-    fail_breakpoint({ErrorCode::internal, "the ranks of " + pod_name(config_.ordinal) + " have not said what they registered since its sidecar came back"}, now, out);
+    fail_breakpoint({ErrorCode::internal, "the ranks of " + pod_name(config_.ordinal) + " have not said what they registered since its sidecar came back"}, out);
     return;
   }
   state_ = CoordinatorState::creating;
@@ -262,7 +265,7 @@ void BreakpointCoordinator::on_folder_created(const FolderCreated& created, Inst
   if (what == CoordinatorMove::new_round_or_fail) {
     const Error error = with_context(created.path.error(), "making the checkpoint's folder");
     if (error.retry == Retry::yes) new_round(error, now, out);
-    else fail_breakpoint(error, now, out);
+    else fail_breakpoint(error, out);
   }
 }
 
@@ -274,7 +277,7 @@ void BreakpointCoordinator::assign(const std::string& path, Instant now, Coordin
   for (const std::uint32_t pod : pods_.reachable_pods()) {
     if (answers_.contains(pod)) assigned_.insert(pod);
   }
-  tell(BreakpointState::writing, "", now, out);
+  tell(BreakpointState::writing, "", out);
   for (const std::uint32_t pod : assigned_) send(pod, assign_message(), out);
   publish_if_written(now, out);
 }
@@ -394,7 +397,7 @@ void BreakpointCoordinator::on_published(const CheckpointPublished& published, I
   if (what == CoordinatorMove::new_round_or_fail) {
     const Error error = with_context(published.published.error(), "publishing the checkpoint");
     if (error.retry == Retry::yes) new_round(error, now, out);
-    else fail_breakpoint(error, now, out);
+    else fail_breakpoint(error, out);
   }
 }
 
@@ -424,13 +427,13 @@ void BreakpointCoordinator::conclude(const KnownCheckpoint& checkpoint, Instant 
   std::string message = choice_.why;
   for (const std::string& refused : choice_.refused) message += (message.empty() ? "" : "; ") + refused;
   if (checkpoint.path.empty()) message = "there was nothing to save";
-  tell(BreakpointState::durable, std::move(message), now, out);
+  tell(BreakpointState::durable, std::move(message), out);
   send_to_all(committed, out);
   finish(committed);
 }
 
-void BreakpointCoordinator::fail_breakpoint(Error error, Instant now, CoordinationOutputs& out) {
-  tell(BreakpointState::failed, error.message, now, out);
+void BreakpointCoordinator::fail_breakpoint(Error error, CoordinationOutputs& out) {
+  tell(BreakpointState::failed, error.message, out);
   const FailedMessage failed{term_, std::move(error), effective_after()};
   send_to_all(failed, out);
   finish(failed);
@@ -441,7 +444,8 @@ void BreakpointCoordinator::finish(Outcome outcome) {
   outcome_ = std::move(outcome);
 }
 
-void BreakpointCoordinator::tell(BreakpointState state, std::string message, Instant, CoordinationOutputs& out) {
+void BreakpointCoordinator::tell(BreakpointState state, std::string message, CoordinationOutputs& out) {
+  told_open_ = state == BreakpointState::collecting || state == BreakpointState::writing;
   record_.state = state;
   record_.term = term_;
   record_.ranks = live_ranks_;
@@ -471,11 +475,23 @@ void BreakpointCoordinator::on_outranked(std::uint64_t term) {
   if (move(CoordinatorInput::outranked) == CoordinatorMove::step_down) state_ = CoordinatorState::idle;
 }
 
-void BreakpointCoordinator::on_outcome(const Outcome& outcome) {
+void BreakpointCoordinator::on_outcome(const Outcome& outcome, CoordinationOutputs& out) {
   if (const auto* committed = std::get_if<CommittedMessage>(&outcome); committed && !committed->path.empty()) {
     known_ = KnownCheckpoint{committed->step, committed->path, committed->manifest_hash, committed->bytes};
   }
   if (term_of(outcome) == term_ && coordinator_of(term_) == config_.ordinal && !leading()) return;  // our own word
+  if (told_open_) {
+    // What we began was ended by somebody else.
+    if (const auto* committed = std::get_if<CommittedMessage>(&outcome)) {
+      record_.step = committed->step;
+      record_.path = committed->path;
+      record_.manifest_hash = committed->manifest_hash;
+      record_.bytes = committed->bytes;
+      tell(BreakpointState::durable, "pod " + std::to_string(coordinator_of(committed->term)) + " made it durable", out);
+    } else {
+      tell(BreakpointState::failed, std::get<FailedMessage>(outcome).error.message, out);
+    }
+  }
   finish(outcome);
 }
 
@@ -485,7 +501,7 @@ void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
     std::string message = "the breakpoint was not durable when its time was over; the newest complete checkpoint stands. Raise the deadline or "
                           "give the volume more bandwidth";
     if (last_error_) message += " (" + last_error_->message + ")";
-    fail_breakpoint({ErrorCode::deadline_exceeded, std::move(message)}, now, out);
+    fail_breakpoint({ErrorCode::deadline_exceeded, std::move(message)}, out);
     return;
   }
   if (outbid_at_ && now >= *outbid_at_) {

@@ -55,7 +55,7 @@ class BreakpointCoordinator {
   void on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out);
   // A collect of somebody else with a higher term, or an outcome that holds for all.
   void on_outranked(std::uint64_t term);
-  void on_outcome(const Outcome& outcome);
+  void on_outcome(const Outcome& outcome, CoordinationOutputs& out);
   void on_wake(Instant now, CoordinationOutputs& out);
   std::optional<Instant> next_wake() const;
 
@@ -87,10 +87,10 @@ class BreakpointCoordinator {
   void publish_if_written(Instant now, CoordinationOutputs& out);
   Result<Manifest> make_manifest() const;
   void conclude(const KnownCheckpoint& checkpoint, Instant now, CoordinationOutputs& out);
-  void fail_breakpoint(Error error, Instant now, CoordinationOutputs& out);
+  void fail_breakpoint(Error error, CoordinationOutputs& out);
   void finish(Outcome outcome);
   AfterBreakpoint effective_after() const;
-  void tell(BreakpointState state, std::string message, Instant now, CoordinationOutputs& out);
+  void tell(BreakpointState state, std::string message, CoordinationOutputs& out);
 
   const CoordinationConfig& config_;
   const Membership& pods_;
@@ -104,6 +104,7 @@ class BreakpointCoordinator {
   CoordinatorState state_ = CoordinatorState::idle;
   std::optional<Outcome> outcome_;  // the newest
   BreakpointRecord record_;         // told about the breakpoint under way or the last
+  bool told_open_ = false;  // the record says collecting or writing
   std::set<std::string> ids_;       // the operator's Breakpoints that it answers
 
   // The breakpoint under way.

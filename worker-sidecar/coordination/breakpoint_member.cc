@@ -403,7 +403,6 @@ std::optional<Instant> BreakpointMember::next_wake() const {
   if (is_held()) consider(give_up_);
   if (is_held() || !pending_.empty()) consider(next_ask_);
   for (const auto& [id, hook] : hooks_) consider(hook.until);
-  if (terminating_until_) consider(*terminating_until_);
   return wake;
 }
 

@@ -71,6 +71,7 @@ class BreakpointMember {
   bool follows_another() const { return is_held() && leader() != config_.ordinal; }
   // The shell may end the sidecar: SIGTERM has come and nothing here is waited for.
   bool exit_allowed(bool leading, Instant now) const;
+  std::optional<Instant> terminating_until() const { return terminating_until_; }
 
  private:
   struct Hook {

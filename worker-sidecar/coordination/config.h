@@ -32,6 +32,8 @@ struct CoordinationLimits {
   Duration pod_lost_grace = std::chrono::seconds(5);
   // Between breakpoints after which training goes on and that ranks ask for (P18).
   Duration minimum_interval{0};
+  // A sidecar that came back waits this long for the rest of its ranks, and a hook that calls before any has come.
+  Duration rejoin_wait = std::chrono::seconds(2);
   // A sidecar whose ranks are held and that hears of no outcome gives up this long after the deadline.
   Duration outcome_grace = std::chrono::seconds(10);
   // Rounds of one breakpoint: writers that fail are left out of the next one.

@@ -10,6 +10,7 @@
 #include "worker-sidecar/coordination/breakpoint_member.h"
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
+#include "worker-sidecar/coordination/trigger.h"
 
 namespace rekindle {
 
@@ -17,6 +18,12 @@ std::string_view to_string(PodPhase phase) {
   constexpr std::array<std::string_view, 6> kNames = {"waiting", "restoring", "training", "saving", "parked", "finished"};
   return kNames[static_cast<std::size_t>(phase)];
 }
+
+namespace {
+// One event leads to a handful of messages to oneself. A machine that answers itself for ever must not take the loop thread with it: what is
+// dropped here is sent again by the timers.
+constexpr int kSelfMessagesMax = 1000;
+}  // namespace
 
 // Routes events to the machines. Members are in the order in which they refer to each other.
 struct Coordination::Parts {
@@ -33,6 +40,15 @@ struct Coordination::Parts {
   bool found_held = false;
   std::map<std::uint32_t, Instant> lost;  // pods whose connection is gone while they had work to do
   std::uint64_t dropped = 0;
+  struct EarlyHook {
+    HookCalled called;
+    Instant at;
+    Instant until(const CoordinationLimits& limits) const {
+      const Duration given = called.seconds_left > 0 ? duration_of_seconds(called.seconds_left) : limits.deadline;
+      return at + std::min(limits.rejoin_wait, given / 4);
+    }
+  };
+  std::vector<EarlyHook> early_hooks;  // that came before the attempt was known
   bool terminating = false;
   bool exit_told = false;
 
@@ -152,9 +168,13 @@ struct Coordination::Parts {
       member.on_hook(event, now, out);
       return;
     }
-    out.push_back(AnswerHook{event.hook, {.outcome = HookOutcome::nothing_to_save, .message = "no step has been made since the start"}});
+    // Ranks that live may be about to find this sidecar again.
+    early_hooks.push_back({event, now});
   }
-  void handle(const HookGone& event, Instant, CoordinationOutputs&) { member.on_hook_gone(event); }
+  void handle(const HookGone& event, Instant, CoordinationOutputs&) {
+    std::erase_if(early_hooks, [&](const EarlyHook& early) { return early.called.hook == event.hook; });
+    member.on_hook_gone(event);
+  }
 
   void handle(const Terminating& event, Instant now, CoordinationOutputs& out) {
     terminating = true;
@@ -224,7 +244,7 @@ struct Coordination::Parts {
 
   void take_outcome(const Outcome& outcome, Instant now, CoordinationOutputs& out) {
     const bool final_copy = is_durable(outcome) && after_of(outcome) != AfterBreakpoint::go_on;
-    if (term_of(outcome) >= member.highest_term() || final_copy) coordinator.on_outcome(outcome);
+    if (term_of(outcome) >= member.highest_term() || final_copy) coordinator.on_outcome(outcome, out);
     else ++dropped;
     member.on_outcome(outcome, now, out);
   }
@@ -244,6 +264,24 @@ struct Coordination::Parts {
     }
   }
 
+  void answer_early_hooks(Instant now, CoordinationOutputs& out) {
+    for (auto early = early_hooks.begin(); early != early_hooks.end();) {
+      if (attempt != 0) {
+        HookCalled called = early->called;
+        if (called.seconds_left > 0) called.seconds_left = std::max(0.001, called.seconds_left - to_seconds(now - early->at));
+        member.on_hook(called, now, out);
+      } else if (now >= early->until(config.limits)) {
+        out.push_back(AnswerHook{early->called.hook, {.outcome = HookOutcome::nothing_to_save,
+                                                      .milliseconds = static_cast<std::uint64_t>(to_milliseconds(now - early->at)),
+                                                      .message = "no step has been made since the start"}});
+      } else {
+        ++early;
+        continue;
+      }
+      early = early_hooks.erase(early);
+    }
+  }
+
   void notice_lost_pods(Instant now, CoordinationOutputs& out) {
     for (auto pod = lost.begin(); pod != lost.end();) {
       const bool over = now >= pod->second + config.limits.pod_lost_grace;
@@ -260,6 +298,7 @@ struct Coordination::Parts {
   }
 
   void look_at_time(Instant now, CoordinationOutputs& out) {
+    answer_early_hooks(now, out);
     if (attempt == 0) {
       assembly.on_wake(now, out);
       return;
@@ -287,6 +326,7 @@ CoordinationOutputs Coordination::advance(const CoordinationEvent& event, Instan
   CoordinationOutputs out;
   std::deque<PeerMessage> to_self;
   CoordinationOutputs fresh;
+  int self_messages = 0;
   const auto sort_out = [&] {
     for (CoordinationOutput& output : fresh) {
       auto* message = std::get_if<SendToPeer>(&output);
@@ -300,6 +340,10 @@ CoordinationOutputs Coordination::advance(const CoordinationEvent& event, Instan
     while (!to_self.empty()) {
       const PeerMessage message = std::move(to_self.front());
       to_self.pop_front();
+      if (++self_messages > kSelfMessagesMax) {
+        ++parts.dropped;
+        continue;
+      }
       parts.handle(PeerMessageArrived{parts.config.ordinal, parts.attempt, message}, now, fresh);
       parts.begin_attempt_if_assembled(now, fresh);
       sort_out();
@@ -309,6 +353,7 @@ CoordinationOutputs Coordination::advance(const CoordinationEvent& event, Instan
   parts.begin_attempt_if_assembled(now, fresh);
   deliver();
   parts.look_at_time(now, fresh);
+  parts.begin_attempt_if_assembled(now, fresh);
   deliver();
   parts.allow_exit(now, out);
   return out;
@@ -316,12 +361,18 @@ CoordinationOutputs Coordination::advance(const CoordinationEvent& event, Instan
 
 std::optional<Instant> Coordination::next_wake() const {
   const Parts& parts = *parts_;
-  if (parts.attempt == 0) return parts.assembly.next_wake();
-  std::optional<Instant> wake = parts.member.next_wake();
+  std::optional<Instant> wake;
   const auto consider = [&wake](std::optional<Instant> at) {
     if (at) wake = wake ? std::min(*wake, *at) : *at;
   };
+  for (const auto& early : parts.early_hooks) consider(early.until(parts.config.limits));
+  if (parts.attempt == 0) {
+    consider(parts.assembly.next_wake());
+    return wake;
+  }
+  consider(parts.member.next_wake());
   consider(parts.coordinator.next_wake());
+  if (!parts.exit_told) consider(parts.member.terminating_until());
   for (const auto& [pod, since] : parts.lost) consider(since + parts.config.limits.pod_lost_grace);
   return wake;
 }

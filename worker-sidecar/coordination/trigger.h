@@ -23,9 +23,19 @@ inline TimedTrigger arrive(const TriggerMessage& trigger, Instant now) {
   return {trigger, trigger.seconds_left > 0 ? std::optional(now + duration_of_seconds(trigger.seconds_left)) : std::nullopt};
 }
 
-// `into` keeps its cause unless it only asked what is going on; the strongest `after` and the earliest end win.
+// How much a cause explains: a failed collective is what a death looks like from the next rank.
+constexpr int weight_of(TriggerCause cause) {
+  switch (cause) {
+    case TriggerCause::sidecar: return 0;
+    case TriggerCause::user: return 1;
+    case TriggerCause::collective_failed: return 2;
+    default: return 3;
+  }
+}
+
+// The cause that explains most is kept, the first among equals; the strongest `after` and the earliest end win.
 inline void merge_trigger(TimedTrigger& into, const TimedTrigger& other) {
-  if (into.trigger.cause == TriggerCause::sidecar && other.trigger.cause != TriggerCause::sidecar) {
+  if (weight_of(other.trigger.cause) > weight_of(into.trigger.cause)) {
     into.trigger.cause = other.trigger.cause;
     into.trigger.pod = other.trigger.pod;
     into.trigger.detail = other.trigger.detail;

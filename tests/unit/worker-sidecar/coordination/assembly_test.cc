@@ -1,0 +1,149 @@
+// Start and restore, told on the harness.
+#include "worker-sidecar/coordination/assembly.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/coordination_harness.h"
+
+namespace rekindle {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const RestoreCandidate kNewest{"a1-s184-x", 1, 184, "hash-184"};
+const RestoreCandidate kOlder{"a1-s170-y", 1, 170, "hash-170"};
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+bool settles(CoordinationHarness& job) {
+  return job.run_until([&] { return job.all_running(); }, seconds(60));
+}
+
+TEST(Assembly, StartsFromStepZeroWhenThereIsNothingToRestore) {
+  CoordinationHarness job({.pods = 3});
+  job.connect_everything();
+  ASSERT_TRUE(settles(job)) << job.describe();
+  for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_EQ(job.rank(rank).word, (RankWord{0, RankPhase::between, 0}));
+  EXPECT_EQ(job.pod(0).attempt(), 1u);
+}
+
+TEST(Assembly, P17_AllRanksTakeTheNewestCheckpoint) {
+  CoordinationHarness job({.pods = 2, .ranks_per_pod = 2});
+  job.start(kNewest);
+  for (std::uint32_t rank = 0; rank < 4; ++rank) EXPECT_EQ(job.rank(rank).word.step, 184u);
+  EXPECT_EQ(job.pod(1).attempt(), 2u);
+}
+
+TEST(Assembly, P15_TheAttemptIsClaimedWithItsParentBeforeAnyRankTakes) {
+  CoordinationHarness job({.pods = 2});
+  job.start(kNewest);
+  const std::string log = joined(job.take_log());
+  const std::size_t claimed = log.find("claims attempt 2 from a1-s184-x");
+  ASSERT_NE(claimed, std::string::npos) << log;
+  EXPECT_LT(claimed, log.find("lives in attempt 2"));
+}
+
+TEST(Assembly, P17_ACheckpointThatOneRankCannotLoadIsTakenByNobody) {
+  CoordinationHarness job({.pods = 2});
+  job.set_candidates({kNewest, kOlder});
+  job.set_bad(kNewest.path, {ErrorCode::corrupt, "the hash of rank-0.safetensors is wrong", Retry::no});
+  job.connect_everything();
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.rank(0).word.step, 170u);
+  EXPECT_EQ(job.rank(1).word.step, 170u);
+  EXPECT_NE(joined(job.take_log()).find("problem checkpoint_refused: a1-s184-x"), std::string::npos);
+}
+
+TEST(Assembly, P17_WhatMayPassIsTriedAgainBeforeAnythingOlder) {
+  CoordinationHarness job({.pods = 2});
+  job.set_candidates({kNewest, kOlder});
+  job.fail_loads_of(1, {ErrorCode::not_found, "no such file", Retry::yes});
+  job.connect_everything();
+  job.run_for(milliseconds(2500));
+  EXPECT_FALSE(job.all_running());
+  job.mend_loads_of(1);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.rank(0).word.step, 184u);
+  EXPECT_EQ(joined(job.take_log()).find("checkpoint_refused"), std::string::npos);
+}
+
+TEST(Assembly, NeverStartsFromStepZeroWhileCheckpointsExistThatCannotBeUsed) {
+  CoordinationHarness job({.pods = 2});
+  job.set_candidates({kNewest});
+  job.set_bad(kNewest.path, {ErrorCode::corrupt, "the manifest is cut short", Retry::no});
+  job.connect_everything();
+  job.run_for(seconds(5));
+  EXPECT_FALSE(job.all_running());
+  const std::string log = joined(job.take_log());
+  EXPECT_NE(log.find("refuses rank 0: 1 checkpoints exist and none can be used"), std::string::npos) << log;
+  EXPECT_NE(log.find("refuses rank 1"), std::string::npos);
+}
+
+TEST(Assembly, WaitsForTheOperatorsGo) {
+  CoordinationHarness held({.pods = 2});
+  held.connect_rank(0);
+  held.connect_rank(1);
+  held.set_link(0, 1, false);
+  held.set_link(0, 1, true);
+  held.table({{0, false}, {1, true}}, false);
+  held.run_for(seconds(5));
+  EXPECT_FALSE(held.all_running()) << "an old pod still runs";
+  held.table({{0, false}, {1, false}}, true);
+  EXPECT_TRUE(settles(held)) << held.describe();
+}
+
+TEST(Assembly, RefusesRanksThatRegisteredOtherTensors) {
+  CoordinationHarness job({.pods = 2});
+  job.set_layout_of(1, {{whole_tensor("w", Dtype::f32, {64, 5})}});
+  job.connect_everything();
+  job.run_for(seconds(3));
+  EXPECT_FALSE(job.all_running());
+  EXPECT_NE(joined(job.take_log()).find("registered other tensors than those of pod 0"), std::string::npos);
+}
+
+TEST(Assembly, ASidecarThatComesBackRejoinsWithoutARestore) {
+  CoordinationHarness job({.pods = 2});
+  job.start(kNewest);
+  job.place(0, 190, RankPhase::computing);
+  job.place(1, 190, RankPhase::computing);
+  job.take_log();
+  job.restart_sidecar(0);
+  ASSERT_TRUE(settles(job)) << job.describe();
+  const std::string log = joined(job.take_log());
+  EXPECT_NE(log.find("pod 0 lives in attempt 2, rejoined"), std::string::npos) << log;
+  EXPECT_EQ(log.find("claims"), std::string::npos);
+  EXPECT_EQ(job.rank(0).word.step, 190u);
+}
+
+TEST(Assembly, ACoordinatorThatIsLostOnTheWayIsReplacedWhenItsSidecarIsBack) {
+  for (int delay = 0; delay < 12; ++delay) {
+    CoordinationHarness job({.seed = static_cast<std::uint64_t>(delay) + 1, .pods = 3});
+    job.set_candidates({kNewest});
+    job.connect_everything();
+    job.run_for(std::chrono::microseconds(500 * delay));
+    job.restart_sidecar(0);
+    EXPECT_TRUE(settles(job)) << "after " << delay << " half milliseconds\n" << job.describe();
+    for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_EQ(job.rank(rank).word.step, 184u) << delay;
+    EXPECT_EQ(job.rank(0).attempt, job.rank(1).attempt) << delay;
+    EXPECT_EQ(job.rank(1).attempt, job.rank(2).attempt) << delay;
+  }
+}
+
+TEST(Assembly, ComesTogetherWhateverTheNetworkLoses) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CoordinationHarness job({.seed = seed, .pods = 4, .drop = 0.2, .duplicate = 0.2, .delay_most = milliseconds(30)});
+    job.set_candidates({kNewest});
+    job.connect_everything();
+    ASSERT_TRUE(settles(job)) << "seed " << seed << "\n" << job.describe();
+    for (std::uint32_t rank = 0; rank < 4; ++rank) EXPECT_EQ(job.rank(rank).word.step, 184u) << "seed " << seed;
+    EXPECT_TRUE(job.violations().empty()) << "seed " << seed << ": " << job.violations().front();
+  }
+}
+
+}  // namespace
+}  // namespace rekindle

@@ -1,0 +1,476 @@
+// The rules of a breakpoint, each as a story on the harness.
+#include <gtest/gtest.h>
+
+#include "tests/support/coordination_harness.h"
+
+namespace rekindle {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const RestoreCandidate kRestored{"a1-s184-x", 1, 184, "hash-184"};
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+// A job restored at 184 whose ranks all compute step 191.
+CoordinationHarness training(HarnessOptions options) {
+  CoordinationHarness job(options);
+  job.start(kRestored);
+  for (std::uint32_t rank = 0; rank < job.config().world_size(); ++rank) job.place(rank, 190, RankPhase::computing);
+  job.run_for(milliseconds(5));
+  job.take_log();
+  return job;
+}
+
+bool settles(CoordinationHarness& job, Duration most = seconds(60)) {
+  job.run_for(milliseconds(1));  // a death is noticed
+  const bool quiet = job.run_until([&] { return job.quiet(); }, most);
+  job.run_for(milliseconds(100));
+  EXPECT_TRUE(job.violations().empty()) << job.violations().front();
+  return quiet;
+}
+
+HookDoneMessage answer_of(const CoordinationHarness& job, std::uint64_t hook) {
+  const auto& known = job.hooks().at(hook);
+  EXPECT_TRUE(known.answer.has_value());
+  return known.answer.value_or(HookDoneMessage{});
+}
+
+TEST(Breakpoint, AnEvictedPodsHookReturnsWhenTheStepIsDurable) {
+  CoordinationHarness job = training({.pods = 2});
+  job.hook(1, 30);
+  ASSERT_TRUE(settles(job)) << job.describe();
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::durable);
+  EXPECT_EQ(answer_of(job, 1).step, 190u);
+  ASSERT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.published()[0].path, answer_of(job, 1).path);
+}
+
+TEST(Breakpoint, OnlyTheEndingPodsRanksAreEndedOthersStayParkedUntilTheirHookCalls) {
+  CoordinationHarness job = training({.pods = 2});
+  job.hook(1, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_FALSE(job.rank(1).alive);
+  EXPECT_TRUE(job.rank(0).alive);
+  EXPECT_EQ(job.pod(0).phase(), PodPhase::parked);
+  job.hook(0, 30);
+  EXPECT_EQ(answer_of(job, 2).step, 190u) << "answered at once";
+  job.run_for(milliseconds(10));
+  EXPECT_FALSE(job.rank(0).alive);
+  EXPECT_EQ(job.published().size(), 1u) << "the same breakpoint";
+}
+
+TEST(Breakpoint, ARequestOfTheProgramLetsTrainingGoOn) {
+  CoordinationHarness job = training({.pods = 2});
+  job.want_checkpoint(0);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.published().size(), 1u);
+  EXPECT_FALSE(job.rank(0).held);
+  EXPECT_FALSE(job.rank(1).held);
+  EXPECT_EQ(job.pod(1).phase(), PodPhase::training);
+}
+
+TEST(Breakpoint, P18_TheMinimumIntervalHoldsBackOnlyRequestsAfterWhichTrainingGoesOn) {
+  HarnessOptions options{.pods = 2};
+  options.limits.minimum_interval = seconds(60);
+  CoordinationHarness job = training(options);
+  job.want_checkpoint(0);
+  ASSERT_TRUE(settles(job));
+  for (std::uint32_t rank = 0; rank < 2; ++rank) job.place(rank, 191, RankPhase::computing);
+  job.want_checkpoint(0);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.published().size(), 1u);
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.published().size(), 2u);
+}
+
+TEST(Breakpoint, AStrongerAfterWinsWhenTriggersMerge) {
+  CoordinationHarness job = training({.pods = 2});
+  job.want_checkpoint(0);
+  job.hook(1, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.pod(0).phase(), PodPhase::parked);
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::durable);
+}
+
+TEST(Breakpoint, AnOrderIsCarriedOutOnceThoughEverySidecarPassesItOn) {
+  CoordinationHarness job = training({.pods = 4});
+  job.order("digits-1-ab12", AfterBreakpoint::go_on, 30);
+  ASSERT_TRUE(settles(job));
+  job.order("digits-1-ab12", AfterBreakpoint::go_on, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.records().back().id, "digits-1-ab12");
+}
+
+TEST(Breakpoint, AnOrderAfterADurableParkedBreakpointIsAnsweredByIt) {
+  CoordinationHarness job = training({.pods = 2});
+  job.hook(1, 30);
+  ASSERT_TRUE(settles(job));
+  job.order("digits-1-cd34", AfterBreakpoint::park, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.records().back().id, "digits-1-cd34");
+  EXPECT_EQ(job.records().back().state, BreakpointState::durable);
+  EXPECT_EQ(job.records().back().step, 190u);
+}
+
+TEST(Breakpoint, AnOrderToStopReleasesParkedRanksToLeave) {
+  CoordinationHarness job = training({.pods = 2});
+  job.order("park", AfterBreakpoint::park, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_TRUE(job.rank(0).held);
+  job.order("stop", AfterBreakpoint::stop, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_TRUE(job.rank(0).stop);
+  EXPECT_TRUE(job.rank(1).stop);
+  EXPECT_EQ(job.published().size(), 1u);
+}
+
+TEST(Breakpoint, BeforeTheFirstCommitTheRestoredCheckpointStands) {
+  CoordinationHarness job({.pods = 2});
+  job.start(kRestored);
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::durable);
+  EXPECT_EQ(answer_of(job, 1).path, kRestored.path);
+  EXPECT_TRUE(job.published().empty());
+}
+
+TEST(Breakpoint, BeforeTheFirstStepOfAllThereIsNothingToSave) {
+  CoordinationHarness job({.pods = 2});
+  job.start();
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::nothing_to_save);
+  EXPECT_EQ(job.pod(1).phase(), PodPhase::parked) << "ranks hold";
+}
+
+TEST(Breakpoint, AlsoASidecarThatCameBackSavesNoStepZero) {
+  CoordinationHarness job({.pods = 2});
+  job.start();
+  job.restart_sidecar(0);
+  job.run_for(seconds(1));
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::nothing_to_save);
+}
+
+TEST(Breakpoint, AFinishedJobsHooksHaveNothingToSave) {
+  CoordinationHarness job = training({.pods = 2});
+  job.finish_rank(0);
+  job.finish_rank(1);
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::nothing_to_save);
+  EXPECT_TRUE(job.records().empty()) << "the end of a process after rk_close is no fault";
+}
+
+TEST(Breakpoint, P13_ARankThatDiesWhileItComputesCostsNoStep) {
+  CoordinationHarness job = training({.pods = 3});
+  job.kill_rank(1);
+  ASSERT_TRUE(settles(job));
+  ASSERT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.published()[0].step, 190u);
+  EXPECT_EQ(job.records().back().cause, TriggerCause::rank_died);
+}
+
+TEST(Breakpoint, P13_AStepThatOnlyTheDeadRankHadIsReachedByALiveOne) {
+  CoordinationHarness job = training({.pods = 2});
+  job.place(0, 191, RankPhase::between);
+  job.kill_rank(0);
+  job.run_for(milliseconds(100));
+  job.place(1, 190, RankPhase::waiting_at_update);
+  ASSERT_TRUE(settles(job));
+  ASSERT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.published()[0].step, 191u);
+}
+
+TEST(Breakpoint, P13_WhenNobodyCanReachItTheLossIsOnRecord) {
+  CoordinationHarness job = training({.pods = 2});
+  job.place(0, 191, RankPhase::between);
+  job.kill_rank(0);
+  ASSERT_TRUE(settles(job));
+  ASSERT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.published()[0].step, 190u);
+  EXPECT_EQ(job.records().back().steps_lost, 1u);
+  EXPECT_NE(job.records().back().message.find("step 191 was committed only by rank 0"), std::string::npos);
+}
+
+TEST(Breakpoint, P6_ARankThatDoesNotLeaveItsUpdateIsNoSource) {
+  CoordinationHarness job = training({.pods = 2});
+  job.place(1, 190, RankPhase::updating);
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  ASSERT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.published()[0].step, 190u);
+}
+
+TEST(Breakpoint, WithoutACleanCopyTheHookIsToldSo) {
+  CoordinationHarness job = training({.pods = 1});
+  job.place(0, 190, RankPhase::updating);
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::failed);
+  EXPECT_NE(answer_of(job, 1).message.find("clean copy"), std::string::npos);
+  EXPECT_FALSE(job.rank(0).alive) << "its container ends anyway";
+}
+
+TEST(Breakpoint, AFailureLetsTrainingGoOnWhereItCan) {
+  CoordinationHarness job = training({.pods = 2});
+  job.fail_publishing({ErrorCode::exhausted, "no space left on the volume", Retry::no});
+  job.want_checkpoint(0);
+  ASSERT_TRUE(settles(job));
+  EXPECT_FALSE(job.rank(0).held);
+  EXPECT_EQ(job.records().back().state, BreakpointState::failed);
+  EXPECT_NE(job.records().back().message.find("no space left"), std::string::npos);
+}
+
+TEST(Breakpoint, AfterAFailureThatParksTheNextHookTriesAgain) {
+  CoordinationHarness job = training({.pods = 2});
+  job.fail_publishing({ErrorCode::exhausted, "no space left on the volume", Retry::no});
+  job.order("first", AfterBreakpoint::park, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.records().back().state, BreakpointState::failed);
+  job.mend_publishing();
+  job.hook(1, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::durable);
+  EXPECT_EQ(job.published().size(), 1u);
+}
+
+TEST(Breakpoint, AWriterThatFailsIsReplacedByTheOthersInANewFolder) {
+  CoordinationHarness job = training({.pods = 3});
+  job.fail_writes_of(1, {ErrorCode::io, "input/output error", Retry::no});
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  ASSERT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.published()[0].path, "a2-s190-n2");
+  EXPECT_GT(round_of(job.published()[0].term), 1u);
+}
+
+TEST(Breakpoint, ARankThatDiesWhileItWritesIsReplaced) {
+  CoordinationHarness job = training({.pods = 3});
+  job.set_write_time(milliseconds(100));
+  job.hook(0, 30);
+  job.run_for(milliseconds(20));
+  job.kill_rank(2);
+  ASSERT_TRUE(settles(job));
+  ASSERT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.published()[0].step, 190u);
+}
+
+TEST(Breakpoint, ALostCoordinatorIsReplacedInTheMiddleOfASave) {
+  for (int delay = 0; delay < 40; delay += 2) {
+    CoordinationHarness job = training({.seed = static_cast<std::uint64_t>(delay) + 1, .pods = 3});
+    job.set_write_time(milliseconds(10));
+    job.hook(1, 30);
+    job.run_for(milliseconds(delay));
+    job.kill_pod(0);
+    ASSERT_TRUE(settles(job)) << delay << "\n" << job.describe();
+    EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::durable) << delay;
+    EXPECT_EQ(answer_of(job, 1).step, 190u) << delay;
+  }
+}
+
+TEST(Breakpoint, WhoeverTakesOverKnowsWhatForThoughTheReasonWasTheLostPods) {
+  CoordinationHarness job = training({.pods = 3});
+  job.set_write_time(milliseconds(100));
+  job.hook(0, 30);
+  job.run_for(milliseconds(20));
+  job.kill_pod(0);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.pod(1).phase(), PodPhase::parked);
+  EXPECT_EQ(job.records().back().cause, TriggerCause::hook);
+}
+
+TEST(Breakpoint, ALostConnectionIsATriggerOnlyAfterAGrace) {
+  CoordinationHarness job = training({.pods = 2});
+  job.set_link(0, 1, false);
+  job.run_for(seconds(4));
+  EXPECT_TRUE(job.records().empty());
+  job.set_link(0, 1, true);
+  job.run_for(seconds(20));
+  EXPECT_TRUE(job.records().empty()) << "it came back in time";
+  job.kill_pod(1);
+  job.run_for(seconds(10));
+  ASSERT_FALSE(job.records().empty());
+  EXPECT_EQ(job.records().back().cause, TriggerCause::pod_lost);
+  EXPECT_EQ(job.records().back().state, BreakpointState::durable);
+}
+
+TEST(Breakpoint, APodThatTheOperatorCallsGoneIsNotWaitedFor) {
+  CoordinationHarness job = training({.pods = 2});
+  job.kill_pod(1);
+  job.run_for(milliseconds(10));
+  job.table({{0, false}}, false);
+  ASSERT_TRUE(settles(job));
+  ASSERT_FALSE(job.records().empty());
+  EXPECT_EQ(job.records().back().cause, TriggerCause::pod_lost);
+  EXPECT_LT(to_milliseconds(job.now().time_since_epoch()), 1000.0);
+}
+
+TEST(Breakpoint, AFailedCollectiveAloneMakesTheRanksLeave) {
+  CoordinationHarness job = training({.pods = 2});
+  job.fail_collective(1);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.published().size(), 1u);
+  EXPECT_TRUE(job.rank(0).stop) << "nobody else would end a parked process";
+  EXPECT_TRUE(job.rank(1).stop);
+}
+
+TEST(Breakpoint, AFailedCollectiveBesideAnEvictionParks) {
+  CoordinationHarness job = training({.pods = 2});
+  job.hook(0, 30);
+  job.fail_collective(1);
+  ASSERT_TRUE(settles(job));
+  EXPECT_FALSE(job.rank(1).stop);
+  EXPECT_EQ(job.pod(1).phase(), PodPhase::parked);
+}
+
+TEST(Breakpoint, UnderTheLauncherADeathStopsTheOthers) {
+  CoordinationHarness job = training({.pods = 1, .ranks_per_pod = 4, .after_fault = AfterBreakpoint::stop});
+  job.kill_rank(2);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.published().size(), 1u);
+  EXPECT_TRUE(job.rank(0).stop && job.rank(1).stop && job.rank(3).stop);
+}
+
+TEST(Breakpoint, P18_NoHookIsKeptPastItsTime) {
+  CoordinationHarness job = training({.pods = 2});
+  job.set_write_time(seconds(600));
+  job.hook(1, 5);
+  ASSERT_TRUE(settles(job)) << job.describe();
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::failed);
+  EXPECT_NE(answer_of(job, 1).message.find("time was over"), std::string::npos) << answer_of(job, 1).message;
+}
+
+TEST(Breakpoint, P19_TheSidecarOfADeadRankStaysUntilItIsDurable) {
+  CoordinationHarness job = training({.pods = 2});
+  job.set_write_time(milliseconds(300));
+  job.kill_rank(1);
+  job.run_for(milliseconds(1));
+  job.terminate(1, 30);
+  job.run_for(milliseconds(50));
+  EXPECT_EQ(joined(job.take_log()).find("may exit"), std::string::npos);
+  ASSERT_TRUE(settles(job));
+  const std::string log = joined(job.take_log());
+  ASSERT_NE(log.find("pod 1 may exit"), std::string::npos) << log;
+  EXPECT_LT(log.find("published"), log.find("pod 1 may exit"));
+}
+
+TEST(Breakpoint, P19_ASidecarThatIsToldToEndWhileItsRanksLiveSavesFirst) {
+  CoordinationHarness job = training({.pods = 2});
+  job.terminate(0, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.records().back().cause, TriggerCause::terminated);
+  EXPECT_NE(joined(job.take_log()).find("pod 0 may exit"), std::string::npos);
+}
+
+TEST(Breakpoint, AnIdleSidecarWithoutRanksMayExitAtOnce) {
+  CoordinationHarness job({.pods = 2});
+  job.terminate(0, 30);
+  EXPECT_NE(joined(job.take_log()).find("pod 0 may exit"), std::string::npos);
+}
+
+TEST(Breakpoint, ASidecarThatComesBackFindsItsRanksHeldAndFindsOut) {
+  CoordinationHarness job = training({.pods = 2});
+  job.hook(1, 30);
+  ASSERT_TRUE(settles(job));
+  job.restart_sidecar(0);
+  job.run_for(seconds(1));
+  ASSERT_TRUE(settles(job)) << job.describe();
+  EXPECT_EQ(job.pod(0).phase(), PodPhase::parked) << job.describe();
+  EXPECT_EQ(job.published().size(), 1u);
+}
+
+TEST(Breakpoint, ASidecarRestartedInTheMiddleOfASaveLosesNothing) {
+  for (int delay = 0; delay < 30; delay += 2) {
+    CoordinationHarness job = training({.seed = static_cast<std::uint64_t>(delay) + 1, .pods = 2});
+    job.set_write_time(milliseconds(10));
+    job.hook(1, 30);
+    job.run_for(milliseconds(delay));
+    job.restart_sidecar(0);
+    ASSERT_TRUE(settles(job)) << delay << "\n" << job.describe();
+    EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::durable) << delay;
+    EXPECT_EQ(answer_of(job, 1).step, 190u) << delay;
+  }
+}
+
+TEST(Breakpoint, P12_SmallStateOfADeadRankIsSavedFromItsSlot) {
+  CoordinationHarness job = training({.pods = 2, .states = true});
+  job.kill_rank(1);
+  ASSERT_TRUE(settles(job));
+  ASSERT_EQ(job.published().size(), 1u);
+  EXPECT_TRUE(job.published()[0].inexact.empty());
+}
+
+TEST(Breakpoint, P12_SmallStateThatWentWithItsNodeIsNamed) {
+  CoordinationHarness job = training({.pods = 2, .states = true});
+  job.kill_pod(1);
+  job.run_for(seconds(10));
+  ASSERT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.published()[0].inexact, std::vector<std::uint32_t>{1});
+}
+
+TEST(Breakpoint, AHookDuringAssemblyHasNothingToSave) {
+  CoordinationHarness job({.pods = 2});
+  job.hook(0, 30);
+  job.run_for(seconds(3));
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::nothing_to_save);
+}
+
+TEST(Breakpoint, AHookThatCallsASidecarWhichHasJustComeBackIsServed) {
+  CoordinationHarness job = training({.pods = 2});
+  job.restart_sidecar(0);
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::durable);
+  EXPECT_EQ(answer_of(job, 1).step, 190u);
+}
+
+TEST(Breakpoint, ASidecarThatComesBackGoesOnWithTheRanksThatComeToo) {
+  Coordination machine({.ordinal = 0, .pods = 1, .ranks_per_pod = 2});
+  machine.advance(RankConnected{.rank = 0, .attempt = 7, .word = {190, RankPhase::computing, 0}}, Instant{});
+  EXPECT_EQ(machine.attempt(), 0u);
+  ASSERT_TRUE(machine.next_wake().has_value());
+  machine.advance(Tick{}, Instant{} + seconds(3));
+  EXPECT_EQ(machine.attempt(), 7u);
+}
+
+TEST(Breakpoint, AMessageOfAnotherAttemptIsDroppedAndCounted) {
+  Coordination machine({.ordinal = 0, .pods = 2});
+  const Instant now{};
+  machine.advance(RankConnected{.rank = 0, .attempt = 7, .word = {190, RankPhase::computing, 0}}, now);
+  ASSERT_EQ(machine.attempt(), 7u);
+  machine.advance(PeerConnected{1}, now);
+  const auto outputs = machine.advance(PeerMessageArrived{1, 6, CollectMessage{make_term(9, 1), {}}}, now);
+  EXPECT_TRUE(outputs.empty());
+  EXPECT_EQ(machine.dropped_messages(), 1u);
+}
+
+TEST(Breakpoint, P7_ALowerTermIsRefusedWithTheHighestSeen) {
+  Coordination machine({.ordinal = 0, .pods = 3});
+  const Instant now{};
+  machine.advance(RankConnected{.rank = 0, .attempt = 7, .word = {190, RankPhase::computing, 0}}, now);
+  machine.advance(PeerConnected{1}, now);
+  machine.advance(PeerConnected{2}, now);
+  machine.advance(PeerMessageArrived{2, 7, CollectMessage{make_term(9, 2), {}}}, now);
+  const auto outputs = machine.advance(PeerMessageArrived{1, 7, CollectMessage{make_term(8, 1), {}}}, now);
+  ASSERT_EQ(outputs.size(), 1u);
+  const auto& sent = std::get<SendToPeer>(outputs[0]);
+  EXPECT_EQ(sent.ordinal, 1u);
+  EXPECT_EQ(std::get<CollectedMessage>(sent.message).term, make_term(9, 2));
+}
+
+}  // namespace
+}  // namespace rekindle
