@@ -178,13 +178,16 @@ void plan_fault(const View& view, PlanBuilder& out) {
       out.because(what + " is recorded in " + record->name);
       continue;
     }
-    const std::optional<JobStage> stage = view.stage();
+    std::optional<JobStage> stage = view.stage();
+    const Pod* subject = view.pod_by_uid(fault.pod.uid);
+    // What a pod that ends tells goes with it, and Volcano may have replaced all of them before an operator that has just started hears a sidecar. A record
+    // too many of a job that had not begun loses nothing.
+    if (!stage && subject != nullptr && (is_deleting(*subject) || is_finished(*subject) || !subject->ended.empty())) stage = JobStage::training;
     if (!stage) {
       out.because(what + ": waiting for the sidecars' reports");
       out.reached(view.seen.operator_started + view.limits.report_patience, view.now);
       return;
     }
-    const Pod* subject = view.pod_by_uid(fault.pod.uid);
     const JobStage now_in = subject != nullptr && subject->job_version < view.job->version ? JobStage::restarting : *stage;
     const ResponseCell& cell = respond(fault.fault_class, now_in);
     out.because(what + " while " + std::string(to_string(now_in)) + " -> " + std::string(to_string(cell.response)) + ": " +

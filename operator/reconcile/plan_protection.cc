@@ -58,7 +58,7 @@ void plan_gated(const View& view, PlanBuilder& out) {
     out.because("pod " + oldest->name + " is gated and the webhook does not answer yet");
     return;
   }
-  const bool made_while_away = *oldest->created < *view.seen.webhook.answering_since;
+  const bool made_while_away = *oldest->created < *view.seen.webhook.answering_since + view.limits.webhook_settles;
   const auto patience = made_while_away ? view.limits.gated_after : view.limits.gated_again;
   if (!out.reached(*oldest->created + patience, view.now)) return;
   out.act(DeletePod{.namespace_name = oldest->namespace_name,

@@ -28,6 +28,7 @@ struct PlanLimits {
   std::chrono::seconds volcano_patience{60};     // for Volcano to react where its policy says that it will, beyond the pod's grace
   std::chrono::seconds stranded_after{10};       // parked pods that nobody restarts
   std::chrono::seconds gated_after{10};          // a pod that the webhook missed while it was away
+  std::chrono::seconds webhook_settles{15};      // until the way to a webhook that answers is known everywhere: readiness, endpoints, proxies
   std::chrono::seconds gated_again{60};          // one that it missed although it answers
   std::uint32_t restarts_without_progress = 5;   // software faults in a row at the same step, then we leave it to people
   std::uint32_t breakpoints_kept = 20;

@@ -188,6 +188,9 @@ class CoordinationHarness {
   std::uint64_t trace_ = 1469598103934665603u;
 };
 
+// "0,2", or "none".
+std::string comma_separated(const std::vector<std::uint32_t>& list);
+
 // What every rank of the harness registers.
 Layout harness_layout();
 

@@ -243,6 +243,7 @@ struct Coordination::Parts {
   }
 
   void take_outcome(const Outcome& outcome, Instant now, CoordinationOutputs& out) {
+    if (member.settled_durable() && !is_durable(outcome)) return;  // what is durable stays so
     const bool final_copy = is_durable(outcome) && after_of(outcome) != AfterBreakpoint::go_on;
     if (term_of(outcome) >= member.highest_term() || final_copy) coordinator.on_outcome(outcome, out);
     else ++dropped;
