@@ -40,8 +40,10 @@ def run(arguments: argparse.Namespace, story: Story) -> int:
     story.say("Rekindle demo. A Volcano job of two pods with two ranks each trains a small network on real data; in the middle of it")
     story.say(f"{what}. The end state has to equal, bit for bit, that of an unlabelled job that trains beside it.")
     story.say()
-    _set_up(arguments, story)
     with contextlib.ExitStack() as stack:
+        if not arguments.context and not arguments.keep and not _is_up():
+            stack.callback(_take_down)  # what we start we also end
+        _set_up(arguments, story)
         kubernetes = stack.enter_context(_connected(arguments.context))
         folder = REPOSITORY / "build" / "demo" / f"cluster-{os.getpid()}"
         folder.mkdir(parents=True)
@@ -65,6 +67,14 @@ def _connected(context: str | None) -> Kubernetes:
         return Kubernetes(context)
     except Failed as failed:
         raise Failure(str(failed)) from None
+
+
+def _is_up() -> bool:
+    return subprocess.run([REPOSITORY / "tests/cluster/cluster", "status"], capture_output=True, check=False).returncode == 0
+
+
+def _take_down() -> None:
+    subprocess.run([REPOSITORY / "tests/cluster/cluster", "down"], capture_output=True, check=False)
 
 
 def _set_up(arguments: argparse.Namespace, story: Story) -> None:
