@@ -19,7 +19,9 @@ SyncOutcome refusal(int status, std::string_view code, std::string message) {
 }
 
 bool is_old(const DirectoryView& view, const Pod& pod) {
-  return is_deleting(pod) || is_finished(pod) || pod.job_version < view.job->version ||
+  // Volcano kills pods of older versions while it restarts the job; one that it has left alone since then (its version moves on with
+  // every kill, also where nothing was left to kill) belongs to the new attempt.
+  return is_deleting(pod) || is_finished(pod) || (pod.job_version < view.job->version && view.job->phase == JobPhase::restarting) ||
          std::ranges::find(view.old_pod_uids, pod.uid) != view.old_pod_uids.end();
 }
 
