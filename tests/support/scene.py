@@ -159,8 +159,8 @@ class Scene:
         for each in (self.pods, self.breakpoints, *self._followers.values()):
             if each is not None:
                 each.close()
-        workspace.begin_removal(self.kubernetes, self.namespace)
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # a cluster that is gone by now has nothing left to end
+            workspace.begin_removal(self.kubernetes, self.namespace)
             for pod in self.kubernetes.list(PODS, self.namespace):
                 self.kubernetes.delete(PODS, self.namespace, pod["metadata"]["name"], grace_seconds=1)
 

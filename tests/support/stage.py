@@ -107,7 +107,7 @@ class Runner:
         for scene in self._scenes:
             scene.begin_end()
         for scene in self._scenes:
-            with contextlib.suppress(Failed):
+            with contextlib.suppress(Failed, ApiError, OSError):
                 scene.finish_end()
 
     def _run(self, case):
