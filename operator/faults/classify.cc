@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "operator/faults/volcano_restart.h"
+
 namespace rekindle {
 namespace {
 
@@ -27,12 +29,7 @@ bool broken_before(const Pod& pod) {
 
 bool volcano_restart(const FaultEvidence& evidence) {
   if (broken_before(*evidence.pod)) return false;
-  return evidence.job->phase == JobPhase::restarting || evidence.pod->job_version < evidence.job->version;
-}
-
-// Volcano marks what it is about to delete (1.14 and newer), before its status says anything.
-bool volcano_kill(const FaultEvidence& evidence) {
-  return evidence.pod->out_of_sync && is_deleting(*evidence.pod) && !broken_before(*evidence.pod);
+  return evidence.job->phase == JobPhase::restarting || ended_by_restart(*evidence.job, *evidence.pod);
 }
 
 bool scaled_down(const FaultEvidence& evidence) {
@@ -51,14 +48,13 @@ bool completed(const FaultEvidence& evidence) {
   });
 }
 
-constexpr std::array<NotAFault, 9> kExcuses{{
+constexpr std::array<NotAFault, 8> kExcuses{{
     {"never_protected", never_protected},
     {"another_jobs_pod", another_jobs_pod},
     {"job_deleted", job_deleted},
     {"job_suspended", job_suspended},
     {"job_ending", job_ending},
     {"volcano_restart", volcano_restart},
-    {"volcano_kill", volcano_kill},
     {"scaled_down", scaled_down},
     {"completed", completed},
 }};

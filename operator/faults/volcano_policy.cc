@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "operator/faults/volcano_restart.h"
+
 namespace rekindle {
 namespace {
 
@@ -72,7 +74,7 @@ VolcanoReaction volcano_reaction(const Job& job, std::string_view task_name, std
 }
 
 VolcanoReaction expected_reaction(const Job& job, const Pod& pod) {
-  if (pod.job_version < job.version || pod.out_of_sync) return {};
+  if (only_syncs(job, pod)) return {};
   std::optional<std::int64_t> exit_code;
   if (!pod.ended.empty()) exit_code = pod.ended.front().exit_code;
   if (is_deleting(pod)) {
@@ -85,9 +87,11 @@ VolcanoReaction expected_reaction(const Job& job, const Pod& pod) {
   return volcano_reaction(job, pod.task, "PodFailed", exit_code);
 }
 
-VolcanoReaction reaction_to_delete(const Job& job, std::string_view task) {
-  return stronger(volcano_reaction(job, task, "PodEvicted", std::nullopt),
-                  volcano_reaction(job, task, "PodFailed", kTerminated));
+VolcanoReaction reaction_to_delete(const Job& job, const Pod& pod) {
+  if (only_syncs(job, pod)) return {};
+  const VolcanoReaction evicted = volcano_reaction(job, pod.task, "PodEvicted", std::nullopt);
+  // A pod that is over raises no PodFailed again.
+  return is_finished(pod) ? evicted : stronger(evicted, volcano_reaction(job, pod.task, "PodFailed", kTerminated));
 }
 
 std::string_view to_string(RestartMethod method) {
@@ -130,9 +134,7 @@ RestartChoice choose_restart(const Job& job, const Pod* broken, std::span<const 
   std::vector<VolcanoReaction> reactions;
   reactions.reserve(candidates.size());
   for (const Pod* candidate : candidates) {
-    // A pod that is over raises no PodFailed again; its removal raises PodEvicted alone.
-    reactions.push_back(is_finished(*candidate) ? volcano_reaction(job, candidate->task, "PodEvicted", std::nullopt)
-                                                : reaction_to_delete(job, candidate->task));
+    reactions.push_back(reaction_to_delete(job, *candidate));
     if (reactions.back().action == VolcanoAction::restart_job) {
       return {.method = RestartMethod::delete_broken_pod, .victim = candidate, .delay = reactions.back().delay,
               .why = "Volcano restarts the job when pod " + candidate->name + " is deleted"};

@@ -37,8 +37,8 @@ VolcanoReaction volcano_reaction(const Job& job, std::string_view task, std::str
 // the container ended with an error. A pod of an older job version or one that Volcano kills itself gives sync.
 VolcanoReaction expected_reaction(const Job& job, const Pod& pod);
 
-// The reaction to a delete of ours of a pod of that task: PodEvicted, and PodFailed before it when the main ends with an error.
-VolcanoReaction reaction_to_delete(const Job& job, std::string_view task);
+// The reaction to a delete of ours of this pod: PodEvicted, and PodFailed before it when the main ends with an error.
+VolcanoReaction reaction_to_delete(const Job& job, const Pod& pod);
 
 // How the job gets restarted once the breakpoint is there.
 enum class RestartMethod : std::uint8_t {

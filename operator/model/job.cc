@@ -124,6 +124,7 @@ Result<Job> job_from_json(const Json& object) {
   job.retry_count = status.integer_or("retryCount", 0);
   JsonFields state_fields(state, "job status state");
   const std::string phase = state_fields.text_or("phase", "");
+  job.phase_since = parse_wall_time(state_fields.text_or("lastTransitionTime", ""));
   for (const JsonFields* part : {&top, &spec, &status, &state_fields}) {
     if (Status read = part->finish(); !read) return std::unexpected(read.error());
   }

@@ -76,7 +76,8 @@ struct Job {
   std::vector<PolicyRule> policies;
   std::int64_t max_retry = 0;
   JobPhase phase = JobPhase::pending;  // also before Volcano has written one
-  std::int64_t version = 0;
+  std::optional<WallTime> phase_since;
+  std::int64_t version = 0;  // Volcano counts here how often it has killed the job
   std::int64_t retry_count = 0;
 
   bool operator==(const Job&) const = default;

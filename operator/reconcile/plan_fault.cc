@@ -4,6 +4,7 @@
 
 #include "operator/faults/classify.h"
 #include "operator/faults/response_table.h"
+#include "operator/faults/volcano_restart.h"
 #include "operator/model/names.h"
 #include "operator/reconcile/view.h"
 
@@ -28,15 +29,12 @@ void faults_of_pods(const View& view, PlanBuilder& out, std::vector<Fault>& faul
   }
 }
 
-// Neither on its way out by Volcano's hand nor of a version that Volcano has given up.
-bool is_current(const View& view, const Pod& pod) { return pod.job_version >= view.job->version && !pod.out_of_sync; }
-
 // The attempt that live pods are in; 0 for none.
 std::uint64_t live_attempt(const View& view) {
   std::uint64_t attempt = 0;
   for (const Pod* pod : view.pods) {
     const SidecarReport* report = view.report_of(pod->uid);
-    if (report != nullptr && is_current(view, *pod)) attempt = std::max(attempt, report->attempt);
+    if (report != nullptr && !ended_by_restart(*view.job, *pod)) attempt = std::max(attempt, report->attempt);
   }
   return attempt;
 }
@@ -70,7 +68,8 @@ void faults_of_absent(const View& view, PlanBuilder& out, std::vector<Fault>& fa
     if (!ordinal_of(*view.job, newcomer->task, newcomer->index)) continue;
     for (const Pod* member : view.pods) {
       const SidecarReport* report = view.report_of(member->uid);
-      if (report == nullptr || report->attempt == 0 || report->phase == SidecarPhase::finished || !is_current(view, *member)) continue;
+      if (report == nullptr || report->attempt == 0 || report->phase == SidecarPhase::finished) continue;
+      if (ended_by_restart(*view.job, *member)) continue;
       // Scaling up also brings newcomers; the members' world has no place for those.
       if (report->ranks_expected != 0 &&
           report->ranks_expected < static_cast<std::uint64_t>(pods_expected(*view.job) * view.job->settings.ranks_per_pod)) {
@@ -188,7 +187,7 @@ void plan_fault(const View& view, PlanBuilder& out) {
       out.reached(view.seen.operator_started + view.limits.report_patience, view.now);
       return;
     }
-    const JobStage now_in = subject != nullptr && subject->job_version < view.job->version ? JobStage::restarting : *stage;
+    const JobStage now_in = subject != nullptr && ended_by_restart(*view.job, *subject) ? JobStage::restarting : *stage;
     const ResponseCell& cell = respond(fault.fault_class, now_in);
     out.because(what + " while " + std::string(to_string(now_in)) + " -> " + std::string(to_string(cell.response)) + ": " +
                 std::string(cell.why));

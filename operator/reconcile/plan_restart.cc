@@ -3,6 +3,7 @@
 
 #include "operator/faults/classify.h"
 #include "operator/faults/volcano_policy.h"
+#include "operator/faults/volcano_restart.h"
 #include "operator/model/names.h"
 #include "operator/reconcile/recovery.h"
 #include "operator/reconcile/view.h"
@@ -68,7 +69,7 @@ void restart_pods(const View& view, PlanBuilder& out) {
     if (!is_deleting(*pod)) left.push_back(pod);
   }
   if (left.empty()) return;
-  if (std::ranges::any_of(remaining, [&](const Pod* pod) { return pod->job_version < view.job->version; })) {
+  if (std::ranges::any_of(remaining, [&](const Pod* pod) { return ended_by_restart(*view.job, *pod); })) {
     out.because("Volcano restarts the job by itself (version " + std::to_string(view.job->version) + ")");
     return;
   }
@@ -114,7 +115,7 @@ void restart_stranded(const View& view, PlanBuilder& out) {
   for (const Pod* pod : view.pods) {
     const SidecarReport* report = view.report_of(pod->uid);
     if (report == nullptr || report->phase != SidecarPhase::parked) continue;
-    if (is_deleting(*pod) || is_finished(*pod) || pod->job_version < view.job->version) return;  // something is going on
+    if (is_deleting(*pod) || is_finished(*pod) || ended_by_restart(*view.job, *pod)) return;  // something is going on
     if (view.record_of(pod->uid) != nullptr) return;
     if (!out.reached(report->phase_since + view.limits.stranded_after, view.now)) return;
     stranded.push_back(pod);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/json_fields.h"
+#include "operator/faults/volcano_restart.h"
 
 namespace rekindle {
 namespace {
@@ -19,9 +20,7 @@ SyncOutcome refusal(int status, std::string_view code, std::string message) {
 }
 
 bool is_old(const DirectoryView& view, const Pod& pod) {
-  // Volcano kills pods of older versions while it restarts the job; one that it has left alone since then (its version moves on with
-  // every kill, also where nothing was left to kill) belongs to the new attempt.
-  return is_deleting(pod) || is_finished(pod) || (pod.job_version < view.job->version && view.job->phase == JobPhase::restarting) ||
+  return is_deleting(pod) || is_finished(pod) || ended_by_restart(*view.job, pod) ||
          std::ranges::find(view.old_pod_uids, pod.uid) != view.old_pod_uids.end();
 }
 

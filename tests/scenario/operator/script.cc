@@ -107,6 +107,8 @@ std::vector<std::string> run_command(World& world, const std::string& line) {
     world.kill_container(pod, command.number("exit", 137), command.text("reason", "Error"));
   } else if (verb == "kill-rank") {
     world.kill_rank(pod);
+  } else if (verb == "count-a-kill") {
+    world.count_a_kill();
   } else if (verb == "finish") {
     world.finish_programs();
   } else if (verb == "suspend") {

@@ -104,6 +104,12 @@ void World::resume() {
   ++job_->retry_count;
 }
 
+void World::count_a_kill() {
+  auto next = std::make_shared<Job>(*job_);
+  ++next->version;
+  job_ = next;
+}
+
 void World::terminate() {
   kill_all_pods();
   phase_to_write_ = JobPhase::terminating;
@@ -212,6 +218,7 @@ void World::volcano_tick() {
       pods_[name] = std::move(pod);
     }
   }
+  if (next->phase != job_->phase) next->phase_since = now_;
   job_ = next;
 }
 

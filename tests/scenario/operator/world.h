@@ -35,6 +35,7 @@ class World {
   void suspend();
   void resume();
   void scale(std::int64_t workers);
+  void count_a_kill();  // Volcano's count moves on, and the pods that there are live on with the old one
   void terminate();
   void delete_job();
   void ask_for_breakpoint(const std::string& name, const std::string& job_uid);

@@ -88,7 +88,8 @@ TEST(Classify, ADutyIsNoFault) {
       {"job_ending", [](Seen& s) { died(s, 1); s.job.phase = JobPhase::failed; }},
       {"volcano_restart", [](Seen& s) { deleted(s); s.job.phase = JobPhase::restarting; }},
       {"volcano_restart", [](Seen& s) { deleted(s); s.job.version = 3; }},
-      {"volcano_kill", [](Seen& s) { deleted(s); s.pod.out_of_sync = true; }},
+      {"volcano_restart", [](Seen& s) { deleted(s); s.job.version = 3; s.job.phase_since = kNow; }},
+      {"volcano_restart", [](Seen& s) { deleted(s); s.pod.out_of_sync = true; }},
       {"scaled_down", [](Seen& s) { deleted(s); s.job.tasks[0].replicas = 1; }},
       {"completed", [](Seen& s) { died(s, 0); }},
       {"completed", [](Seen& s) { s.pod.phase = PodPhase::succeeded; }},
@@ -104,6 +105,13 @@ TEST(Classify, AFaultThatVolcanoAnswersStaysAFault) {
   EXPECT_EQ(verdict([](Seen& s) { evicted(s); s.job.phase = JobPhase::restarting; }), "pod_evicted");
   EXPECT_EQ(verdict([](Seen& s) { died(s, 1); s.job.version = 3; }), "container_died");
   EXPECT_EQ(verdict([](Seen& s) { died(s, 1); deleted(s); s.pod.out_of_sync = true; }), "pod_deleted");
+}
+
+TEST(Classify, APodThatARestartLeftAliveIsOneLikeAnyOther) {
+  const auto left_alive = [](Seen& s) { s.job.version = 3; s.job.phase_since = kNow - std::chrono::minutes(1); };
+  EXPECT_EQ(verdict([&](Seen& s) { left_alive(s); }), "nothing_happened");
+  EXPECT_EQ(verdict([&](Seen& s) { left_alive(s); deleted(s); }), "pod_deleted");
+  EXPECT_EQ(verdict([&](Seen& s) { left_alive(s); died(s, 1); }), "container_died");
 }
 
 TEST(Classify, SaysItInASentence) {

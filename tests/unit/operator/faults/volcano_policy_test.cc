@@ -68,6 +68,14 @@ TEST(ExpectedReaction, RequestsOfAnOlderVersionOnlySync) {
   EXPECT_EQ(expected_reaction(job, pod).action, VolcanoAction::sync);
 }
 
+TEST(ReactionToDelete, OfAPodThatARestartLeftAliveOnlySyncs) {
+  Job job = make_job({on("PodEvicted", "RestartJob")});
+  const Pod pod = make_pod("0");
+  EXPECT_EQ(reaction_to_delete(job, pod).action, VolcanoAction::restart_job);
+  job.version = 2;
+  EXPECT_EQ(reaction_to_delete(job, pod).action, VolcanoAction::sync);
+}
+
 struct Choice {
   RestartMethod method;
   std::string victim;

@@ -38,7 +38,7 @@ spec:
   - name: logger
     replicas: 5
 status:
-  state: {phase: Running}
+  state: {phase: Running, lastTransitionTime: "2026-11-21T10:00:00Z"}
   version: 4
   retryCount: 2
 )";
@@ -47,6 +47,7 @@ TEST(Job, KeepsWhatDecisionsNeed) {
   const Result<Job> job = job_from_json(parse_yaml(kJob));
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_EQ(job->phase, JobPhase::running);
+  EXPECT_EQ(job->phase_since, parse_wall_time("2026-11-21T10:00:00Z"));
   EXPECT_EQ(job->version, 4);
   EXPECT_EQ(job->settings.claim, "checkpoints");
   EXPECT_EQ(job->settings.deadline_seconds, 90);

@@ -102,6 +102,19 @@ TEST(SidecarDirectory, ADyingPodIsOldAndHoldsGo) {
   EXPECT_FALSE(answer["go"].get<bool>());
 }
 
+TEST(SidecarDirectory, APodThatARestartLeftAliveIsOneOfTheNewAttempt) {
+  Desk desk;
+  desk.job->version = 3;
+  desk.job->phase = JobPhase::restarting;
+  desk.directory.update(desk.view, kStart);
+  desk.call("digits-worker-0", "u0");
+  EXPECT_FALSE(desk.call("digits-worker-1", "u1")["go"].get<bool>());
+  desk.job->phase = JobPhase::pending;
+  desk.job->phase_since = kStart + seconds(2);
+  desk.directory.update(desk.view, kStart + seconds(2));
+  EXPECT_TRUE(desk.call("digits-worker-1", "u1")["go"].get<bool>());
+}
+
 TEST(SidecarDirectory, ARecoveryHoldsGo) {
   Desk desk;
   desk.view.hold_go = true;
