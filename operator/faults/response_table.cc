@@ -1,17 +1,30 @@
 #include "operator/faults/response_table.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace rekindle {
 
 std::string response_table_markdown() {
-  std::string text = "| fault | stage | response | why |\n|---|---|---|---|\n";
-  for (std::size_t row = 0; row < kFaultClasses; ++row) {
-    for (std::size_t column = 0; column < kJobStages; ++column) {
-      const ResponseCell& cell = kResponses[row][column];
-      text += "| " + std::string(to_string(static_cast<FaultClass>(row))) + " | " +
-              std::string(to_string(static_cast<JobStage>(column))) + " | " + std::string(to_string(cell.response)) + " | " +
-              std::string(cell.why) + " |\n";
-    }
+  std::string text = "| fault |";
+  std::string border = "|---|";
+  for (std::size_t column = 0; column < kJobStages; ++column) {
+    text += " " + std::string(to_string(static_cast<JobStage>(column))) + " |";
+    border += "---|";
   }
+  text += "\n" + border + "\n";
+  std::vector<ResponseCell> reasons;
+  for (std::size_t row = 0; row < kFaultClasses; ++row) {
+    text += "| " + std::string(to_string(static_cast<FaultClass>(row))) + " |";
+    for (const ResponseCell& cell : kResponses[row]) {
+      auto reason = std::ranges::find(reasons, cell.why, &ResponseCell::why);
+      if (reason == reasons.end()) reason = reasons.insert(reasons.end(), cell);
+      text += " " + std::string(to_string(cell.response)) + " (" + std::to_string(reason - reasons.begin() + 1) + ") |";
+    }
+    text += "\n";
+  }
+  text += "\n";
+  for (std::size_t i = 0; i < reasons.size(); ++i) text += std::to_string(i + 1) + ". " + std::string(reasons[i].why) + "\n";
   return text;
 }
 

@@ -25,8 +25,6 @@ CHECKPOINT_EVERY = 40
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("with --local")
-    group.add_argument("--target", choices=("rank", "launcher"), default="rank",
-                       help="what --fault sigkill hits (default rank)")
     group.add_argument("--kills", type=int, default=0, metavar="N", help="a drill: N kills of random ranks at random moments")
     group.add_argument("--seed", type=int, default=None, metavar="S", help="repeats the choices of an earlier run (default: random)")
     group.add_argument("--build", type=pathlib.Path, default=REPOSITORY / "build" / "dev", metavar="FOLDER",

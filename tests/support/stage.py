@@ -151,7 +151,7 @@ class Runner:
 def main(stage, cases, describe, add_options=None, at_once=3):
     parser = argparse.ArgumentParser(prog=f"tests/{stage}/run", description=describe, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--context", metavar="NAME", help="a kubeconfig context instead of the embedded cluster")
-    parser.add_argument("--only", metavar="NAME", nargs="+", default=[], help="only cases whose name begins with one of these")
+    parser.add_argument("--only", metavar="NAME", action="extend", nargs="+", default=[], help="only cases whose name begins with one of these")
     parser.add_argument("--installed", action="store_true", help="take cluster and chart as they are")
     parser.add_argument("--at-once", type=int, default=at_once, metavar="N", help=f"cases beside each other ({at_once})")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="of everything random")
