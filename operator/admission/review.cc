@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/base64.h"
 #include "common/base/json_fields.h"
 
 namespace rekindle {
@@ -42,7 +43,7 @@ std::string review_answer_text(std::string_view uid, const AdmissionAnswer& answ
     response["status"] = {{"code", 422}, {"reason", "Invalid"}, {"message", answer.message}};
   } else if (!answer.patch.empty()) {
     response["patchType"] = "JSONPatch";
-    response["patch"] = base64(dump_json(answer.patch));
+    response["patch"] = base64_encode(dump_json(answer.patch));
   }
   if (!answer.warnings.empty()) {
     Json warnings = Json::array();
@@ -50,19 +51,6 @@ std::string review_answer_text(std::string_view uid, const AdmissionAnswer& answ
     response["warnings"] = std::move(warnings);
   }
   return dump_json({{"apiVersion", kApiVersion}, {"kind", "AdmissionReview"}, {"response", std::move(response)}});
-}
-
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k) group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k) text += k <= count ? kLetters[group >> (18 - 6 * k) & 63u] : '=';
-  }
-  return text;
 }
 
 }  // namespace rekindle

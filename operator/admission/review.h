@@ -35,8 +35,4 @@ Result<ReviewRequest> review_request_from_text(std::string_view body);
 // The whole AdmissionReview answer. The patch is base64 as the API wants it; warnings are cut to 256 characters each, as the API asks.
 std::string review_answer_text(std::string_view uid, const AdmissionAnswer& answer);
 
-// Standard alphabet with padding.
-std::string base64(std::string_view bytes);
-
-
 }  // namespace rekindle

@@ -8,9 +8,9 @@
 #include <sstream>
 #include <utility>
 
-#include <openssl/evp.h>
 #include <yaml-cpp/yaml.h>
 
+#include "common/base/base64.h"
 #include "common/base/http_message.h"
 
 namespace rekindle {
@@ -28,20 +28,6 @@ Result<std::string> read_small_file(const std::filesystem::path& path, const std
   text << file.rdbuf();
   if (!file) return fail(ErrorCode::io, what + " cannot be read: " + path.string());
   return std::move(text).str();
-}
-
-Result<std::string> decode_base64(std::string text, const std::string& what) {
-  std::erase_if(text, [](char letter) { return letter == '\n' || letter == '\r' || letter == ' '; });
-  const auto wrong = [&] { return fail(ErrorCode::invalid_input, what + " is not base64"); };
-  if (text.size() % 4 != 0) return wrong();
-  std::string decoded(text.size() / 4 * 3, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(decoded.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-  if (size < 0) return wrong();
-  std::size_t padding = 0;
-  while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
-  decoded.resize(static_cast<std::size_t>(size) - padding);
-  return decoded;
 }
 
 std::string text_at(const YAML::Node& node, const char* name) {
@@ -76,8 +62,10 @@ struct Files {
 // A value that stands in the file in base64 or in another file of its own.
 Result<std::string> data_or_file(const Found& entry, const char* data_name, const char* file_name,
                                  const std::string& what) {
-  if (std::string data = text_at(entry.content, data_name); !data.empty()) {
-    return decode_base64(std::move(data), what + " (" + data_name + ")");
+  if (const std::string data = text_at(entry.content, data_name); !data.empty()) {
+    Result<std::string> decoded = base64_decode(data);
+    if (!decoded) return std::unexpected(with_context(decoded.error(), what + " (" + data_name + ")"));
+    return decoded;
   }
   const std::string file = text_at(entry.content, file_name);
   if (file.empty()) return std::string();
