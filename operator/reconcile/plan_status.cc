@@ -51,7 +51,7 @@ std::optional<ReportedRestore> whole_restore(const View& view, const Breakpoint&
     // A sidecar that was restarted does not know what its ranks began from, only where they are.
     return report->attempt == common->attempt && report->step > common->step;
   });
-  return back >= pods_expected(*view.job) ? common : std::nullopt;
+  return back > 0 && back >= pods_expected(*view.job) ? common : std::nullopt;
 }
 
 // "a1-s184-..." as the last part of the path: made by attempt 1.
