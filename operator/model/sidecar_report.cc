@@ -69,6 +69,23 @@ Result<ReportedBreakpoint> breakpoint_from(const Json& entry) {
   return read;
 }
 
+Result<ReportedRestore> restore_from(const Json& entry) {
+  JsonFields in(entry, "report restored");
+  JsonFields ranks(in.object_or_empty("ranks"), "report restored ranks");
+  ReportedRestore read{.attempt = in.number_or("attempt", 0),
+                       .step = in.number_or("step", 0),
+                       .path = cut(in.text_or("path", "")),
+                       .first_step = in.number_or("first_step", 0),
+                       .manifest_hash = cut(in.text_or("manifest_hash", "")),
+                       .bytes = in.number_or("bytes", 0),
+                       .ranks_expected = ranks.number_or("expected", 0),
+                       .ranks_live = ranks.number_or("live", 0)};
+  if (in.has("agreed_milliseconds")) read.agreed_milliseconds = in.number_or("agreed_milliseconds", 0);
+  if (Status status = ranks.finish(); !status) return std::unexpected(status.error());
+  if (Status status = in.finish(); !status) return std::unexpected(status.error());
+  return read;
+}
+
 Status read_report(const Json& body, SidecarReport& report) {
   JsonFields in(body, "report");
   report.attempt = in.number_or("attempt", 0);
@@ -79,12 +96,9 @@ Status read_report(const Json& body, SidecarReport& report) {
   report.ranks_live = ranks.number_or("live", 0);
   if (Status status = ranks.finish(); !status) return status;
   if (in.has("restored")) {
-    JsonFields restored(in.object_or_empty("restored"), "report restored");
-    report.restored = ReportedRestore{.attempt = restored.number_or("attempt", 0),
-                                      .step = restored.number_or("step", 0),
-                                      .path = cut(restored.text_or("path", "")),
-                                      .first_step = restored.number_or("first_step", 0)};
-    if (Status status = restored.finish(); !status) return status;
+    Result<ReportedRestore> restored = restore_from(in.object_or_empty("restored"));
+    if (!restored) return std::unexpected(restored.error());
+    report.restored = std::move(*restored);
   }
   const Json& breakpoints = in.array_or_empty("breakpoints");
   const std::size_t skip = breakpoints.size() > kListMax ? breakpoints.size() - kListMax : 0;

@@ -47,6 +47,13 @@ struct ReportedRestore {
   std::string path;
   std::uint64_t first_step = 0;  // 0 until the first step is done
 
+  // What the manifest of the checkpoint says; empty and 0 where the sidecar does not know it.
+  std::string manifest_hash;
+  std::uint64_t bytes = 0;
+  std::uint64_t ranks_expected = 0;
+  std::uint64_t ranks_live = 0;
+  std::optional<std::uint64_t> agreed_milliseconds;
+
   bool operator==(const ReportedRestore&) const = default;
 };
 

@@ -1,5 +1,8 @@
 // How a recovery ends, what others are told about the last checkpoint, and how many records are kept.
 #include <algorithm>
+#include <optional>
+#include <tuple>
+#include <vector>
 
 #include "operator/faults/classify.h"
 #include "operator/model/names.h"
@@ -20,37 +23,77 @@ void close(const View& view, PlanBuilder& out, const Breakpoint& breakpoint, Bre
   out.act(write_status(breakpoint, std::move(status)));
 }
 
-// The restore that every pod of the new attempt reports, once the first step is done (or the program has finished).
-const ReportedRestore* whole_restore(const View& view, const Breakpoint& recovery) {
-  const ReportedRestore* common = nullptr;
-  std::int64_t restored = 0;
-  for (const SidecarReport& report : view.seen.reports) {
-    if (contains_pod(recovery.spec.pods, report.pod_uid) || !report.restored) continue;
-    if (view.pod_by_uid(report.pod_uid) == nullptr && report.phase != SidecarPhase::finished) continue;
-    if (report.restored->first_step == 0 && report.phase != SidecarPhase::finished) continue;
-    if (common != nullptr && common->attempt != report.restored->attempt) return nullptr;
-    if (common == nullptr || common->first_step == 0) common = &*report.restored;
-    ++restored;
-  }
-  return restored >= pods_expected(*view.job) && restored > 0 ? common : nullptr;
+// What one pod leaves open about the restore, another one may know.
+void learn(ReportedRestore& common, const ReportedRestore& told) {
+  if (common.first_step == 0) common.first_step = told.first_step;
+  if (common.manifest_hash.empty()) common.manifest_hash = told.manifest_hash;
+  if (common.bytes == 0) common.bytes = told.bytes;
+  if (common.ranks_expected == 0) std::tie(common.ranks_expected, common.ranks_live) = std::tie(told.ranks_expected, told.ranks_live);
+  if (!common.agreed_milliseconds) common.agreed_milliseconds = told.agreed_milliseconds;
 }
 
-// "a1-s184-..." as the last part of the path: made by attempt 1, even if nobody lived to report it.
+// The restore that the pods of the new attempt report, once all of them have done their first step (or their program has finished).
+std::optional<ReportedRestore> whole_restore(const View& view, const Breakpoint& recovery) {
+  std::optional<ReportedRestore> common;
+  std::vector<const SidecarReport*> fresh;
+  for (const SidecarReport& report : view.seen.reports) {
+    if (contains_pod(recovery.spec.pods, report.pod_uid)) continue;
+    if (view.pod_by_uid(report.pod_uid) == nullptr && report.phase != SidecarPhase::finished) continue;
+    fresh.push_back(&report);
+    if (!report.restored) continue;
+    if (common && common->attempt != report.restored->attempt) return std::nullopt;
+    if (!common) common = *report.restored;
+    learn(*common, *report.restored);
+  }
+  if (!common) return std::nullopt;
+  const std::int64_t back = std::ranges::count_if(fresh, [&](const SidecarReport* report) {
+    if (report->restored) return report->restored->first_step != 0 || report->phase == SidecarPhase::finished;
+    // A sidecar that was restarted does not know what its ranks began from, only where they are.
+    return report->attempt == common->attempt && report->step > common->step;
+  });
+  return back > 0 && back >= pods_expected(*view.job) ? common : std::nullopt;
+}
+
+// "a1-s184-..." as the last part of the path: made by attempt 1.
 bool made_by_attempt(const std::string& path, std::uint64_t attempt) {
   const std::size_t slash = path.rfind('/');
   const std::string_view name = std::string_view(path).substr(slash == std::string::npos ? 0 : slash + 1);
   return name.starts_with("a" + std::to_string(attempt) + "-s");
 }
 
-void plan_restored(const View& view, PlanBuilder& out, const Breakpoint& recovery, const ReportedRestore& restore) {
-  BreakpointStatus status = recovery.status;
+// The pods may have saved with nobody there to hear it, and be gone: what they made is known by what came out of it. The record then holds what the
+// manifest says; what was reported while the operator was there stays.
+void fill_in_restored(BreakpointStatus& status, const ReportedRestore& restore, WallTime now) {
+  if (restore.step == 0) return;
   const Condition* durable = find_condition(status, names::kDurable);
-  if ((durable == nullptr || durable->status != "True") && restore.step != 0 && made_by_attempt(restore.path, status.attempt)) {
+  if (durable != nullptr && durable->status == "True") {
+    if (status.step != restore.step || status.path != restore.path) return;  // an older checkpoint than this one
+  } else {
+    // An operator that heard nobody does not know which attempt was hit: the one before this.
+    const std::uint64_t attempt = status.attempt != 0 ? status.attempt : restore.attempt - 1;
+    if (!made_by_attempt(restore.path, attempt)) return;
+    if (status.path != restore.path) {  // what is known is of a round that came to nothing
+      status.ranks_saved = status.ranks_expected = status.bytes = 0;
+      status.manifest_hash.clear();
+      status.agreed_milliseconds.reset();
+      status.durable_milliseconds.reset();
+    }
+    status.attempt = attempt;
     status.step = restore.step;
     status.path = restore.path;
-    set_condition(status, names::kAgreed, "True", names::reason::kStepAgreed, "all ranks agreed on " + step_text(restore.step), view.now);
-    set_condition(status, names::kDurable, "True", names::reason::kPublished, "found by the restart at " + restore.path, view.now);
+    set_condition(status, names::kAgreed, "True", names::reason::kStepAgreed, "all ranks agreed on " + step_text(restore.step), now);
+    set_condition(status, names::kDurable, "True", names::reason::kPublished, "found by the restart at " + restore.path, now);
   }
+  if (status.ranks_saved == 0) status.ranks_saved = restore.ranks_live;
+  if (status.ranks_expected == 0) status.ranks_expected = restore.ranks_expected;
+  if (status.bytes == 0) status.bytes = restore.bytes;
+  if (status.manifest_hash.empty()) status.manifest_hash = restore.manifest_hash;
+  if (!status.agreed_milliseconds) status.agreed_milliseconds = restore.agreed_milliseconds;
+}
+
+void plan_restored(const View& view, PlanBuilder& out, const Breakpoint& recovery, const ReportedRestore& restore) {
+  BreakpointStatus status = recovery.status;
+  fill_in_restored(status, restore, view.now);
   status.state = BreakpointState::restored;
   status.restored_attempt = restore.attempt;
   status.restored_step = restore.step;
@@ -80,7 +123,7 @@ void plan_restored(const View& view, PlanBuilder& out, const Breakpoint& recover
 
 void plan_end_of_recovery(const View& view, PlanBuilder& out) {
   for (const Breakpoint* older : view.overtaken) {
-    if (const ReportedRestore* restore = whole_restore(view, *older)) {
+    if (const std::optional<ReportedRestore> restore = whole_restore(view, *older)) {
       plan_restored(view, out, *older, *restore);
       continue;
     }
@@ -90,7 +133,7 @@ void plan_end_of_recovery(const View& view, PlanBuilder& out) {
   if (view.recovery == nullptr) return;
   const Breakpoint& recovery = *view.recovery;
   if (recovery.status.state == BreakpointState::restarting) {
-    if (const ReportedRestore* restore = whole_restore(view, recovery)) {
+    if (const std::optional<ReportedRestore> restore = whole_restore(view, recovery)) {
       plan_restored(view, out, recovery, *restore);
       return;
     }

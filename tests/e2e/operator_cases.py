@@ -69,7 +69,7 @@ def operator_killed_at_random_moments(site, scene):
         time.sleep(delay)
         operator.kill(pid)
         # Pods that were made while it was away are made anew with their sidecar, which is one restart more.
-        found = expect_recovered(scene, pods, before, retries=(round_, 2 * round_), beyond=seen, story=SURE)
+        found = expect_recovered(scene, pods, before, retries=(round_, 2 * round_), beyond=seen, story=SURE, timed=False)
         pods = found.pods
         told.append(f"{delay:.2f}")
         operator.make_anew()

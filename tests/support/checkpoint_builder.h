@@ -64,6 +64,7 @@ inline Result<std::string> save_checkpoint(FileSystem& file_system, const std::s
                     .step = name.step,
                     .term = 65536,
                     .world_size = world_size,
+                    .live_ranks = world_size,
                     .trigger = {"pre_stop", "digits-worker-0"},
                     .parent = std::move(parent),
                     .time = "2026-01-02T03:04:05Z"};

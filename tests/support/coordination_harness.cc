@@ -161,6 +161,7 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
     log(who + "claims attempt " + std::to_string(next_attempt_) + " from " + (claim->parent ? claim->parent->path : "the start"));
     deliver_later(pod, milliseconds(1), AttemptClaimed{next_attempt_++});
   } else if (const auto* begun = std::get_if<AttemptBegun>(&output)) {
+    pods_[pod].begun = *begun;
     log(who + "lives in attempt " + std::to_string(begun->attempt) + (begun->rejoined ? ", rejoined" : " from step " + std::to_string(begun->step)));
   } else if (std::get_if<HoldRanks>(&output)) {
     hold(pod);

@@ -89,6 +89,7 @@ class CoordinationHarness {
     std::uint64_t term = 0;
     std::vector<std::uint32_t> inexact;
     Instant at;
+    CheckpointSummary summary;
   };
   struct Hook {
     std::uint32_t pod = 0;
@@ -100,6 +101,7 @@ class CoordinationHarness {
   const Rank& rank(std::uint32_t number) const { return ranks_.at(number); }
   const Coordination& pod(std::uint32_t ordinal) const { return *pods_.at(ordinal).machine; }
   bool pod_up(std::uint32_t ordinal) const { return pods_.at(ordinal).up; }
+  const AttemptBegun& begun(std::uint32_t ordinal) const { return pods_.at(ordinal).begun; }  // as that pod was told last
   const std::vector<Published>& published() const { return published_; }
   const std::map<std::uint64_t, Hook>& hooks() const { return hooks_; }
   const std::vector<BreakpointRecord>& records() const { return records_; }
@@ -123,6 +125,7 @@ class CoordinationHarness {
     std::uint64_t generation = 0;
     std::optional<Instant> wake;
     bool exit_allowed = false;
+    AttemptBegun begun;
   };
   struct Happening {
     Instant at;

@@ -32,6 +32,9 @@ Status check_header_fields(const Manifest& manifest) {
   if (manifest.attempt == 0) return wrong("attempt must not be 0");
   if (manifest.step == 0) return wrong("step must not be 0");
   if (manifest.world_size == 0) return wrong("world_size must not be 0");
+  if (manifest.live_ranks == 0 || manifest.live_ranks > manifest.world_size) {
+    return wrong("live_ranks is " + std::to_string(manifest.live_ranks) + "; it must be from 1 to world_size, " + std::to_string(manifest.world_size));
+  }
   if (const Result<std::string> name = job_folder_name(manifest.job.namespace_name, manifest.job.name); !name) {
     return wrong(name.error().message);
   }
@@ -153,6 +156,13 @@ std::uint64_t file_bytes(const Manifest& manifest) {
   std::uint64_t bytes = 0;
   for (const ManifestFile& file : manifest.files) bytes += file.bytes;
   return bytes;
+}
+
+CheckpointSummary summarize(const Manifest& manifest) {
+  return {.bytes = file_bytes(manifest),
+          .world_size = manifest.world_size,
+          .live_ranks = manifest.live_ranks,
+          .agreed_milliseconds = manifest.agreed_milliseconds};
 }
 
 }  // namespace rekindle

@@ -85,6 +85,8 @@ struct Manifest {
   std::uint64_t step = 0;
   std::uint64_t term = 0;
   std::uint32_t world_size = 0;
+  std::uint32_t live_ranks = 0;           // that lived when it was made
+  std::uint64_t agreed_milliseconds = 0;  // from the trigger until all agreed on the step; 0: not known
   CheckpointTrigger trigger;
   std::optional<ParentPoint> parent;
   std::string time;
@@ -94,6 +96,16 @@ struct Manifest {
   std::vector<ManifestFile> files;
 
   bool operator==(const Manifest&) const = default;
+};
+
+// What is told about a checkpoint to those who do not read its manifest.
+struct CheckpointSummary {
+  std::uint64_t bytes = 0;  // of all files
+  std::uint32_t world_size = 0;
+  std::uint32_t live_ranks = 0;
+  std::uint64_t agreed_milliseconds = 0;  // 0: not known
+
+  bool operator==(const CheckpointSummary&) const = default;
 };
 
 struct SealedManifest {
@@ -126,5 +138,7 @@ const ManifestFile* find_file(const Manifest& manifest, std::string_view name);
 // Bytes of data of all tensors and states, and bytes of all files.
 std::uint64_t data_bytes(const Manifest& manifest);
 std::uint64_t file_bytes(const Manifest& manifest);
+
+CheckpointSummary summarize(const Manifest& manifest);
 
 }  // namespace rekindle

@@ -51,21 +51,24 @@ Json encode_body(const Manifest& manifest) {
     if (!file.chunks.empty()) item["chunks"] = file.chunks;
     files.push_back(std::move(item));
   }
-  return {{"format", kManifestFormat},
-          {"version", kManifestVersion},
-          {"kind", to_string(manifest.kind)},
-          {"job", {{"namespace", manifest.job.namespace_name}, {"name", manifest.job.name}, {"uid", manifest.job.uid}}},
-          {"attempt", manifest.attempt},
-          {"step", manifest.step},
-          {"term", manifest.term},
-          {"world_size", manifest.world_size},
-          {"trigger", {{"cause", manifest.trigger.cause}, {"detail", manifest.trigger.detail}}},
-          {"parent", encode_parent(manifest.parent)},
-          {"time", manifest.time},
-          {"tensors", std::move(tensors)},
-          {"states", std::move(states)},
-          {"inexact_ranks", manifest.inexact_ranks},
-          {"files", std::move(files)}};
+  Json body = {{"format", kManifestFormat},
+               {"version", kManifestVersion},
+               {"kind", to_string(manifest.kind)},
+               {"job", {{"namespace", manifest.job.namespace_name}, {"name", manifest.job.name}, {"uid", manifest.job.uid}}},
+               {"attempt", manifest.attempt},
+               {"step", manifest.step},
+               {"term", manifest.term},
+               {"world_size", manifest.world_size},
+               {"live_ranks", manifest.live_ranks},
+               {"trigger", {{"cause", manifest.trigger.cause}, {"detail", manifest.trigger.detail}}},
+               {"parent", encode_parent(manifest.parent)},
+               {"time", manifest.time},
+               {"tensors", std::move(tensors)},
+               {"states", std::move(states)},
+               {"inexact_ranks", manifest.inexact_ranks},
+               {"files", std::move(files)}};
+  if (manifest.agreed_milliseconds != 0) body["agreed_milliseconds"] = manifest.agreed_milliseconds;
+  return body;
 }
 
 std::uint32_t narrow(JsonFields& in, std::string_view name, std::uint64_t value) {
@@ -152,6 +155,8 @@ Result<Manifest> decode_body(const Json& body) {
   manifest.step = in.number("step");
   manifest.term = in.number("term");
   manifest.world_size = narrow(in, "world_size", in.number("world_size"));
+  manifest.live_ranks = narrow(in, "live_ranks", in.number("live_ranks"));
+  manifest.agreed_milliseconds = in.number_or("agreed_milliseconds", 0);
   manifest.time = in.text("time");
   for (const std::uint64_t rank : in.numbers("inexact_ranks")) manifest.inexact_ranks.push_back(narrow(in, "inexact_ranks", rank));
   const Json& tensors = in.array("tensors");

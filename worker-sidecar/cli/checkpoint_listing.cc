@@ -26,6 +26,11 @@ std::string describe_shape(const Extents& shape) {
 
 std::string job_name(const JobIdentity& job) { return job.namespace_name + "/" + job.name; }
 
+// Ranks that lived when it was made / ranks of the job, as the Breakpoint's column has them.
+std::string describe_ranks(const Manifest& manifest) {
+  return std::to_string(manifest.live_ranks) + "/" + std::to_string(manifest.world_size);
+}
+
 // "next" for the one that a restart would take, "usable", "incomplete" or "refused".
 struct Judged {
   const FoundFolder* folder = nullptr;
@@ -58,6 +63,7 @@ Json to_json(const Judged& judged) {
     const SealedManifest& sealed = **judged.folder->manifest;
     item["kind"] = to_string(sealed.manifest.kind);
     item["world_size"] = sealed.manifest.world_size;
+    item["live_ranks"] = sealed.manifest.live_ranks;
     item["tensors"] = sealed.manifest.tensors.size();
     item["bytes"] = file_bytes(sealed.manifest);
     item["time"] = sealed.manifest.time;
@@ -70,7 +76,7 @@ void add_row(Table& table, const Judged& judged) {
   std::vector<std::string> cells{judged.folder->path, std::to_string(judged.folder->name.step), std::to_string(judged.folder->name.attempt)};
   if (judged.folder->manifest && *judged.folder->manifest) {
     const Manifest& manifest = (*judged.folder->manifest)->manifest;
-    cells.insert(cells.end(), {std::string(to_string(manifest.kind)), std::to_string(manifest.world_size), std::to_string(manifest.tensors.size()),
+    cells.insert(cells.end(), {std::string(to_string(manifest.kind)), describe_ranks(manifest), std::to_string(manifest.tensors.size()),
                                human_bytes(file_bytes(manifest)), manifest.time});
   } else {
     cells.insert(cells.end(), {"-", "-", "-", "-", "-"});
@@ -89,7 +95,7 @@ void print_manifest(std::ostream& out, const std::string& path, const SealedMani
                             (manifest.trigger.detail.empty() ? "" : " (" + manifest.trigger.detail + ")"));
   line("time         ", manifest.time);
   line("continues    ", manifest.parent ? manifest.parent->path : std::string("nothing"));
-  line("ranks        ", std::to_string(manifest.world_size));
+  line("ranks        ", describe_ranks(manifest) + " lived when it was made");
   line("bytes        ", human_bytes(file_bytes(manifest)) + " in " + std::to_string(manifest.files.size()) + " files");
   line("hash         ", sealed.hash);
   for (const std::uint32_t rank : manifest.inexact_ranks) line("inexact      ", "the small state of rank " + std::to_string(rank) + " was lost with its node");

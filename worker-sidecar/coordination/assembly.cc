@@ -138,7 +138,8 @@ void Assembly::on_take(const TakeMessage& take, CoordinationOutputs& out) {
   }
   taken_ = take;
   for (const auto& [number, rank] : ranks_.all()) out.push_back(TakeForRank{number, take});
-  out.push_back(AttemptBegun{.attempt = take.attempt, .step = take.step, .path = take.path});
+  out.push_back(AttemptBegun{
+      .attempt = take.attempt, .step = take.step, .path = take.path, .manifest_hash = take.manifest_hash, .summary = take.summary});
 }
 
 void Assembly::on_refused(const FailedMessage& failed, CoordinationOutputs& out) {
@@ -304,8 +305,10 @@ void Assembly::on_claimed(const AttemptClaimed& claimed, Instant now, Coordinati
   }
   state_ = AssemblyState::taking;
   const OfferMessage taken = current_offer();
+  TakeMessage take{.attempt = *claimed.attempt, .path = taken.path, .step = taken.step, .manifest_hash = taken.manifest_hash};
+  if (candidate_ < candidates_.size()) take.summary = candidates_[candidate_].summary;
   out.push_back(ReportRestore{*claimed.attempt, taken.step, taken.path, refused_});
-  send_to_all(TakeMessage{*claimed.attempt, taken.path, taken.step, taken.manifest_hash}, out);
+  send_to_all(take, out);
 }
 
 void Assembly::refuse_all(Error error, CoordinationOutputs& out) {

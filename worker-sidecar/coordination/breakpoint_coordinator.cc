@@ -1,6 +1,7 @@
 #include "worker-sidecar/coordination/breakpoint_coordinator.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/written.h"
@@ -353,6 +354,8 @@ Result<Manifest> BreakpointCoordinator::make_manifest() const {
                     .step = choice_.step,
                     .term = term_,
                     .world_size = config_.world_size(),
+                    .live_ranks = live_ranks_,
+                    .agreed_milliseconds = static_cast<std::uint64_t>(std::ceil(record_.agreed_milliseconds)),
                     .trigger = {std::string(to_string(record_.cause)), record_.detail}};
   if (restored_ && !restored_->path.empty()) {
     const auto name = parse_folder_name(restored_->path);

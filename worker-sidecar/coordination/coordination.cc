@@ -256,7 +256,10 @@ struct Coordination::Parts {
     if (attempt != 0 || !assembly.running()) return;
     attempt = assembly.taken().attempt;
     std::optional<KnownCheckpoint> restored;
-    if (!assembly.rejoined()) restored = KnownCheckpoint{assembly.taken().step, assembly.taken().path, assembly.taken().manifest_hash, 0};
+    if (!assembly.rejoined()) {
+      const TakeMessage& taken = assembly.taken();
+      restored = KnownCheckpoint{taken.step, taken.path, taken.manifest_hash, taken.summary.value_or(CheckpointSummary{}).bytes};
+    }
     coordinator.begin_attempt(attempt, std::move(restored));
     member.begin_attempt(rank_term, found_held, now, out);
     if (!assembly.rejoined()) return;

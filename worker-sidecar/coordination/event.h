@@ -128,6 +128,7 @@ struct RestoreCandidate {
   std::uint32_t attempt = 0;
   std::uint64_t step = 0;
   std::string manifest_hash;
+  CheckpointSummary summary;
 
   bool operator==(const RestoreCandidate&) const = default;
 };

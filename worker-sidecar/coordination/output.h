@@ -49,11 +49,14 @@ struct ClaimAttempt {                          // answered by AttemptClaimed
   std::optional<ParentPoint> parent;           // empty: nothing is restored
 };
 
-// The ranks of this pod live in this attempt now. Frames to peers carry it from here on. rejoined: they did before, nothing was restored.
+// The ranks of this pod live in this attempt now. Frames to peers carry it from here on. rejoined: they did before, nothing was restored,
+// and what they began from is not known.
 struct AttemptBegun {
   std::uint32_t attempt = 0;
   std::uint64_t step = 0;
-  std::string path;
+  std::string path;  // empty: nothing was restored
+  std::string manifest_hash;
+  std::optional<CheckpointSummary> summary;  // of what was restored, where it is known
   bool rejoined = false;
 };
 

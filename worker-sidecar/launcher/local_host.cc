@@ -130,14 +130,15 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
   }
 }
 
-void LocalHost::attempt_begun(std::uint32_t attempt, std::uint64_t step, const std::string& path, bool, Instant at) {
+void LocalHost::attempt_begun(const AttemptBegun& begun, Instant at) {
   {
     const std::lock_guard lock(mutex_);
-    attempt_ = attempt;
+    attempt_ = begun.attempt;
   }
-  events_.write({.event = "restored", .attempt = attempt, .step = step, .path = path}, at);
-  if (step != 0) {
-    std::fprintf(stderr, "rekindle: attempt %u goes on with step %llu from %s\n", attempt, static_cast<unsigned long long>(step + 1), path.c_str());
+  events_.write({.event = "restored", .attempt = begun.attempt, .step = begun.step, .path = begun.path}, at);
+  if (begun.step != 0) {
+    std::fprintf(stderr, "rekindle: attempt %u goes on with step %llu from %s\n", begun.attempt, static_cast<unsigned long long>(begun.step + 1),
+                 begun.path.c_str());
   }
 }
 

@@ -37,7 +37,9 @@ Json to_json(const LoadedMessage& m) {
   return object;
 }
 Json to_json(const TakeMessage& m) {
-  return {{"attempt", m.attempt}, {"path", m.path}, {"step", m.step}, {"manifest_hash", m.manifest_hash}};
+  Json object = {{"attempt", m.attempt}, {"path", m.path}, {"step", m.step}, {"manifest_hash", m.manifest_hash}};
+  if (m.summary) object["summary"] = encode_summary(*m.summary);
+  return object;
 }
 Json to_json(const WriteMessage& m) {
   return {{"term", m.term}, {"hold", m.hold}, {"step", m.step}, {"path", m.path}, {"file", m.file}, {"pieces", encode_pieces(m.pieces)}};
@@ -115,6 +117,7 @@ void read(JsonFields& in, const Json&, TakeMessage& m) {
   m.path = folder_name(in, "path");
   m.step = in.number("step");
   m.manifest_hash = optional_text(in, "manifest_hash", 64);
+  if (in.has("summary")) m.summary = read_summary(in, "summary");
   if (m.attempt == 0) in.refuse("attempt", "must not be 0");
 }
 void read(JsonFields& in, const Json&, WriteMessage& m) {

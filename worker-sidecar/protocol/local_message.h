@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -11,6 +12,7 @@
 
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/layout.h"
+#include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/checkpoint/plan.h"
 #include "worker-sidecar/checkpoint/written.h"
 #include "worker-sidecar/protocol/message_kind.h"
@@ -76,12 +78,14 @@ struct LoadedMessage {
   bool operator==(const LoadedMessage&) const = default;
 };
 
-// The whole job took the offer; rk_restore returns in this attempt.
+// The whole job took the offer; rk_restore returns in this attempt. The summary of what was taken goes to every pod, so that each can tell
+// the operator about it; absent when there was nothing to restore.
 struct TakeMessage {
   std::uint32_t attempt = 0;
   std::string path;
   std::uint64_t step = 0;
   std::string manifest_hash;
+  std::optional<CheckpointSummary> summary;
 
   bool operator==(const TakeMessage&) const = default;
 };

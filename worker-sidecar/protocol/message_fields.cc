@@ -164,6 +164,23 @@ WrittenFile read_written(JsonFields& in) {
   return written;
 }
 
+Json encode_summary(const CheckpointSummary& summary) {
+  Json object = {{"bytes", summary.bytes}, {"world_size", summary.world_size}, {"live_ranks", summary.live_ranks}};
+  if (summary.agreed_milliseconds != 0) object["agreed_milliseconds"] = summary.agreed_milliseconds;
+  return object;
+}
+
+CheckpointSummary read_summary(JsonFields& in, std::string_view name) {
+  JsonFields part(in.object(name), std::string(name));
+  const CheckpointSummary summary{.bytes = part.number("bytes"),
+                                  .world_size = number32(part, "world_size", kRanksMax),
+                                  .live_ranks = number32(part, "live_ranks", kRanksMax),
+                                  .agreed_milliseconds = part.number_or("agreed_milliseconds", 0)};
+  if (summary.live_ranks > summary.world_size) part.refuse("live_ranks", "must not be more than world_size");
+  adopt(in, name, part.finish());
+  return summary;
+}
+
 Json encode_trigger(const TriggerMessage& trigger) {
   return {{"term", trigger.term},
           {"cause", to_string(trigger.cause)},

@@ -59,6 +59,9 @@ std::vector<PiecePlan> read_pieces(JsonFields& in, std::string_view name);
 Json encode_written(const WrittenFile& written);
 WrittenFile read_written(JsonFields& in);
 
+Json encode_summary(const CheckpointSummary& summary);
+CheckpointSummary read_summary(JsonFields& in, std::string_view name);
+
 Json encode_trigger(const TriggerMessage& trigger);
 Result<TriggerMessage> decode_trigger(const Json& object);
 

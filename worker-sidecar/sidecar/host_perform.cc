@@ -70,7 +70,8 @@ void Host::Parts::on(const ListCandidates&) {
               candidates.push_back({.path = usable.path,
                                     .attempt = static_cast<std::uint32_t>(usable.attempt),
                                     .step = usable.step,
-                                    .manifest_hash = usable.sealed.hash});
+                                    .manifest_hash = usable.sealed.hash,
+                                    .summary = summarize(usable.sealed.manifest)});
             }
             self.tell(CandidatesListed{std::move(candidates)});
           });
@@ -97,7 +98,7 @@ void Host::Parts::on(const ClaimAttempt& output) {
 void Host::Parts::on(const AttemptBegun& output) {
   log(Severity::info, output.rejoined ? "the attempt goes on" : "an attempt begins",
       {{"attempt", std::to_string(output.attempt)}, {"step", std::to_string(output.step)}, {"path", output.path}});
-  if (observer != nullptr) observer->attempt_begun(output.attempt, output.step, output.path, output.rejoined, monotonic_now());
+  if (observer != nullptr) observer->attempt_begun(output, monotonic_now());
   if (output.rejoined) return;
   await_first_step(output.step + 1);
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/instant.h"
-#include "worker-sidecar/coordination/record.h"
+#include "worker-sidecar/coordination/output.h"
 #include "worker-sidecar/protocol/control_block.h"
 
 namespace rekindle {
@@ -27,8 +27,7 @@ class HostObserver {
   virtual void rank_died(std::uint32_t /*rank*/, RankWord /*word*/, bool /*finished*/, Instant /*at*/) {}
   // The newest state of one breakpoint; called again for each change.
   virtual void breakpoint(const BreakpointRecord& /*record*/, std::uint32_t /*attempt*/, Instant /*at*/) {}
-  virtual void attempt_begun(std::uint32_t /*attempt*/, std::uint64_t /*step*/, const std::string& /*path*/, bool /*rejoined*/,
-                             Instant /*at*/) {}
+  virtual void attempt_begun(const AttemptBegun& /*begun*/, Instant /*at*/) {}
   // The first step that a rank of this pod committed in the attempt.
   virtual void first_step(std::uint32_t /*attempt*/, std::uint64_t /*step*/, Instant /*at*/) {}
   virtual void restore_report(std::uint32_t /*attempt*/, std::uint64_t /*step*/, const std::string& /*path*/,

@@ -141,6 +141,8 @@ std::vector<std::string> run_command(World& world, const std::string& line) {
     return world.take_log();
   } else if (verb == "status") {
     return world.status();
+  } else if (verb == "records") {
+    return world.records();
   } else {
     return {"error: unknown command " + verb};
   }

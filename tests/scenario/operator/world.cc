@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "common/base/json_fields.h"
-#include "operator/model/names.h"
 
 namespace rekindle::scenario {
 namespace {
@@ -293,8 +292,8 @@ void World::finish_save() {
     told.ranks = processes_.size();
     told.agreed_milliseconds = 6;
     told.durable_milliseconds = 31;
-    durable_step_ = step;
-    durable_path_ = told.path;
+    durable_ = {.step = step, .path = told.path, .manifest_hash = told.manifest_hash, .bytes = told.bytes, .ranks_expected = processes_.size(),
+                .ranks_live = told.ranks, .agreed_milliseconds = told.agreed_milliseconds};
   } else {
     told.state = SaveState::failed;
     told.message = "the checkpoint folder is full (ENOSPC): free some space";
@@ -345,8 +344,13 @@ void World::sync_sidecars() {
     Json told{{"attempt", report.attempt}, {"step", report.step}, {"phase", to_string(report.phase)}};
     if (report.attempt != 0) told["ranks"] = {{"expected", report.ranks_expected}, {"live", report.ranks_expected}};
     if (report.restored) {
-      told["restored"] = {{"attempt", report.restored->attempt}, {"step", report.restored->step},
-                          {"path", report.restored->path}, {"first_step", report.restored->first_step}};
+      const ReportedRestore& restored = *report.restored;
+      told["restored"] = {{"attempt", restored.attempt}, {"step", restored.step}, {"path", restored.path}, {"first_step", restored.first_step}};
+      if (restored.step != 0) {
+        told["restored"].update({{"manifest_hash", restored.manifest_hash}, {"bytes", restored.bytes},
+                                 {"ranks", {{"expected", restored.ranks_expected}, {"live", restored.ranks_live}}},
+                                 {"agreed_milliseconds", *restored.agreed_milliseconds}});
+      }
     }
     if (report.attempt == attempt_ && !reported_.empty()) {
       Json list = Json::array();
@@ -381,13 +385,14 @@ void World::sync_sidecars() {
   if (static_cast<std::int64_t>(waiting.size()) != job_->tasks[0].replicas) return;
   ++attempt_;
   reported_.clear();
-  log("attempt " + std::to_string(attempt_) + " begins after step " + std::to_string(durable_step_));
+  log("attempt " + std::to_string(attempt_) + " begins after step " + std::to_string(durable_.step));
   for (Process* process : waiting) {
     process->report.attempt = attempt_;
     process->report.phase = SidecarPhase::training;
-    process->report.step = durable_step_;
+    process->report.step = durable_.step;
     process->report.ranks_expected = waiting.size();
-    process->report.restored = ReportedRestore{.attempt = attempt_, .step = durable_step_, .path = durable_path_, .first_step = 0};
+    process->report.restored = durable_;
+    process->report.restored->attempt = attempt_;
   }
 }
 
@@ -521,19 +526,6 @@ void World::crash_operator_now() {
   operator_back_ = now_ + seconds(5);
 }
 
-std::string World::cluster() const {
-  std::string text = job_ == nullptr ? "no job" : std::string(to_string(job_->phase));
-  for (const auto& [name, pod] : pods_) {
-    const auto process = processes_.find(pod.uid);
-    text += "\npod " + name + " " + std::string(to_string(pod.phase));
-    if (process != processes_.end() && process->second.started) text += " " + std::string(to_string(process->second.report.phase));
-  }
-  for (const auto& [name, each] : breakpoints_) {
-    if (!is_final(each.status.state)) text += "\nopen breakpoint " + name;
-  }
-  return text;
-}
-
 void World::tick() {
   now_ += seconds(1);
   kubelet_tick();
@@ -542,56 +534,5 @@ void World::tick() {
   sync_sidecars();
   operator_tick();
 }
-
-// --- what is seen
-
-std::vector<std::string> World::status() const {
-  std::vector<std::string> lines;
-  if (job_ == nullptr) {
-    lines.push_back("no job");
-  } else {
-    lines.push_back("job " + job_->name + " " + std::string(to_string(job_->phase)) + " retries=" + std::to_string(job_->retry_count) +
-                    (job_->last_step.empty() ? "" : " last_checkpoint=" + job_->last_step));
-  }
-  for (const auto& [name, pod] : pods_) {
-    const auto process = processes_.find(pod.uid);
-    std::string line = "pod " + name + " " + std::string(to_string(pod.phase)) + (is_deleting(pod) ? " deleting" : "") + (pod.gated ? " gated" : "");
-    if (process != processes_.end() && process->second.started) {
-      line += " " + std::string(to_string(process->second.report.phase)) + " attempt=" + std::to_string(process->second.report.attempt);
-    }
-    lines.push_back(line);
-  }
-  for (const auto& [name, each] : breakpoints_) {
-    lines.push_back("breakpoint " + name + " " + std::string(to_string(each.spec.trigger)) + " " + std::string(to_string(each.status.state)) +
-                    " step=" + std::to_string(each.status.step) + " first_step=" + std::to_string(each.status.first_step) + ": " +
-                    each.status.message);
-  }
-  return lines;
-}
-
-std::string World::outcome() const {
-  std::string text = job_ == nullptr ? "no job" : std::string(to_string(job_->phase)) + " retries=" + std::to_string(job_->retry_count);
-  std::multiset<std::string> parts;
-  for (const auto& [name, pod] : pods_) {
-    const auto process = processes_.find(pod.uid);
-    parts.insert("pod " + name + " " + std::string(to_string(pod.phase)) + " attempt=" +
-                 std::to_string(process == processes_.end() ? 0 : process->second.report.attempt));
-  }
-  for (const auto& [name, each] : breakpoints_) {
-    // Steps move with the time that things take; what has to hold is that none was lost.
-    const BreakpointStatus& status = each.status;
-    const Condition* durable = find_condition(status, names::kDurable);
-    std::string part = "breakpoint " + std::string(to_string(each.spec.trigger)) + " " + std::string(to_string(status.state)) +
-                       " durable=" + (durable == nullptr ? "?" : durable->status);
-    if (status.state == BreakpointState::restored && durable != nullptr && durable->status == "True") {
-      part += " steps_lost=" + std::to_string(status.step + 1 - status.first_step);
-    }
-    parts.insert(part);
-  }
-  for (const std::string& part : parts) text += "\n" + part;
-  return text;
-}
-
-std::string World::fault_found() const { return fault_found_; }
 
 }  // namespace rekindle::scenario

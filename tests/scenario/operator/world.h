@@ -54,6 +54,8 @@ class World {
 
   std::vector<std::string> take_log();
   std::vector<std::string> status() const;
+  // What is known of the checkpoint of each breakpoint.
+  std::vector<std::string> records() const;
   // What must be the same however often the operator was restarted: no names, uids and times.
   std::string outcome() const;
   // The same without history: phases of job and pods, and what is still open.
@@ -108,8 +110,7 @@ class World {
 
   // training
   std::uint64_t attempt_ = 0;
-  std::uint64_t durable_step_ = 0;
-  std::string durable_path_;
+  ReportedRestore durable_;  // the newest checkpoint, as its manifest tells the next attempt
   std::optional<Save> save_;
   std::vector<ReportedBreakpoint> reported_;  // of the attempt
   SaveMode save_mode_ = SaveMode::works;

@@ -127,6 +127,7 @@ Done StandAlone::checkpoint(const Registry& registry, const SmallState& small_st
                     .step = step,
                     .term = 0,
                     .world_size = 1,
+                    .live_ranks = 1,
                     .trigger = {.cause = "user", .detail = "rk_checkpoint"},
                     .parent = attempt_.parent,
                     .time = wall_clock_text()};

@@ -32,6 +32,17 @@ Json encode_breakpoint(const TimedRecord& timed, const std::vector<std::string>&
   return told;
 }
 
+Json encode_restored(const RestoredReport& restored) {
+  Json told{{"attempt", restored.attempt}, {"step", restored.step}, {"path", restored.path}};
+  if (restored.first_step != 0) told["first_step"] = restored.first_step;
+  if (!restored.manifest_hash.empty()) told["manifest_hash"] = restored.manifest_hash;
+  if (!restored.summary) return told;
+  told["bytes"] = restored.summary->bytes;
+  told["ranks"] = {{"expected", restored.summary->world_size}, {"live", restored.summary->live_ranks}};
+  if (restored.summary->agreed_milliseconds != 0) told["agreed_milliseconds"] = restored.summary->agreed_milliseconds;
+  return told;
+}
+
 }  // namespace
 
 std::string encode_sync_request(const SyncRequest& request, const std::vector<std::string>& pod_names) {
@@ -46,10 +57,7 @@ std::string encode_sync_request(const SyncRequest& request, const std::vector<st
   Json& told = body["report"];
   told = {{"attempt", report.attempt}, {"step", report.step}, {"phase", report.phase}};
   if (request.coordinating) told["ranks"] = {{"expected", report.ranks_expected}, {"live", report.ranks_live}};
-  if (report.restored.attempt != 0) {
-    told["restored"] = {{"attempt", report.restored.attempt}, {"step", report.restored.step}, {"path", report.restored.path}};
-    if (report.restored.first_step != 0) told["restored"]["first_step"] = report.restored.first_step;
-  }
+  if (report.restored.attempt != 0) told["restored"] = encode_restored(report.restored);
   for (const TimedRecord& record : report.breakpoints) told["breakpoints"].push_back(encode_breakpoint(record, pod_names));
   for (const auto& [code, message] : report.problems) told["problems"].push_back({{"code", code}, {"message", message}});
   return dump_json(body);

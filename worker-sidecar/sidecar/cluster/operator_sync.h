@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,8 @@ struct RestoredReport {
   std::uint64_t step = 0;
   std::string path;
   std::uint64_t first_step = 0;  // 0: not yet
+  std::string manifest_hash;
+  std::optional<CheckpointSummary> summary;
 };
 
 struct SyncReport {

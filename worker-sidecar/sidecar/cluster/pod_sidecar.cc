@@ -89,7 +89,7 @@ class PodSidecar final : public HostObserver {
  private:
   void log(Severity severity, std::string_view message, const Facts& fields) override { log_line(to_log_level(severity), message, std::span(fields)); }
   void breakpoint(const BreakpointRecord& record, std::uint32_t attempt, Instant at) override;
-  void attempt_begun(std::uint32_t attempt, std::uint64_t step, const std::string& path, bool rejoined, Instant at) override;
+  void attempt_begun(const AttemptBegun& begun, Instant at) override;
   void first_step(std::uint32_t attempt, std::uint64_t step, Instant at) override;
   void problem(const std::string& code, const std::string& message) override;
   void exit_allowed() override;
@@ -318,9 +318,12 @@ void PodSidecar::breakpoint(const BreakpointRecord& record, std::uint32_t, Insta
   asio::post(loop_, [this] { if (host_) report(true); });
 }
 
-void PodSidecar::attempt_begun(std::uint32_t attempt, std::uint64_t step, const std::string& path, bool rejoined, Instant) {
-  if (!rejoined) records_.clear();
-  restored_ = {.attempt = attempt, .step = step, .path = path};
+void PodSidecar::attempt_begun(const AttemptBegun& begun, Instant) {
+  // A sidecar that rejoins does not know what its ranks began from, and tells nothing about it; the others do.
+  if (!begun.rejoined) {
+    records_.clear();
+    restored_ = {.attempt = begun.attempt, .step = begun.step, .path = begun.path, .manifest_hash = begun.manifest_hash, .summary = begun.summary};
+  }
   asio::post(loop_, [this] { if (host_) report(true); });
 }
 

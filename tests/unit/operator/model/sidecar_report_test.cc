@@ -37,6 +37,7 @@ TEST(SyncRequest, ABareOneIsEnough) {
 TEST(SyncRequest, HostileBodiesCostLittle) {
   Json body = Json::parse(R"({"pod":{"name":"p","uid":"u"},"wait_seconds":999999,"report":{"phase":"training"}})");
   body["address"] = std::string(100000, 'x');
+  body["report"]["restored"] = {{"manifest_hash", std::string(100000, 'x')}};
   for (int i = 0; i < 1000; ++i) {
     body["report"]["breakpoints"].push_back({{"state", "failed"}, {"term", i}, {"message", std::string(5000, 'y')}});
     body["report"]["problems"].push_back({{"code", "c"}});
@@ -45,6 +46,7 @@ TEST(SyncRequest, HostileBodiesCostLittle) {
   ASSERT_TRUE(request);
   EXPECT_EQ(request->wait, std::chrono::seconds(30));
   EXPECT_LE(request->report.address.size(), 1024u);
+  EXPECT_LE(request->report.restored->manifest_hash.size(), 1024u);
   ASSERT_EQ(request->report.breakpoints.size(), 16u);
   EXPECT_EQ(request->report.breakpoints.back().term, 999u);
   EXPECT_EQ(request->report.problems.size(), 16u);
@@ -54,7 +56,9 @@ TEST(SyncRequest, WhatDoesNotFitIsNamed) {
   for (const char* text : {R"({})", R"({"pod":{"name":"p"}})", R"({"pod":{"name":"p","uid":"u"},"port":70000})",
                            R"({"pod":{"name":"p","uid":"u"},"report":{"phase":"dancing"}})",
                            R"({"pod":{"name":"p","uid":"u"},"report":{"breakpoints":[{"state":"maybe"}]}})",
-                           R"({"pod":{"name":"p","uid":"u"},"report":{"attempt":-1}})", R"([])"}) {
+                           R"({"pod":{"name":"p","uid":"u"},"report":{"attempt":-1}})",
+                           R"({"pod":{"name":"p","uid":"u"},"report":{"restored":{"bytes":"many"}}})",
+                           R"({"pod":{"name":"p","uid":"u"},"report":{"restored":{"ranks":{"live":-1}}}})", R"([])"}) {
     EXPECT_FALSE(sync_request_from_json(Json::parse(text))) << text;
   }
 }
@@ -68,7 +72,20 @@ TEST(SyncRequest, TheExampleOfTheFormatIsRead) {
   EXPECT_EQ(breakpoint.state, SaveState::durable);
   EXPECT_EQ(breakpoint.agreed_milliseconds, 6u);
   EXPECT_EQ(breakpoint.durable_milliseconds, 32u);
-  EXPECT_EQ(request->report.restored->first_step, 185u);
+  const ReportedRestore& restored = request->report.restored.value();
+  EXPECT_EQ(restored.first_step, 185u);
+  EXPECT_EQ(restored.manifest_hash, "7d");
+  EXPECT_EQ(restored.bytes, 1212000u);
+  EXPECT_EQ(restored.ranks_expected, 4u);
+  EXPECT_EQ(restored.ranks_live, 4u);
+  EXPECT_EQ(restored.agreed_milliseconds, 6u);
+}
+
+TEST(SyncRequest, ARestoreWithoutFactsIsReadToo) {
+  const Result<SyncRequest> request = sync_request_from_json(
+      Json::parse(R"({"pod":{"name":"p","uid":"u"},"report":{"restored":{"attempt":2,"step":184,"path":"a1-s184-x"}}})"));
+  ASSERT_TRUE(request) << request.error().message;
+  EXPECT_EQ(request->report.restored, (ReportedRestore{.attempt = 2, .step = 184, .path = "a1-s184-x"}));
 }
 
 }  // namespace

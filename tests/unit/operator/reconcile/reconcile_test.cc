@@ -193,6 +193,105 @@ TEST(Reconcile, AnAgreedStepIsWrittenWhileTheWritingGoesOn) {
   EXPECT_TRUE(all<WriteBreakpointStatus>(story.plan()).empty());
 }
 
+// The job of the story is back in new pods, which have restored this; the record of the fault is still open.
+struct Comeback : Story {
+  explicit Comeback(ReportedRestore restore) {
+    add_breakpoint("r", Trigger::pre_stop, BreakpointState::restarting, seconds(60));
+    breakpoints[0].spec.pods = {{"digits-worker-0", "x0"}, {"digits-worker-1", "x1"}};
+    breakpoints[0].status.attempt = 1;
+    for (SidecarReport& report : reports) {
+      report.attempt = restore.attempt;
+      report.step = restore.first_step;
+      report.restored = restore;
+    }
+  }
+
+  BreakpointStatus& status() { return breakpoints[0].status; }
+  BreakpointStatus end() const {
+    const std::vector<WriteBreakpointStatus> writes = all<WriteBreakpointStatus>(plan());
+    EXPECT_EQ(writes.size(), 1u);
+    return writes.empty() ? BreakpointStatus{} : writes[0].status;
+  }
+};
+
+const ReportedRestore kRestore{.attempt = 2, .step = 100, .path = "a1-s100-x", .first_step = 101, .manifest_hash = "7d", .bytes = 1212000,
+                               .ranks_expected = 4, .ranks_live = 3, .agreed_milliseconds = 6};
+
+TEST(Reconcile, TheOperatorWasAwayWhileTheSidecarsSavedAndTheRecordEndsComplete) {
+  Comeback story(kRestore);
+  set_condition(story.status(), "Durable", "False", "SaveFailed", "no pod of the attempt is left to tell", kNow - seconds(30));
+  const BreakpointStatus status = story.end();
+  EXPECT_EQ(status.state, BreakpointState::restored);
+  EXPECT_EQ(status.step, 100u);
+  EXPECT_EQ(status.path, "a1-s100-x");
+  EXPECT_EQ(status.manifest_hash, "7d");
+  EXPECT_EQ(status.bytes, 1212000u);
+  EXPECT_EQ(status.ranks_saved, 3u);
+  EXPECT_EQ(status.ranks_expected, 4u);
+  EXPECT_EQ(status.agreed_milliseconds, 6u);
+  EXPECT_EQ(status.durable_milliseconds, std::nullopt) << "nobody knows";
+  EXPECT_EQ(status.first_step, 101u);
+  EXPECT_EQ(find_condition(status, "Durable")->status, "True");
+}
+
+TEST(Reconcile, AnOperatorThatDidNotKnowTheAttemptLearnsItFromWhatWasRestored) {
+  Comeback story(kRestore);
+  story.status().attempt = 0;
+  EXPECT_EQ(story.end().attempt, 1u);
+  EXPECT_EQ(story.end().bytes, 1212000u);
+}
+
+TEST(Reconcile, WhatWasHeardOfTheSaveStays) {
+  Comeback story(kRestore);
+  story.status().step = 100;
+  story.status().path = "a1-s100-x";
+  story.status().ranks_saved = story.status().ranks_expected = 4;
+  story.status().agreed_milliseconds = 5;
+  set_condition(story.status(), "Durable", "True", "Published", "m", kNow - seconds(30));
+  const BreakpointStatus status = story.end();
+  EXPECT_EQ(status.ranks_saved, 4u);
+  EXPECT_EQ(status.agreed_milliseconds, 5u);
+  EXPECT_EQ(status.manifest_hash, "7d") << "this was not heard";
+}
+
+TEST(Reconcile, ARoundThatCameToNothingLeavesNothingInTheRecordOfTheNext) {
+  Comeback story(kRestore);
+  story.status().step = 99;
+  story.status().path = "a1-s99-given-up";
+  story.status().ranks_saved = story.status().ranks_expected = 4;
+  story.status().agreed_milliseconds = 5;
+  const BreakpointStatus status = story.end();
+  EXPECT_EQ(status.path, "a1-s100-x");
+  EXPECT_EQ(status.ranks_saved, 3u);
+  EXPECT_EQ(status.agreed_milliseconds, 6u);
+}
+
+TEST(Reconcile, AnOlderCheckpointThatWasRestoredTellsNothingAboutThisBreakpoint) {
+  Comeback story(kRestore);
+  story.status().attempt = 2;  // whose own save is damaged, say
+  for (SidecarReport& report : story.reports) report.attempt = report.restored->attempt = 3;
+  const BreakpointStatus status = story.end();
+  EXPECT_EQ(status.restored_step, 100u);
+  EXPECT_EQ(status.step, 0u);
+  EXPECT_EQ(status.bytes, 0u);
+  EXPECT_EQ(find_condition(status, "Durable"), nullptr);
+}
+
+TEST(Reconcile, OnePodThatKnowsTheRestoredCheckpointIsEnough) {
+  Comeback story(kRestore);
+  story.reports[0].restored = ReportedRestore{.attempt = 2, .step = 100, .path = "a1-s100-x", .first_step = 101};
+  EXPECT_EQ(story.end().bytes, 1212000u);
+  EXPECT_EQ(story.end().ranks_saved, 3u);
+}
+
+TEST(Reconcile, ARestartedSidecarDoesNotKeepTheRecoveryOpen) {
+  Comeback story(kRestore);
+  story.reports[1].restored.reset();
+  EXPECT_EQ(story.end().state, BreakpointState::restored);
+  story.reports[1].step = 100;
+  EXPECT_TRUE(all<WriteBreakpointStatus>(story.plan()).empty()) << "its ranks have not made their first step";
+}
+
 TEST(Reconcile, AnOlderOpenRecordIsOvertakenByTheNewer) {
   Story story;
   story.add_breakpoint("old", Trigger::pre_stop, BreakpointState::restarting, seconds(60)).spec.pods = {{"digits-worker-0", "x0"}};

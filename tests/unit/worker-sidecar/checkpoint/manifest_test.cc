@@ -16,6 +16,8 @@ Manifest make_manifest() {
           .step = 184,
           .term = 65536,
           .world_size = 2,
+          .live_ranks = 1,
+          .agreed_milliseconds = 6,
           .trigger = {"pre_stop", "digits-worker-0"},
           .parent = ParentPoint{1, 100, "a1-s100-x"},
           .time = "2026-01-02T03:04:05Z",
@@ -48,8 +50,8 @@ TEST(Manifest, GoldenBytes) {
   manifest.states.clear();
   manifest.files = {{"rank-1.safetensors", 96, std::string(32, 'a')}};
   const std::string body =
-      R"({"attempt":2,"files":[{"bytes":96,"hash":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","name":"rank-1.safetensors"}],"format":"rekindle-checkpoint",)"
-      R"("inexact_ranks":[0],"job":{"name":"digits","namespace":"team-a","uid":"5f1c"},"kind":"breakpoint",)"
+      R"({"agreed_milliseconds":6,"attempt":2,"files":[{"bytes":96,"hash":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","name":"rank-1.safetensors"}],"format":"rekindle-checkpoint",)"
+      R"("inexact_ranks":[0],"job":{"name":"digits","namespace":"team-a","uid":"5f1c"},"kind":"breakpoint","live_ranks":1,)"
       R"("parent":{"attempt":1,"path":"a1-s100-x","step":100},"states":[],"step":184,"tensors":[{"dtype":"F64","global_shape":[],"name":"s",)"
       R"("pieces":[{"begin_byte":88,"end_byte":96,"file":"rank-1.safetensors","key":"s","offset":[],"shape":[]}]}],"term":65536,)"
       R"("time":"2026-01-02T03:04:05Z","trigger":{"cause":"pre_stop","detail":"digits-worker-0"},"version":1,"world_size":2})";
@@ -76,6 +78,16 @@ TEST(Manifest, EveryFlippedBitIsRefused) {
       ASSERT_FALSE(decode_manifest(damaged)) << "byte " << i << " bit " << bit;
     }
   }
+}
+
+TEST(Manifest, WithoutTheTimeThatAgreementTookItGoesThereAndBack) {
+  Manifest manifest = make_manifest();
+  manifest.agreed_milliseconds = 0;
+  const EncodedManifest encoded = encode_manifest(manifest);
+  EXPECT_FALSE(encoded.text.contains("agreed_milliseconds"));
+  const Result<SealedManifest> decoded = decode_manifest(encoded.text);
+  ASSERT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(decoded->manifest, manifest);
 }
 
 TEST(Manifest, AnotherSpellingOfTheSameValuesIsRefused) {
@@ -151,6 +163,8 @@ TEST(Manifest, EachBrokenRuleIsRefusedUnderARightHash) {
       {"attempt 0", [](Manifest& m) { m.attempt = 0; }},
       {"step 0", [](Manifest& m) { m.step = 0; }},
       {"no ranks", [](Manifest& m) { m.world_size = 0; }},
+      {"made by nobody", [](Manifest& m) { m.live_ranks = 0; }},
+      {"made by more than there are", [](Manifest& m) { m.live_ranks = 3; }},
       {"job without a name", [](Manifest& m) { m.job.name = ""; }},
       {"parent in the future", [](Manifest& m) { m.parent->attempt = 2; }},
       {"range beyond the file", [](Manifest& m) { m.files[0].bytes = 103; }},
@@ -183,6 +197,10 @@ TEST(Manifest, ForeignJobIsRefusedWithBothNames) {
 TEST(Manifest, CountsItsBytes) {
   EXPECT_EQ(data_bytes(make_manifest()), 24u + 8 + 8 + 24);
   EXPECT_EQ(file_bytes(make_manifest()), 104u + 96 + 104);
+}
+
+TEST(Manifest, IsSummarizedForThoseWhoDoNotReadIt) {
+  EXPECT_EQ(summarize(make_manifest()), (CheckpointSummary{.bytes = 304, .world_size = 2, .live_ranks = 1, .agreed_milliseconds = 6}));
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ TEST_F(CheckpointCommand, ListsInTheOrderOfARestoreWithReasons) {
   ASSERT_NE(next, std::string::npos) << ran.out;
   EXPECT_LT(next, older);
   EXPECT_NE(ran.out.find("incomplete: it has no manifest"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("2/2"), std::string::npos) << "the ranks: " << ran.out;
 }
 
 TEST_F(CheckpointCommand, ListsAsJson) {
@@ -68,6 +69,7 @@ TEST_F(CheckpointCommand, ListsAsJson) {
   ASSERT_EQ(checkpoints.size(), 3u);
   EXPECT_EQ(checkpoints[0].at("checkpoint"), "a1-s184-x");
   EXPECT_EQ(checkpoints[0].at("state"), "next");
+  EXPECT_EQ(checkpoints[0].at("live_ranks"), 2);
   EXPECT_EQ(checkpoints[1].at("state"), "usable");
   EXPECT_EQ(checkpoints[2].at("state"), "incomplete");
 }
@@ -75,7 +77,7 @@ TEST_F(CheckpointCommand, ListsAsJson) {
 TEST_F(CheckpointCommand, ShowsTensorsStatesAndFiles) {
   const Ran ran = run({"show", folder_});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  for (const char* words : {"a1-s184-x", "5 x 3", "scalar", "sampler", "rank-1.safetensors", "pre_stop (digits-worker-0)"}) {
+  for (const char* words : {"a1-s184-x", "5 x 3", "scalar", "sampler", "rank-1.safetensors", "pre_stop (digits-worker-0)", "2/2 lived when it was made"}) {
     EXPECT_NE(ran.out.find(words), std::string::npos) << words << "\n" << ran.out;
   }
   const Json json = Json::parse(run({"show", "-o", "json", folder_ + "/a1-s100-x"}).out);

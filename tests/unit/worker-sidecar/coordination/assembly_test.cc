@@ -11,8 +11,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const RestoreCandidate kNewest{"a1-s184-x", 1, 184, "hash-184"};
-const RestoreCandidate kOlder{"a1-s170-y", 1, 170, "hash-170"};
+const RestoreCandidate kNewest{"a1-s184-x", 1, 184, "hash-184", {.bytes = 1212000, .world_size = 4, .live_ranks = 3, .agreed_milliseconds = 6}};
+const RestoreCandidate kOlder{"a1-s170-y", 1, 170, "hash-170", {.bytes = 1212000, .world_size = 4, .live_ranks = 4}};
 
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
@@ -37,6 +37,25 @@ TEST(Assembly, P17_AllRanksTakeTheNewestCheckpoint) {
   job.start(kNewest);
   for (std::uint32_t rank = 0; rank < 4; ++rank) EXPECT_EQ(job.rank(rank).word.step, 184u);
   EXPECT_EQ(job.pod(1).attempt(), 2u);
+}
+
+TEST(Assembly, EveryPodIsToldWhatTheManifestOfTheTakenCheckpointSays) {
+  CoordinationHarness job({.pods = 3});
+  job.set_candidates({kNewest, kOlder});
+  job.set_bad(kNewest.path, {ErrorCode::corrupt, "the hash of rank-0.safetensors is wrong", Retry::no});
+  job.connect_everything();
+  ASSERT_TRUE(settles(job)) << job.describe();
+  for (std::uint32_t pod = 0; pod < 3; ++pod) {
+    EXPECT_EQ(job.begun(pod).manifest_hash, "hash-170") << pod;
+    EXPECT_EQ(job.begun(pod).summary, kOlder.summary) << pod;
+  }
+}
+
+TEST(Assembly, WhereNothingWasRestoredThereIsNothingToTellAboutIt) {
+  CoordinationHarness job({.pods = 2});
+  job.start();
+  EXPECT_EQ(job.begun(1).manifest_hash, "");
+  EXPECT_EQ(job.begun(1).summary, std::nullopt);
 }
 
 TEST(Assembly, P15_TheAttemptIsClaimedWithItsParentBeforeAnyRankTakes) {
@@ -129,6 +148,7 @@ TEST(Assembly, ACoordinatorThatIsLostOnTheWayIsReplacedWhenItsSidecarIsBack) {
     job.restart_sidecar(0);
     EXPECT_TRUE(settles(job)) << "after " << delay << " half milliseconds\n" << job.describe();
     for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_EQ(job.rank(rank).word.step, 184u) << delay;
+    for (std::uint32_t pod = 1; pod < 3; ++pod) EXPECT_EQ(job.begun(pod).summary, kNewest.summary) << delay;
     EXPECT_EQ(job.rank(0).attempt, job.rank(1).attempt) << delay;
     EXPECT_EQ(job.rank(1).attempt, job.rank(2).attempt) << delay;
   }

@@ -9,7 +9,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const RestoreCandidate kRestored{"a1-s184-x", 1, 184, "hash-184"};
+const RestoreCandidate kRestored{"a1-s184-x", 1, 184, "hash-184", {.bytes = 1212000, .world_size = 2, .live_ranks = 2}};
 
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
@@ -49,6 +49,21 @@ TEST(Breakpoint, AnEvictedPodsHookReturnsWhenTheStepIsDurable) {
   EXPECT_EQ(answer_of(job, 1).step, 190u);
   ASSERT_EQ(job.published().size(), 1u);
   EXPECT_EQ(job.published()[0].path, answer_of(job, 1).path);
+}
+
+TEST(Breakpoint, TheManifestSaysWhatARecordOfItNeeds) {
+  CoordinationHarness job = training({.pods = 3});
+  job.kill_rank(2);
+  ASSERT_TRUE(settles(job)) << job.describe();
+  ASSERT_EQ(job.published().size(), 1u);
+  const BreakpointRecord& told = job.records().back();
+  const CheckpointSummary& summary = job.published()[0].summary;
+  EXPECT_EQ(summary.world_size, 3u);
+  EXPECT_EQ(summary.live_ranks, 2u);
+  EXPECT_EQ(summary.live_ranks, told.ranks);
+  EXPECT_EQ(summary.bytes, told.bytes);
+  EXPECT_GT(summary.agreed_milliseconds, 0u);
+  EXPECT_GE(static_cast<double>(summary.agreed_milliseconds), told.agreed_milliseconds);
 }
 
 TEST(Breakpoint, OnlyTheEndingPodsRanksAreEndedOthersStayParkedUntilTheirHookCalls) {
@@ -141,6 +156,7 @@ TEST(Breakpoint, BeforeTheFirstCommitTheRestoredCheckpointStands) {
   ASSERT_TRUE(settles(job));
   EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::durable);
   EXPECT_EQ(answer_of(job, 1).path, kRestored.path);
+  EXPECT_EQ(job.records().back().bytes, kRestored.summary.bytes);
   EXPECT_TRUE(job.published().empty());
 }
 

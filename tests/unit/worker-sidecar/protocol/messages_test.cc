@@ -33,7 +33,9 @@ std::vector<LocalCase> local_cases() {
       {OfferMessage{"a1-s184-x", 184, kHash}, R"({"manifest_hash":")" + kHash + R"(","path":"a1-s184-x","step":184})"},
       {LoadedMessage{"a1-s184-x", 184, false, full, false},
        R"({"error":{"code":"exhausted","message":"the volume is full","retry":false},"ok":false,"path":"a1-s184-x","state_missing":false,"step":184})"},
-      {TakeMessage{2, "a1-s184-x", 184, kHash}, R"({"attempt":2,"manifest_hash":")" + kHash + R"(","path":"a1-s184-x","step":184})"},
+      {TakeMessage{2, "a1-s184-x", 184, kHash, CheckpointSummary{1024, 4, 3, 6}},
+       R"({"attempt":2,"manifest_hash":")" + kHash +
+           R"(","path":"a1-s184-x","step":184,"summary":{"agreed_milliseconds":6,"bytes":1024,"live_ranks":3,"world_size":4}})"},
       {WriteMessage{65536, 3, 185, "a2-s185-y", "rank-1.safetensors", {{"w", 0, 2}}},
        R"({"file":"rank-1.safetensors","hold":3,"path":"a2-s185-y","pieces":[{"begin_row":0,"end_row":2,"tensor":"w"}],"step":185,"term":65536})"},
       {WrittenMessage{65536, kFile},
@@ -68,7 +70,7 @@ std::vector<PeerCase> peer_cases() {
       {BeginMessage{}, "{}"},
       {OfferMessage{"", 0, ""}, R"({"manifest_hash":"","path":"","step":0})"},
       {PodLoadedMessage{1, "a1-s184-x", 184, true, {}}, R"({"ok":true,"ordinal":1,"path":"a1-s184-x","step":184})"},
-      {TakeMessage{2, "", 0, ""}, R"({"attempt":2,"manifest_hash":"","path":"","step":0})"},
+      {TakeMessage{2, "", 0, "", {}}, R"({"attempt":2,"manifest_hash":"","path":"","step":0})"},
       {kTrigger, trigger},
       {CollectMessage{131072, kTrigger}, R"({"term":131072,"trigger":)" + trigger + "}"},
       {CollectedMessage{131072, 1, {{1, true, true, 184, RankPhase::computing}}},
@@ -170,6 +172,8 @@ TEST(Messages, RefuseNumbersOutOfRange) {
   EXPECT_FALSE(decode_local_message(1, R"({"rank":4,"world_size":4,"pid":1,"state_bytes_max":0,"library_version":"x"})").has_value());
   EXPECT_FALSE(decode_local_message(1, R"({"rank":0,"world_size":0,"pid":1,"state_bytes_max":0,"library_version":"x"})").has_value());
   EXPECT_FALSE(decode_local_message(7, R"({"attempt":0,"step":1,"path":"a"})").has_value());
+  EXPECT_FALSE(decode_local_message(7, R"({"attempt":2,"step":1,"path":"a","summary":{"bytes":1,"world_size":2,"live_ranks":3}})").has_value());
+  EXPECT_FALSE(decode_local_message(7, R"({"attempt":2,"step":1,"path":"a","summary":{"bytes":1,"world_size":65537,"live_ranks":3}})").has_value());
   EXPECT_FALSE(decode_local_message(17, R"({"container":"main","seconds_left":-1})").has_value());
   EXPECT_FALSE(decode_local_message(17, R"({"container":"main","seconds_left":1e300})").has_value());
   EXPECT_FALSE(decode_peer_message(110, R"({"term":1,"step":2,"ranks":[-1]})").has_value());

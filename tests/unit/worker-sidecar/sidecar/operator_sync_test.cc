@@ -29,7 +29,8 @@ TEST(OperatorSync, ARequestIsTheExampleOfTheFormat) {
   SyncRequest request{.pod_name = "digits-worker-1", .pod_uid = "u1", .address = "10.1.2.3", .port = 8471, .ordinal = 1, .seen = 17,
                       .wait_seconds = 25, .coordinating = true};
   request.report = {.attempt = 2, .step = 190, .phase = "training", .ranks_expected = 4, .ranks_live = 4,
-                    .restored = {.attempt = 2, .step = 184, .path = "a1-s184-x", .first_step = 185},
+                    .restored = {.attempt = 2, .step = 184, .path = "a1-s184-x", .first_step = 185, .manifest_hash = "7d",
+                                 .summary = CheckpointSummary{.bytes = 1212000, .world_size = 4, .live_ranks = 4, .agreed_milliseconds = 6}},
                     .breakpoints = {{.record = {.id = "digits-1", .term = 65537, .cause = TriggerCause::hook, .pod = 0, .detail = "digits-worker-0",
                                                 .state = BreakpointState::durable, .step = 184, .path = "a1-s184-x", .manifest_hash = "7d",
                                                 .bytes = 1212000, .ranks = 4, .agreed_milliseconds = 5.25, .durable_milliseconds = 31.5},
@@ -42,6 +43,13 @@ TEST(OperatorSync, ARequestIsTheExampleOfTheFormat) {
 TEST(OperatorSync, WhatThereIsNothingToSayAboutIsAbsent) {
   const auto report = nlohmann::json::parse(encode_sync_request({}, {}))["report"];
   for (const char* name : {"ranks", "restored", "breakpoints", "problems"}) EXPECT_FALSE(report.contains(name)) << name;
+}
+
+TEST(OperatorSync, WhatIsNotKnownOfTheRestoredCheckpointIsAbsent) {
+  SyncRequest request;
+  request.report.restored = {.attempt = 1};
+  const auto restored = nlohmann::json::parse(encode_sync_request(request, {}))["report"]["restored"];
+  EXPECT_EQ(restored, nlohmann::json::parse(R"({"attempt":1,"step":0,"path":""})"));
 }
 
 constexpr const char* kAnswer =

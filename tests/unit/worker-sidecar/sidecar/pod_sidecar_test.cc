@@ -165,6 +165,33 @@ TEST_F(PodSidecar, ARankThatIsKilledIsSavedByTheOthersAndTheNextLifeGoesOn) {
   EXPECT_EQ(read_bytes(shared_.at("weights-0")), read_bytes(shared_.at("weights-1")));
 }
 
+TEST_F(PodSidecar, EveryPodOfTheNextLifeTellsWhatTheManifestSays) {
+  {
+    auto pods = start_pods(2, "a", "1:20:computing");
+    for (auto& pod : pods) pod->start_rank();
+    ASSERT_TRUE(eventually([&] { return !operator_->breakpoint("durable").is_null(); })) << logs(pods);
+    for (auto& pod : pods) {
+      pod->rank().signal(SIGKILL);
+      pod->rank().wait();
+      pod->sidecar().signal(SIGKILL);
+      pod->sidecar().wait();
+    }
+  }
+  const auto saved = operator_->breakpoint("durable");
+  operator_->forget_pods();
+  auto pods = start_pods(2, "b");
+  for (auto& pod : pods) pod->start_rank();
+  for (std::uint32_t ordinal = 0; ordinal < 2; ++ordinal) {
+    ASSERT_TRUE(eventually([&] { return operator_->report_of(ordinal).value("attempt", 0) == 2; })) << logs(pods);
+    const auto restored = operator_->report_of(ordinal)["restored"];
+    EXPECT_EQ(restored["path"], saved["path"]) << restored;
+    EXPECT_EQ(restored["manifest_hash"], saved["manifest_hash"]) << restored;
+    EXPECT_EQ(restored["bytes"], saved["bytes"]) << restored;
+    EXPECT_EQ(restored["ranks"], (nlohmann::json{{"expected", 2}, {"live", 1}})) << restored;
+    EXPECT_EQ(restored["agreed_milliseconds"], saved["agreed_milliseconds"]) << restored;
+  }
+}
+
 TEST_F(PodSidecar, TheHookReturnsWhenTheStepIsDurable) {
   auto pods = start_pods(2, "a");
   for (auto& pod : pods) pod->start_rank();
@@ -209,6 +236,17 @@ TEST_F(PodSidecar, ASidecarThatIsKilledAndComesBackLosesNothing) {
   pods[1]->start_sidecar();
   ASSERT_TRUE(eventually([&] { return !operator_->breakpoint("durable").is_null(); })) << logs(pods);
   EXPECT_EQ(operator_->breakpoint("durable")["step"], 39u) << logs(pods);
+}
+
+TEST_F(PodSidecar, ASidecarThatComesBackTellsNothingAboutARestoreThatItDidNotSee) {
+  auto pods = start_pods(2, "a");
+  for (auto& pod : pods) pod->environment()["TEST_STEPS"] = "2000";  // they still train when it is back
+  for (auto& pod : pods) pod->start_rank();
+  ASSERT_TRUE(eventually([&] { return operator_->report_of(1).contains("restored"); })) << logs(pods);
+  pods[1]->sidecar().signal(SIGKILL);
+  pods[1]->sidecar().wait();
+  pods[1]->start_sidecar();
+  EXPECT_TRUE(eventually([&] { return operator_->report_of(1).value("attempt", 0) == 1 && !operator_->report_of(1).contains("restored"); })) << logs(pods);
 }
 
 TEST_F(PodSidecar, AFolderThatCannotBeUsedIsToldToTheRankAndTheOperator) {
