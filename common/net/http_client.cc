@@ -55,6 +55,7 @@ struct Answering {
   std::unique_ptr<Connection> connection;
   std::unique_ptr<HttpReader> reader;
   HttpResponse head;
+  std::uint64_t endpoint_version = 0;  // of the endpoint that answers
 };
 
 struct ExchangeError {
@@ -133,12 +134,7 @@ struct HttpClient::Shared {
     idle.push_back({std::move(connection), monotonic_now()});
   }
 
-  struct Begun {
-    Answering answering;
-    std::uint64_t endpoint_version;
-  };
-
-  Result<Begun> begin(const Call& call) {
+  Result<Answering> begin(const Call& call) {
     HttpEndpoint target;
     std::uint64_t version = 0;
     {
@@ -152,7 +148,10 @@ struct HttpClient::Shared {
 
     if (std::unique_ptr<Connection> kept = take_idle()) {
       std::expected<Answering, ExchangeError> answering = exchange(std::move(kept), *head, call);
-      if (answering) return Begun{std::move(*answering), version};
+      if (answering) {
+        answering->endpoint_version = version;
+        return std::move(*answering);
+      }
       if (!answering.error().before_any_byte || !is_safe_to_repeat(call.request.method)) {
         return std::unexpected(with_context(answering.error().error, where));
       }
@@ -162,27 +161,27 @@ struct HttpClient::Shared {
     if (!fresh) return std::unexpected(fresh.error());
     std::expected<Answering, ExchangeError> answering = exchange(std::move(*fresh), *head, call);
     if (!answering) return std::unexpected(with_context(answering.error().error, where));
-    return Begun{std::move(*answering), version};
+    answering->endpoint_version = version;
+    return std::move(*answering);
   }
 
   // Reads the rest of a whole answer, and keeps the connection where it can serve again.
-  Result<HttpResponse> finish(Begun begun, const Call& call) {
-    Answering& answering = begun.answering;
+  Result<HttpResponse> finish(Answering answering, const Call& call) {
     Result<std::string> body =
         answering.reader->read_body(call.limits.body_bytes_max, call.limits.silence, call.deadline, call.interrupt);
     if (!body) return std::unexpected(with_context(body.error(), "reading the answer to " + call.request.path));
     HttpResponse response = std::move(answering.head);
     response.body = std::move(*body);
-    release(std::move(begun), response.headers);
+    release(std::move(answering), response.headers);
     return response;
   }
 
-  void release(Begun begun, const HttpHeaders& headers) {
-    const HttpReader& reader = *begun.answering.reader;
+  void release(Answering answering, const HttpHeaders& headers) {
+    const HttpReader& reader = *answering.reader;
     if (keeps_open(headers) && reader.body_ended() && !reader.has_bytes()) {
-      keep(std::move(begun.answering.connection), begun.endpoint_version);
+      keep(std::move(answering.connection), answering.endpoint_version);
     } else {
-      begun.answering.connection->close_politely();
+      answering.connection->close_politely();
     }
   }
 };
@@ -206,9 +205,9 @@ Result<HttpResponse> HttpClient::send(const HttpRequest& request, const HttpLimi
   const StopSignal signal(std::move(stop));
   const Duration total = limits.total > Duration::zero() ? limits.total : kForever;
   const Call call{request, limits, monotonic_now() + total, signal.descriptor()};
-  Result<Shared::Begun> begun = shared_->begin(call);
-  if (!begun) return std::unexpected(begun.error());
-  return shared_->finish(std::move(*begun), call);
+  Result<Answering> answering = shared_->begin(call);
+  if (!answering) return std::unexpected(answering.error());
+  return shared_->finish(std::move(*answering), call);
 }
 
 Result<HttpStreamEnd> HttpClient::stream(const HttpRequest& request, const HttpStreamSink& sink,
@@ -216,16 +215,16 @@ Result<HttpStreamEnd> HttpClient::stream(const HttpRequest& request, const HttpS
   const StopSignal signal(std::move(stop));
   const Duration total = limits.total > Duration::zero() ? limits.total : kForever;
   const Call call{request, limits, monotonic_now() + total, signal.descriptor()};
-  Result<Shared::Begun> begun = shared_->begin(call);
-  if (!begun) return std::unexpected(begun.error());
-  if (begun->answering.head.status < 200 || begun->answering.head.status > 299) {
-    Result<HttpResponse> refusal = shared_->finish(std::move(*begun), call);
+  Result<Answering> answering = shared_->begin(call);
+  if (!answering) return std::unexpected(answering.error());
+  if (answering->head.status < 200 || answering->head.status > 299) {
+    Result<HttpResponse> refusal = shared_->finish(std::move(*answering), call);
     if (!refusal) return std::unexpected(refusal.error());
     return HttpStreamEnd{.head = std::move(*refusal)};
   }
 
-  HttpReader& reader = *begun->answering.reader;
-  HttpStreamEnd end{.head = begun->answering.head};
+  HttpReader& reader = *answering->reader;
+  HttpStreamEnd end{.head = answering->head};
   if (sink.on_head && !sink.on_head(end.head)) end.by_sink = true;
   Instant heard = monotonic_now();
   Instant told_quiet = heard;
@@ -250,7 +249,7 @@ Result<HttpStreamEnd> HttpClient::stream(const HttpRequest& request, const HttpS
     told_quiet = now;
     if (!sink.on_quiet()) end.by_sink = true;
   }
-  shared_->release(std::move(*begun), end.head.headers);
+  shared_->release(std::move(*answering), end.head.headers);
   return end;
 }
 

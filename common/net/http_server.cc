@@ -25,16 +25,6 @@ namespace {
 constexpr std::size_t kDrainBytesMax = 256u << 10;
 constexpr Duration kDrainTime = std::chrono::milliseconds(500);
 
-// A connection between two requests. `connection` is null before the first: the TLS handshake is the worker's business.
-struct Client {
-  FileDescriptor fresh;
-  std::unique_ptr<Connection> connection;
-  std::string address;
-  Instant idle_until{};
-
-  int descriptor() const { return connection ? connection->descriptor() : fresh.get(); }
-};
-
 int status_of_refusal(const Error& error, bool in_head) {
   switch (error.code) {
     case ErrorCode::exhausted: return in_head ? 431 : 413;
@@ -53,6 +43,16 @@ bool has_hung_up(int descriptor) {
 }  // namespace
 
 struct HttpServer::Shared {
+  // A connection between two requests. `connection` is null before the first: the TLS handshake is the worker's business.
+  struct Client {
+    FileDescriptor fresh;
+    std::unique_ptr<Connection> connection;
+    std::string address;
+    Instant idle_until{};
+
+    int descriptor() const { return connection ? connection->descriptor() : fresh.get(); }
+  };
+
   // Constant after construction.
   HttpServerSettings settings;
   Handler handler;

@@ -1,5 +1,6 @@
 #include "common/net/openssl_support.h"
 
+#include <arpa/inet.h>
 #include <limits>
 
 #include <openssl/err.h>
@@ -43,6 +44,33 @@ Result<KeyPointer> private_key_of(const std::string& pem) {
     return fail(ErrorCode::corrupt, "the text holds no private key in PEM form without a passphrase");
   }
   return key;
+}
+
+std::string text_of(const ASN1_STRING* text) {
+  const auto* data = reinterpret_cast<const char*>(ASN1_STRING_get0_data(text));
+  return {data, static_cast<std::size_t>(ASN1_STRING_length(text))};
+}
+
+CertificateNames names_of(const X509* certificate) {
+  CertificateNames names;
+  const GeneralNamesPointer alternatives(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  const int count = alternatives ? sk_GENERAL_NAME_num(alternatives.get()) : 0;
+  for (int at = 0; at < count; ++at) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(alternatives.get(), at);
+    if (name->type == GEN_DNS) {
+      names.dns.push_back(text_of(name->d.dNSName));
+    } else if (name->type == GEN_URI) {
+      names.uri.push_back(text_of(name->d.uniformResourceIdentifier));
+    } else if (name->type == GEN_IPADD) {
+      const int size = ASN1_STRING_length(name->d.iPAddress);
+      char buffer[INET6_ADDRSTRLEN];
+      if (size != 4 && size != 16) continue;
+      inet_ntop(size == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(name->d.iPAddress), buffer, sizeof buffer);
+      names.ip.emplace_back(buffer);
+    }
+  }
+  return names;
 }
 
 }  // namespace rekindle

@@ -1,4 +1,4 @@
-// Ownership and error text for OpenSSL objects. Included by .cc files of this folder only.
+// Ownership, texts and errors of OpenSSL objects. Included by .cc files of this folder only.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,7 @@
 #include <openssl/x509v3.h>
 
 #include "common/base/error.h"
+#include "common/net/certificate.h"
 
 namespace rekindle {
 
@@ -39,5 +40,10 @@ BioPointer bio_of(const std::string& text);
 // The first certificate and the first private key of a text.
 Result<X509Pointer> certificate_of(const std::string& pem);
 Result<KeyPointer> private_key_of(const std::string& pem);
+
+// Bytes as somebody else wrote them.
+std::string text_of(const ASN1_STRING* text);
+// Empty when the certificate has no alternative names.
+CertificateNames names_of(const X509* certificate);
 
 }  // namespace rekindle

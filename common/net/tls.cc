@@ -14,6 +14,8 @@
 namespace rekindle {
 namespace {
 
+constexpr std::size_t kNamesBytesMax = 400;  // further ones are left out
+
 // Travels with each connection: what must stand in the peer's certificate, and what stood there.
 struct Expectation {
   std::optional<TlsIdentity> identity;
@@ -46,46 +48,18 @@ bool is_ip(const std::string& text) {
   return inet_pton(AF_INET, text.c_str(), bytes.data()) == 1 || inet_pton(AF_INET6, text.c_str(), bytes.data()) == 1;
 }
 
-std::string text_of(const ASN1_STRING* text) {
-  const auto* data = reinterpret_cast<const char*>(ASN1_STRING_get0_data(text));
-  return {data, static_cast<std::size_t>(ASN1_STRING_length(text))};
-}
-
-struct PeerNames {
-  std::vector<std::string> uris;
-  std::string all;  // for people
-};
-
-PeerNames names_of(const X509* certificate) {
-  PeerNames names;
-  const GeneralNamesPointer alternatives(
-      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
-  const int count = alternatives ? sk_GENERAL_NAME_num(alternatives.get()) : 0;
-  for (int at = 0; at < count; ++at) {
-    const GENERAL_NAME* name = sk_GENERAL_NAME_value(alternatives.get(), at);
-    std::string text;
-    if (name->type == GEN_DNS) {
-      text = text_of(name->d.dNSName);
-    } else if (name->type == GEN_URI) {
-      text = text_of(name->d.uniformResourceIdentifier);
-      names.uris.push_back(text);
-    } else if (name->type == GEN_IPADD) {
-      char buffer[INET6_ADDRSTRLEN] = "";
-      const int family = ASN1_STRING_length(name->d.iPAddress) == 4 ? AF_INET : AF_INET6;
-      const bool whole = family == AF_INET || ASN1_STRING_length(name->d.iPAddress) == 16;
-      if (whole) inet_ntop(family, ASN1_STRING_get0_data(name->d.iPAddress), buffer, sizeof buffer);
-      text = buffer;
-    } else {
-      continue;
+// For people. Somebody else wrote these bytes and they go into a log line.
+std::string describe(const CertificateNames& names) {
+  std::string all;
+  for (const std::vector<std::string>* kind : {&names.uri, &names.dns, &names.ip}) {
+    for (const std::string& name : *kind) {
+      if (all.size() < kNamesBytesMax) all += (all.empty() ? "" : ", ") + name;
     }
-    // Somebody else wrote these bytes and they go into a log line.
-    for (char& letter : text) {
-      if (static_cast<unsigned char>(letter) < 0x20 || static_cast<unsigned char>(letter) > 0x7e) letter = '?';
-    }
-    if (names.all.size() < 400) names.all += (names.all.empty() ? "" : ", ") + text;
   }
-  if (names.all.empty()) names.all = "nobody by name";
-  return names;
+  for (char& letter : all) {
+    if (static_cast<unsigned char>(letter) < 0x20 || static_cast<unsigned char>(letter) > 0x7e) letter = '?';
+  }
+  return all.empty() ? "nobody by name" : all;
 }
 
 // Runs for each certificate of the chain after OpenSSL's own checks. Only the leaf interests us: its URI, and for
@@ -97,19 +71,19 @@ int verify(int accepted, X509_STORE_CTX* store_context) {
   const bool is_leaf = X509_STORE_CTX_get_error_depth(store_context) == 0;
   if (connection == nullptr || certificate == nullptr || !is_leaf) return accepted;
 
-  const PeerNames names = names_of(certificate);
+  const CertificateNames names = names_of(certificate);
   Expectation* expectation = make_expectation(connection);
   if (expectation == nullptr) return 0;
-  expectation->names_seen = names.all;
+  expectation->names_seen = describe(names);
   if (accepted == 0) return 0;
 
   bool fits = true;
   if (SSL_is_server(connection) == 1) {
-    fits = names.uris.size() == 1;
+    fits = names.uri.size() == 1;
   } else if (!expectation->identity) {
     fits = false;
   } else if (expectation->identity->kind == TlsIdentity::Kind::uri) {
-    fits = names.uris.size() == 1 && names.uris.front() == expectation->identity->value;
+    fits = names.uri.size() == 1 && names.uri.front() == expectation->identity->value;
   }
   if (!fits) X509_STORE_CTX_set_error(store_context, X509_V_ERR_APPLICATION_VERIFICATION);
   return fits ? 1 : 0;
@@ -259,9 +233,9 @@ std::optional<std::string> verified_peer_uri(ssl_st* connection) {
   }
   const X509Pointer certificate(SSL_get1_peer_certificate(connection));
   if (!certificate) return std::nullopt;
-  PeerNames names = names_of(certificate.get());
-  if (names.uris.size() != 1) return std::nullopt;
-  return std::move(names.uris.front());
+  CertificateNames names = names_of(certificate.get());
+  if (names.uri.size() != 1) return std::nullopt;
+  return std::move(names.uri.front());
 }
 
 std::string describe_tls_failure(ssl_st* connection, std::string fallback) {

@@ -146,7 +146,7 @@ void mark_template(JsonEdit& edit, std::size_t index) {
 }
 
 // The places that are edited must have the shapes that the API gives them.
-std::optional<std::string> fault_of_shape(const Json& job) {
+std::optional<std::string> fault_of_job_shape(const Json& job) {
   const Json* tasks = find_path(job, {"spec", "tasks"});
   if (tasks == nullptr || !tasks->is_array() || tasks->empty()) return "the job has no tasks: there is nothing to protect";
   for (const Json& task : *tasks) {
@@ -167,7 +167,7 @@ std::string where_is(const Job& job, std::size_t index) { return "task " + job.t
 
 AdmissionAnswer protect(const Json& object, const Job& job, const AdmissionSettings& settings) {
   AdmissionAnswer answer;
-  if (auto fault = fault_of_shape(object)) return refuse(*fault);
+  if (auto fault = fault_of_job_shape(object)) return refuse(*fault);
   if (auto fault = fault_of_annotations(object)) return refuse(*fault);
   if (auto fault = fault_of_policies(job.policies, "the job", answer.warnings)) return refuse(*fault);
 

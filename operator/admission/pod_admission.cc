@@ -46,7 +46,7 @@ AdmissionAnswer leave_gated(const Json& pod, const std::string& why) {
 
 // --- shape: what is edited below must be what the API says that it is
 
-std::optional<std::string> fault_of_shape(const Json& pod) {
+std::optional<std::string> fault_of_pod_shape(const Json& pod) {
   const auto wrong = [&](const Json& object, std::initializer_list<std::string_view> path, bool list) {
     const Json* value = find_path(object, path);
     return value != nullptr && (list ? !value->is_array() : !value->is_object());
@@ -270,7 +270,7 @@ AdmissionAnswer admit_pod(const Json& pod, const PodOwner& owner, const Job* job
   if (job == nullptr || job->uid != owner.job_uid) {
     return {.warnings = {"Rekindle does not know job " + owner.job_name + " yet; the pod waits and is made anew in a moment"}};
   }
-  if (auto fault = fault_of_shape(pod)) return leave_gated(pod, *fault);
+  if (auto fault = fault_of_pod_shape(pod)) return leave_gated(pod, *fault);
   Result<Pod> read = pod_from_json(pod);
   if (!read) return leave_gated(pod, read.error().message);
   const std::optional<std::int64_t> ordinal = ordinal_of(*job, read->task, read->index);

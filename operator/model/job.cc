@@ -11,7 +11,7 @@
 namespace rekindle {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, JobPhase>, 10> kPhases{{
+constexpr std::array<std::pair<std::string_view, JobPhase>, 10> kJobPhases{{
     {"Pending", JobPhase::pending},
     {"Running", JobPhase::running},
     {"Restarting", JobPhase::restarting},
@@ -94,7 +94,7 @@ JobSettings settings_from_json(const Json& object) {
 }  // namespace
 
 std::string_view to_string(JobPhase phase) {
-  for (const auto& [name, value] : kPhases) {
+  for (const auto& [name, value] : kJobPhases) {
     if (value == phase) return name;
   }
   return "Unknown";
@@ -131,7 +131,7 @@ Result<Job> job_from_json(const Json& object) {
 
   if (!phase.empty()) {
     job.phase = JobPhase::unknown;
-    for (const auto& [name, value] : kPhases) {
+    for (const auto& [name, value] : kJobPhases) {
       if (name == phase) job.phase = value;
     }
   }

@@ -9,7 +9,7 @@
 namespace rekindle {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, PodPhase>, 5> kPhases{{
+constexpr std::array<std::pair<std::string_view, PodPhase>, 5> kPodPhases{{
     {"Pending", PodPhase::pending},
     {"Running", PodPhase::running},
     {"Succeeded", PodPhase::succeeded},
@@ -53,7 +53,7 @@ Status read_status(const Json& status, Pod& pod) {
   pod.reason = in.text_or("reason", "");
   const std::string phase = in.text_or("phase", "Pending");
   pod.phase = PodPhase::unknown;
-  for (const auto& [name, value] : kPhases) {
+  for (const auto& [name, value] : kPodPhases) {
     if (name == phase) pod.phase = value;
   }
   for (const Json& condition : in.array_or_empty("conditions")) {
@@ -83,7 +83,7 @@ Status read_status(const Json& status, Pod& pod) {
 
 }  // namespace
 
-std::string_view to_string(PodPhase phase) { return kPhases[static_cast<std::size_t>(phase)].first; }
+std::string_view to_string(PodPhase phase) { return kPodPhases[static_cast<std::size_t>(phase)].first; }
 
 Result<Pod> pod_from_json(const Json& object) {
   Result<Metadata> metadata = metadata_from_json(object, "pod");

@@ -13,7 +13,7 @@ constexpr std::size_t kTextBytesMax = 1024;
 constexpr std::size_t kListMax = 16;
 constexpr std::uint64_t kWaitSecondsMax = 30;
 
-constexpr std::array<std::pair<std::string_view, SidecarPhase>, 6> kPhases{{
+constexpr std::array<std::pair<std::string_view, SidecarPhase>, 6> kSidecarPhases{{
     {"waiting", SidecarPhase::waiting},
     {"restoring", SidecarPhase::restoring},
     {"training", SidecarPhase::training},
@@ -90,7 +90,7 @@ Status read_report(const Json& body, SidecarReport& report) {
   JsonFields in(body, "report");
   report.attempt = in.number_or("attempt", 0);
   report.step = in.number_or("step", 0);
-  report.phase = one_of(in, "phase", in.text_or("phase", "waiting"), kPhases, SidecarPhase::waiting);
+  report.phase = one_of(in, "phase", in.text_or("phase", "waiting"), kSidecarPhases, SidecarPhase::waiting);
   JsonFields ranks(in.object_or_empty("ranks"), "report ranks");
   report.ranks_expected = ranks.number_or("expected", 0);
   report.ranks_live = ranks.number_or("live", 0);
@@ -118,7 +118,7 @@ Status read_report(const Json& body, SidecarReport& report) {
 
 }  // namespace
 
-std::string_view to_string(SidecarPhase phase) { return kPhases[static_cast<std::size_t>(phase)].first; }
+std::string_view to_string(SidecarPhase phase) { return kSidecarPhases[static_cast<std::size_t>(phase)].first; }
 std::string_view to_string(SaveState state) { return kSaveStates[static_cast<std::size_t>(state)].first; }
 
 Result<SyncRequest> sync_request_from_json(const Json& body) {

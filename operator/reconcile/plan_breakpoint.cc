@@ -44,8 +44,6 @@ void fill_in(BreakpointStatus& status, const ReportedBreakpoint& told, std::uint
   status.durable_milliseconds = told.durable_milliseconds;
 }
 
-std::string step_text(std::uint64_t step) { return "step " + std::to_string(step); }
-
 // Agreed is worth a write of its own only while the writing goes on.
 void write_agreed(const View& view, PlanBuilder& out, const Breakpoint& breakpoint, const SavedBy& saved) {
   if (breakpoint.status.state != BreakpointState::requested || saved.told->state != SaveState::writing) return;

@@ -12,8 +12,6 @@
 namespace rekindle {
 namespace {
 
-std::string step_text(std::uint64_t step) { return "step " + std::to_string(step); }
-
 void close(const View& view, PlanBuilder& out, const Breakpoint& breakpoint, BreakpointState state, std::string_view reason,
            const std::string& why) {
   BreakpointStatus status = breakpoint.status;

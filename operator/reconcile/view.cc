@@ -136,6 +136,8 @@ bool contains_pod(const std::vector<PodRef>& pods, std::string_view uid) {
   return std::ranges::any_of(pods, [&](const PodRef& pod) { return pod.uid == uid; });
 }
 
+std::string step_text(std::uint64_t step) { return "step " + std::to_string(step); }
+
 WriteBreakpointStatus write_status(const Breakpoint& breakpoint, BreakpointStatus status) {
   return {.namespace_name = breakpoint.namespace_name,
           .name = breakpoint.name,

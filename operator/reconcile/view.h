@@ -67,6 +67,8 @@ class PlanBuilder {
 
 bool contains_pod(const std::vector<PodRef>& pods, std::string_view uid);
 
+std::string step_text(std::uint64_t step);  // "step 184"
+
 // --- the concerns, in the order in which reconcile() calls them
 void plan_protection(const View& view, PlanBuilder& out);         // certificate, unprotected jobs, gated pods, problems of sidecars
 void plan_fault(const View& view, PlanBuilder& out);              // fault -> intent

@@ -20,7 +20,7 @@ from workspace import CLAIM, make_workspace, remove_workspace
 
 JOB, PLAIN = "digits", "digits-plain"
 # Enough that a fault in the middle is in the middle; few enough that both jobs end soon beside each other.
-STEPS = 300
+STEPS = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

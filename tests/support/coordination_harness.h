@@ -191,6 +191,9 @@ class CoordinationHarness {
   std::uint64_t trace_ = 1469598103934665603u;
 };
 
+// A line each.
+std::string joined(const std::vector<std::string>& lines);
+
 // "0,2", or "none".
 std::string comma_separated(const std::vector<std::uint32_t>& list);
 

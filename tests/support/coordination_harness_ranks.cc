@@ -11,6 +11,12 @@ namespace rekindle {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
 std::string comma_separated(const std::vector<std::uint32_t>& list) {
   std::string text;
   for (const auto number : list) text += (text.empty() ? "" : ",") + std::to_string(number);

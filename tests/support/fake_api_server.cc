@@ -14,12 +14,6 @@
 namespace rekindle {
 namespace {
 
-struct Change {
-  std::uint64_t version;
-  std::string collection;
-  std::string line;
-};
-
 Json status_object(int code, const std::string& reason) {
   return {{"kind", "Status"}, {"apiVersion", "v1"}, {"code", code}, {"reason", reason}, {"message", "said the fake"}};
 }
@@ -34,6 +28,12 @@ std::uint64_t number_of(const std::string& text) { return text.empty() ? 0 : std
 }  // namespace
 
 struct FakeApiServer::Shared {
+  struct Change {
+    std::uint64_t version;
+    std::string collection;
+    std::string line;
+  };
+
   std::unique_ptr<httplib::Server> server;
   int port = 0;
   std::thread thread;

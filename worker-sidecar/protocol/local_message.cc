@@ -160,7 +160,7 @@ void read(JsonFields& in, const Json&, HookDoneMessage& m) {
 }
 
 template <typename Message>
-Result<LocalMessage> decode_as(const Json& object, std::string_view name) {
+Result<LocalMessage> decode_local(const Json& object, std::string_view name) {
   JsonFields in(object, "message " + std::string(name));
   Message message;
   read(in, object, message);
@@ -187,24 +187,24 @@ Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view b
   const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kFrameBodyBytesMax);
   if (!object) return std::unexpected(object.error());
   switch (static_cast<MessageKind>(kind)) {
-    case MessageKind::hello: return decode_as<HelloMessage>(*object, "hello");
-    case MessageKind::control: return decode_as<ControlMessage>(*object, "control");
-    case MessageKind::welcome: return decode_as<WelcomeMessage>(*object, "welcome");
-    case MessageKind::registered: return decode_as<RegisteredMessage>(*object, "registered");
-    case MessageKind::offer: return decode_as<OfferMessage>(*object, "offer");
-    case MessageKind::loaded: return decode_as<LoadedMessage>(*object, "loaded");
-    case MessageKind::take: return decode_as<TakeMessage>(*object, "take");
-    case MessageKind::write: return decode_as<WriteMessage>(*object, "write");
-    case MessageKind::written: return decode_as<WrittenMessage>(*object, "written");
-    case MessageKind::write_failed: return decode_as<WriteFailedMessage>(*object, "write_failed");
-    case MessageKind::collective_failed: return decode_as<CollectiveFailedMessage>(*object, "collective_failed");
-    case MessageKind::checkpoint_wanted: return decode_as<CheckpointWantedMessage>(*object, "checkpoint_wanted");
-    case MessageKind::finished: return decode_as<FinishedMessage>(*object, "finished");
-    case MessageKind::end: return decode_as<EndMessage>(*object, "end");
-    case MessageKind::refused: return decode_as<RefusedMessage>(*object, "refused");
-    case MessageKind::status: return decode_as<StatusMessage>(*object, "status");
-    case MessageKind::hook: return decode_as<HookMessage>(*object, "hook");
-    case MessageKind::hook_done: return decode_as<HookDoneMessage>(*object, "hook_done");
+    case MessageKind::hello: return decode_local<HelloMessage>(*object, "hello");
+    case MessageKind::control: return decode_local<ControlMessage>(*object, "control");
+    case MessageKind::welcome: return decode_local<WelcomeMessage>(*object, "welcome");
+    case MessageKind::registered: return decode_local<RegisteredMessage>(*object, "registered");
+    case MessageKind::offer: return decode_local<OfferMessage>(*object, "offer");
+    case MessageKind::loaded: return decode_local<LoadedMessage>(*object, "loaded");
+    case MessageKind::take: return decode_local<TakeMessage>(*object, "take");
+    case MessageKind::write: return decode_local<WriteMessage>(*object, "write");
+    case MessageKind::written: return decode_local<WrittenMessage>(*object, "written");
+    case MessageKind::write_failed: return decode_local<WriteFailedMessage>(*object, "write_failed");
+    case MessageKind::collective_failed: return decode_local<CollectiveFailedMessage>(*object, "collective_failed");
+    case MessageKind::checkpoint_wanted: return decode_local<CheckpointWantedMessage>(*object, "checkpoint_wanted");
+    case MessageKind::finished: return decode_local<FinishedMessage>(*object, "finished");
+    case MessageKind::end: return decode_local<EndMessage>(*object, "end");
+    case MessageKind::refused: return decode_local<RefusedMessage>(*object, "refused");
+    case MessageKind::status: return decode_local<StatusMessage>(*object, "status");
+    case MessageKind::hook: return decode_local<HookMessage>(*object, "hook");
+    case MessageKind::hook_done: return decode_local<HookDoneMessage>(*object, "hook_done");
     default: break;
   }
   return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between rank and sidecar");

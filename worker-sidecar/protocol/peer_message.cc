@@ -247,7 +247,7 @@ void read(JsonFields& in, const Json&, FailedMessage& m) {
 void read(JsonFields& in, const Json&, PodFinishedMessage& m) { m.ordinal = ordinal_number(in, "ordinal"); }
 
 template <typename Message>
-Result<PeerMessage> decode_as(const Json& object, std::string_view name) {
+Result<PeerMessage> decode_peer(const Json& object, std::string_view name) {
   JsonFields in(object, "message " + std::string(name));
   Message message;
   read(in, object, message);
@@ -299,21 +299,21 @@ Result<PeerMessage> decode_peer_message(std::uint16_t kind, std::string_view bod
   const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kFrameBodyBytesMax);
   if (!object) return std::unexpected(object.error());
   switch (static_cast<MessageKind>(kind)) {
-    case MessageKind::peer_hello: return decode_as<PeerHelloMessage>(*object, "peer_hello");
-    case MessageKind::peer_ready: return decode_as<ReadyMessage>(*object, "ready");
-    case MessageKind::peer_begin: return decode_as<BeginMessage>(*object, "begin");
+    case MessageKind::peer_hello: return decode_peer<PeerHelloMessage>(*object, "peer_hello");
+    case MessageKind::peer_ready: return decode_peer<ReadyMessage>(*object, "ready");
+    case MessageKind::peer_begin: return decode_peer<BeginMessage>(*object, "begin");
     case MessageKind::peer_offer: return decode_shared(MessageKind::offer, body);
-    case MessageKind::peer_loaded: return decode_as<PodLoadedMessage>(*object, "loaded");
+    case MessageKind::peer_loaded: return decode_peer<PodLoadedMessage>(*object, "loaded");
     case MessageKind::peer_take: return decode_shared(MessageKind::take, body);
-    case MessageKind::peer_trigger: return decode_as<TriggerMessage>(*object, "trigger");
-    case MessageKind::peer_collect: return decode_as<CollectMessage>(*object, "collect");
-    case MessageKind::peer_collected: return decode_as<CollectedMessage>(*object, "collected");
-    case MessageKind::peer_permit: return decode_as<PermitMessage>(*object, "permit");
-    case MessageKind::peer_assign: return decode_as<AssignMessage>(*object, "assign");
-    case MessageKind::peer_written: return decode_as<PodWrittenMessage>(*object, "written");
-    case MessageKind::peer_committed: return decode_as<CommittedMessage>(*object, "committed");
-    case MessageKind::peer_failed: return decode_as<FailedMessage>(*object, "failed");
-    case MessageKind::peer_finished: return decode_as<PodFinishedMessage>(*object, "finished");
+    case MessageKind::peer_trigger: return decode_peer<TriggerMessage>(*object, "trigger");
+    case MessageKind::peer_collect: return decode_peer<CollectMessage>(*object, "collect");
+    case MessageKind::peer_collected: return decode_peer<CollectedMessage>(*object, "collected");
+    case MessageKind::peer_permit: return decode_peer<PermitMessage>(*object, "permit");
+    case MessageKind::peer_assign: return decode_peer<AssignMessage>(*object, "assign");
+    case MessageKind::peer_written: return decode_peer<PodWrittenMessage>(*object, "written");
+    case MessageKind::peer_committed: return decode_peer<CommittedMessage>(*object, "committed");
+    case MessageKind::peer_failed: return decode_peer<FailedMessage>(*object, "failed");
+    case MessageKind::peer_finished: return decode_peer<PodFinishedMessage>(*object, "finished");
     default: break;
   }
   return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between sidecars");

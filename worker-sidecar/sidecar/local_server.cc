@@ -21,17 +21,6 @@ constexpr std::size_t kConnectionsMax = 1024;
 constexpr std::chrono::seconds kFirstFrameLimit{10};
 constexpr int kBacklog = 64;
 
-enum class Role { unknown, rank, tool };
-
-struct Connection {
-  std::shared_ptr<UnixLink> link;
-  FrameDecoder decoder;
-  FrameEncoder encoder;
-  Role role = Role::unknown;
-  OwnedDescriptor descriptor;  // the newest that came and that no frame has taken
-  std::unique_ptr<asio::steady_timer> first_frame;
-};
-
 Result<sockaddr_un> address_of(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -53,6 +42,17 @@ bool answers(const sockaddr_un& address) {
 }  // namespace
 
 struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
+  enum class Role { unknown, rank, tool };
+
+  struct Connection {
+    std::shared_ptr<UnixLink> link;
+    FrameDecoder decoder;
+    FrameEncoder encoder;
+    Role role = Role::unknown;
+    OwnedDescriptor descriptor;  // the newest that came and that no frame has taken
+    std::unique_ptr<asio::steady_timer> first_frame;
+  };
+
   Parts(asio::io_context& loop_, int listener_, std::string path_, Handlers handlers_)
       : loop(loop_), listener(loop_, listener_), path(std::move(path_)), handlers(std::move(handlers_)) {}
 

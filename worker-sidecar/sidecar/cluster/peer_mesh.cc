@@ -13,8 +13,8 @@
 namespace rekindle {
 namespace {
 
-constexpr std::chrono::milliseconds kFirstPause{100};
-constexpr std::chrono::milliseconds kLongestPause{2000};
+constexpr std::chrono::milliseconds kFirstRedialPause{100};
+constexpr std::chrono::milliseconds kLongestRedialPause{2000};
 constexpr std::size_t kStrangersMax = 64;
 
 // asio frees the context that it is given; ours is shared.
@@ -31,7 +31,7 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
     std::shared_ptr<PeerLink> link;  // dialled, or up
     bool up = false;
     std::string pod_uid;  // of the pod at the other end, once it is up
-    std::chrono::milliseconds pause = kFirstPause;
+    std::chrono::milliseconds pause = kFirstRedialPause;
     std::unique_ptr<asio::steady_timer> retry;
   };
 
@@ -156,7 +156,7 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
     Peer& now = peers[ordinal];
     now.up = true;
     now.pod_uid = pod_uid;
-    now.pause = kFirstPause;
+    now.pause = kFirstRedialPause;
     handlers.log(Severity::info, "connected to a peer", ordinal, "");
     handlers.connected(ordinal);
   }
@@ -181,7 +181,7 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
   void retry_later(std::uint32_t ordinal) {
     Peer& peer = peers[ordinal];
     peer.retry = std::make_unique<asio::steady_timer>(loop, peer.pause);
-    peer.pause = std::min(peer.pause * 2, kLongestPause);
+    peer.pause = std::min(peer.pause * 2, kLongestRedialPause);
     peer.retry->async_wait([weak = weak_from_this(), ordinal](std::error_code error) {
       if (const auto self = weak.lock(); self && !error) self->dial(ordinal);
     });
@@ -210,7 +210,7 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
         if (peer.link) peer.link->close();
         peer.link.reset();
         peer.retry.reset();
-        peer.pause = kFirstPause;
+        peer.pause = kFirstRedialPause;
         dial(address.ordinal);
       }
     }

@@ -24,10 +24,13 @@ inline Json read_golden(const std::string& name) { return read_yaml(kGoldenFolde
 // What the API server makes of the answer, by the JSON library's own RFC 6902 code rather than by ours.
 inline Json patched(const Json& object, const AdmissionAnswer& answer) { return object.patch(answer.patch); }
 
+// Of the pods in golden/.
+inline const PodOwner kOwner{"team-a", "digits", "6a1f8a77-2f43-4a0c-9b0e-6a3f9f2c1d10"};
+
 // The Job as the store knows it after our webhook: marked, with the uid that the pods name.
 inline Job stored_job(const Json& job, const AdmissionSettings& settings) {
   Json admitted = patched(job, admit_job(job, settings));
-  admitted["metadata"]["uid"] = "6a1f8a77-2f43-4a0c-9b0e-6a3f9f2c1d10";
+  admitted["metadata"]["uid"] = kOwner.job_uid;
   return *job_from_json(admitted);
 }
 

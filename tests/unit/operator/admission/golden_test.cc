@@ -24,8 +24,6 @@ void compare(const std::string& name, const Json& object, const AdmissionAnswer&
   EXPECT_EQ(expected.str(), text) << "REKINDLE_REWRITE=1 writes " << path << " anew";
 }
 
-const PodOwner kOwner{"team-a", "digits", "6a1f8a77-2f43-4a0c-9b0e-6a3f9f2c1d10"};
-
 struct Case {
   const char* pod;
   const char* job;

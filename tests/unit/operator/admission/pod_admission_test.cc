@@ -10,8 +10,6 @@
 namespace rekindle {
 namespace {
 
-const PodOwner kOwner{"team-a", "digits", "6a1f8a77-2f43-4a0c-9b0e-6a3f9f2c1d10"};
-
 struct Story {
   Json pod = read_golden("pod.yaml");
   Job job = stored_job(read_golden("job.yaml"), make_settings());

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/operator/controller/start.h"
+
 namespace rekindle {
 namespace {
 
 using namespace std::chrono_literals;
-
-const Instant kStart{1h};
 
 TEST(TokenBucket, GivesItsBurstAtOnce) {
   TokenBucket bucket(10, 3);

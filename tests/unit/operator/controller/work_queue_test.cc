@@ -6,13 +6,14 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/operator/controller/start.h"
+
 namespace rekindle {
 namespace {
 
 using namespace std::chrono_literals;
 
 using Queue = WorkQueue<std::string>;
-const Instant kStart{1h};
 
 WorkQueueSettings without_jitter() {
   return {.retry = {.first = 200ms, .most = 60s, .reset_after = 24h, .jitter = 0}};

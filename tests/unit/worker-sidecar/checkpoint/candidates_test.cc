@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/worker-sidecar/checkpoint/job.h"
+
 namespace rekindle {
 namespace {
-
-const JobIdentity kJob{"team-a", "digits", "5f1c"};
 
 // The folder of a job, written as a story.
 class Story {

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "tests/unit/worker-sidecar/checkpoint/job.h"
 #include "worker-sidecar/checkpoint/hash.h"
 
 namespace rekindle {
@@ -11,7 +12,7 @@ namespace {
 
 Manifest make_manifest() {
   const std::string hash(32, 'a');
-  return {.job = {"team-a", "digits", "5f1c"},
+  return {.job = kJob,
           .attempt = 2,
           .step = 184,
           .term = 65536,

@@ -11,7 +11,7 @@
 namespace rekindle {
 namespace {
 
-Manifest make_manifest() {
+Manifest striped_manifest() {
   return {.attempt = 1,
           .step = 184,
           .world_size = 2,
@@ -28,7 +28,7 @@ RestoreTarget make_target() {
 }
 
 TEST(PlanRestore, WholeTensorsComeFromAllStripes) {
-  const Result<RestorePlan> plan = plan_restore(make_manifest(), make_target());
+  const Result<RestorePlan> plan = plan_restore(striped_manifest(), make_target());
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   EXPECT_EQ(plan->files, (std::vector<FileReads>{
                              {"rank-0.safetensors", {{80, 24, TargetKind::tensor, 1, 0}}},
@@ -40,14 +40,14 @@ TEST(PlanRestore, WholeTensorsComeFromAllStripes) {
 TEST(PlanRestore, AShardReadsOnlyItsRows) {
   RestoreTarget target = make_target();
   target.layout.tensors[1] = {"w", Dtype::f32, {2, 1}, {4, 2}, {2, 1}};
-  const Result<RestorePlan> plan = plan_restore(make_manifest(), target);
+  const Result<RestorePlan> plan = plan_restore(striped_manifest(), target);
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   EXPECT_EQ(plan->files[0], (FileReads{"rank-0.safetensors", {{100, 4, TargetKind::tensor, 1, 0}}}));
   EXPECT_EQ(plan->files[1].ranges[1], (ReadRange{92, 4, TargetKind::tensor, 1, 4}));
 }
 
 TEST(PlanRestore, SmallStateThatWasLostIsSaidAndTensorsStillCome) {
-  Manifest manifest = make_manifest();
+  Manifest manifest = striped_manifest();
   manifest.states.pop_back();
   manifest.inexact_ranks = {1};
   EXPECT_TRUE(plan_restore(manifest, make_target())->state_missing);
@@ -59,7 +59,7 @@ TEST(PlanRestore, SmallStateThatWasLostIsSaidAndTensorsStillCome) {
 TEST(PlanRestore, SmallStateOfAnotherNumberOfRanksIsNotTaken) {
   RestoreTarget target = make_target();
   target.world_size = 3;
-  const Result<RestorePlan> plan = plan_restore(make_manifest(), target);
+  const Result<RestorePlan> plan = plan_restore(striped_manifest(), target);
   ASSERT_TRUE(plan.has_value());
   EXPECT_TRUE(plan->state_missing);
 }
@@ -70,7 +70,7 @@ TEST(PlanRestore, EveryDifferenceIsASentence) {
   target.layout.tensors[1] = whole_tensor("w", Dtype::f32, {4, 3});
   target.layout.tensors.push_back(whole_tensor("new", Dtype::u8, {1}));
   target.states = {{"sampler", 25}, {"scaler", 8}};
-  EXPECT_EQ(list_differences(make_manifest(), target),
+  EXPECT_EQ(list_differences(striped_manifest(), target),
             (std::vector<std::string>{"tensor \"s\" is F32 [] here and F64 [] in the checkpoint",
                                       "tensor \"w\" is F32 [4, 3] here and F32 [4, 2] in the checkpoint",
                                       "tensor \"new\" is registered and not in the checkpoint",
@@ -79,14 +79,14 @@ TEST(PlanRestore, EveryDifferenceIsASentence) {
   target = make_target();
   target.layout.tensors.pop_back();
   target.states.clear();
-  EXPECT_EQ(list_differences(make_manifest(), target),
+  EXPECT_EQ(list_differences(striped_manifest(), target),
             (std::vector<std::string>{"tensor \"w\" is in the checkpoint and not registered", "state \"sampler\" is in the checkpoint and not registered"}));
 }
 
 TEST(PlanRestore, ADifferentModelIsAnErrorThatListsTheFirstDifferences) {
   RestoreTarget target = make_target();
   for (int i = 0; i < 20; ++i) target.layout.tensors.push_back(whole_tensor("new" + std::to_string(i), Dtype::u8, {1}));
-  const Result<RestorePlan> plan = plan_restore(make_manifest(), target);
+  const Result<RestorePlan> plan = plan_restore(striped_manifest(), target);
   ASSERT_FALSE(plan);
   EXPECT_NE(plan.error().message.find("new0"), std::string::npos);
   EXPECT_NE(plan.error().message.find("and 12 more"), std::string::npos) << plan.error().message;

@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/worker-sidecar/checkpoint/job.h"
+
 namespace rekindle {
 namespace {
 
-const JobIdentity kJob{"team-a", "digits", "5f1c"};
 const ParentPoint kParent{1, 30, "a1-s30-x"};
 
 FoundFolder complete(std::uint64_t attempt, std::uint64_t step, std::optional<ParentPoint> parent = {}) {

@@ -11,7 +11,7 @@ std::string with_length(const std::string& json) {
   return header + json;
 }
 
-DataFileLayout make_layout() {
+DataFileLayout mixed_layout() {
   return lay_out_data_file({{"flags", Dtype::boolean, {3}}, {"w[2:4]", Dtype::f32, {2, 2}}, {"scale", Dtype::f64, {}}, {"none", Dtype::f32, {0, 9}}}).value();
 }
 
@@ -26,7 +26,7 @@ TEST(DataHeader, GoldenBytes) {
 }
 
 TEST(DataHeader, GoesThereAndBack) {
-  const DataFileLayout layout = make_layout();
+  const DataFileLayout layout = mixed_layout();
   const auto entries = decode_data_header(layout.header, layout.file_bytes);
   ASSERT_TRUE(entries.has_value()) << entries.error().message;
   ASSERT_EQ(entries->size(), layout.entries.size());
@@ -34,7 +34,7 @@ TEST(DataHeader, GoesThereAndBack) {
 }
 
 TEST(DataHeader, EveryArrayIsAlignedToItsElements) {
-  for (const DataEntry& entry : make_layout().entries) EXPECT_EQ(entry.begin_byte % element_bytes(entry.dtype), 0u) << entry.key;
+  for (const DataEntry& entry : mixed_layout().entries) EXPECT_EQ(entry.begin_byte % element_bytes(entry.dtype), 0u) << entry.key;
 }
 
 TEST(DataHeader, AFileOfNothingIsAFile) {
@@ -48,7 +48,7 @@ TEST(DataHeader, AKeyTwiceIsRefused) {
 }
 
 TEST(DataHeader, CutShortAtEachLengthIsRefused) {
-  const DataFileLayout layout = make_layout();
+  const DataFileLayout layout = mixed_layout();
   for (std::size_t bytes = 0; bytes < layout.header.size(); ++bytes) {
     EXPECT_FALSE(decode_data_header(layout.header.substr(0, bytes), bytes)) << bytes;
     EXPECT_FALSE(decode_data_header(layout.header.substr(0, bytes), layout.file_bytes)) << bytes;

@@ -14,20 +14,14 @@ using std::chrono::seconds;
 const RestoreCandidate kNewest{"a1-s184-x", 1, 184, "hash-184", {.bytes = 1212000, .world_size = 4, .live_ranks = 3, .agreed_milliseconds = 6}};
 const RestoreCandidate kOlder{"a1-s170-y", 1, 170, "hash-170", {.bytes = 1212000, .world_size = 4, .live_ranks = 4}};
 
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
-
-bool settles(CoordinationHarness& job) {
+bool comes_up(CoordinationHarness& job) {
   return job.run_until([&] { return job.all_running(); }, seconds(60));
 }
 
 TEST(Assembly, StartsFromStepZeroWhenThereIsNothingToRestore) {
   CoordinationHarness job({.pods = 3});
   job.connect_everything();
-  ASSERT_TRUE(settles(job)) << job.describe();
+  ASSERT_TRUE(comes_up(job)) << job.describe();
   for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_EQ(job.rank(rank).word, (RankWord{0, RankPhase::between, 0}));
   EXPECT_EQ(job.pod(0).attempt(), 1u);
 }
@@ -44,7 +38,7 @@ TEST(Assembly, EveryPodIsToldWhatTheManifestOfTheTakenCheckpointSays) {
   job.set_candidates({kNewest, kOlder});
   job.set_bad(kNewest.path, {ErrorCode::corrupt, "the hash of rank-0.safetensors is wrong", Retry::no});
   job.connect_everything();
-  ASSERT_TRUE(settles(job)) << job.describe();
+  ASSERT_TRUE(comes_up(job)) << job.describe();
   for (std::uint32_t pod = 0; pod < 3; ++pod) {
     EXPECT_EQ(job.begun(pod).manifest_hash, "hash-170") << pod;
     EXPECT_EQ(job.begun(pod).summary, kOlder.summary) << pod;
@@ -72,7 +66,7 @@ TEST(Assembly, P17_ACheckpointThatOneRankCannotLoadIsTakenByNobody) {
   job.set_candidates({kNewest, kOlder});
   job.set_bad(kNewest.path, {ErrorCode::corrupt, "the hash of rank-0.safetensors is wrong", Retry::no});
   job.connect_everything();
-  ASSERT_TRUE(settles(job));
+  ASSERT_TRUE(comes_up(job));
   EXPECT_EQ(job.rank(0).word.step, 170u);
   EXPECT_EQ(job.rank(1).word.step, 170u);
   EXPECT_NE(joined(job.take_log()).find("problem checkpoint_refused: a1-s184-x"), std::string::npos);
@@ -86,7 +80,7 @@ TEST(Assembly, P17_WhatMayPassIsTriedAgainBeforeAnythingOlder) {
   job.run_for(milliseconds(2500));
   EXPECT_FALSE(job.all_running());
   job.mend_loads_of(1);
-  ASSERT_TRUE(settles(job));
+  ASSERT_TRUE(comes_up(job));
   EXPECT_EQ(job.rank(0).word.step, 184u);
   EXPECT_EQ(joined(job.take_log()).find("checkpoint_refused"), std::string::npos);
 }
@@ -113,7 +107,7 @@ TEST(Assembly, WaitsForTheOperatorsGo) {
   held.run_for(seconds(5));
   EXPECT_FALSE(held.all_running()) << "an old pod still runs";
   held.table({{0, false}, {1, false}}, true);
-  EXPECT_TRUE(settles(held)) << held.describe();
+  EXPECT_TRUE(comes_up(held)) << held.describe();
 }
 
 TEST(Assembly, RefusesRanksThatRegisteredOtherTensors) {
@@ -132,7 +126,7 @@ TEST(Assembly, ASidecarThatComesBackRejoinsWithoutARestore) {
   job.place(1, 190, RankPhase::computing);
   job.take_log();
   job.restart_sidecar(0);
-  ASSERT_TRUE(settles(job)) << job.describe();
+  ASSERT_TRUE(comes_up(job)) << job.describe();
   const std::string log = joined(job.take_log());
   EXPECT_NE(log.find("pod 0 lives in attempt 2, rejoined"), std::string::npos) << log;
   EXPECT_EQ(log.find("claims"), std::string::npos);
@@ -146,7 +140,7 @@ TEST(Assembly, ACoordinatorThatIsLostOnTheWayIsReplacedWhenItsSidecarIsBack) {
     job.connect_everything();
     job.run_for(std::chrono::microseconds(500 * delay));
     job.restart_sidecar(0);
-    EXPECT_TRUE(settles(job)) << "after " << delay << " half milliseconds\n" << job.describe();
+    EXPECT_TRUE(comes_up(job)) << "after " << delay << " half milliseconds\n" << job.describe();
     for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_EQ(job.rank(rank).word.step, 184u) << delay;
     for (std::uint32_t pod = 1; pod < 3; ++pod) EXPECT_EQ(job.begun(pod).summary, kNewest.summary) << delay;
     EXPECT_EQ(job.rank(0).attempt, job.rank(1).attempt) << delay;
@@ -159,7 +153,7 @@ TEST(Assembly, ComesTogetherWhateverTheNetworkLoses) {
     CoordinationHarness job({.seed = seed, .pods = 4, .drop = 0.2, .duplicate = 0.2, .delay_most = milliseconds(30)});
     job.set_candidates({kNewest});
     job.connect_everything();
-    ASSERT_TRUE(settles(job)) << "seed " << seed << "\n" << job.describe();
+    ASSERT_TRUE(comes_up(job)) << "seed " << seed << "\n" << job.describe();
     for (std::uint32_t rank = 0; rank < 4; ++rank) EXPECT_EQ(job.rank(rank).word.step, 184u) << "seed " << seed;
     EXPECT_TRUE(job.violations().empty()) << "seed " << seed << ": " << job.violations().front();
   }

@@ -11,12 +11,6 @@ using std::chrono::seconds;
 
 const RestoreCandidate kRestored{"a1-s184-x", 1, 184, "hash-184", {.bytes = 1212000, .world_size = 2, .live_ranks = 2}};
 
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
-
 // A job restored at 184 whose ranks all compute step 191.
 CoordinationHarness training(HarnessOptions options) {
   CoordinationHarness job(options);
