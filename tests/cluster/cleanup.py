@@ -1,5 +1,6 @@
 """Removing a cluster, or what a killed one left: only what carries this checkout's id is touched."""
 
+import contextlib
 import shutil
 from pathlib import Path
 
@@ -39,8 +40,15 @@ def remove_everything():
     network.remove()
     if identity.STATE.exists():
         shutil.rmtree(identity.STATE)
-    for folder in (identity.STATE.parent, *node.MOUNT_POINTS):
-        try:
+    remove_shared_folders()
+
+
+def remove_shared_folders():
+    """Only when no other checkout has a cluster: taking a folder away also takes what is mounted on it in their namespaces."""
+    try:
+        identity.STATE.parent.rmdir()
+    except OSError:
+        return
+    for folder in node.MOUNT_POINTS:
+        with contextlib.suppress(OSError):
             folder.rmdir()
-        except OSError:
-            pass  # not there, or in use by another cluster

@@ -84,10 +84,10 @@ void BreakpointMember::on_hook(const HookCalled& called, Instant now, Coordinati
   const Duration given = called.seconds_left > 0 ? duration_of_seconds(called.seconds_left) : config_.limits.deadline;
   // Very short times are split rather than refused.
   const Duration margin = std::min(config_.limits.hook_margin, given / 4);
-  ending_ = true;
+  hook_called_ = true;
   if (settled_durable()) {
     out.push_back(AnswerHook{called.hook, done_of(*outcome_, Duration{0})});
-    end_ranks_if_ending(out);
+    end_ranks_if_ending(now, out);
     return;
   }
   if (ranks_.all_finished()) {
@@ -105,7 +105,7 @@ void BreakpointMember::on_terminating(const Terminating& terminating, Instant no
   terminating_until_ = now + given;
   ending_ = true;
   if (state_ == MemberState::settled) {
-    end_ranks_if_ending(out);
+    end_ranks_if_ending(now, out);
   } else if (!ranks_.live().empty()) {
     raise(TriggerCause::terminated, config_.ordinal, "the sidecar was told to end while its ranks live", AfterBreakpoint::park,
           now + given - std::min(config_.limits.hook_margin, given / 4), "", now, out);
@@ -156,7 +156,7 @@ void BreakpointMember::on_rank_died(std::uint32_t rank, Instant now, Coordinatio
   ending_ = true;
   const MemberMove what = move(MemberInput::rank_died);
   if (what == MemberMove::end_ranks) {
-    end_ranks_if_ending(out);
+    end_ranks_if_ending(now, out);
     return;
   }
   if (what == MemberMove::raise_and_report) {
@@ -338,7 +338,7 @@ void BreakpointMember::adopt(const Outcome& outcome, Instant now, CoordinationOu
   std::erase_if(pending_, [&](const TimedTrigger& trigger) { return trigger.trigger.after <= after; });
   if (after != AfterBreakpoint::go_on) {
     answer_hooks(outcome, now, out);
-    end_ranks_if_ending(out);
+    end_ranks_if_ending(now, out);
   }
   if (!pending_.empty()) send_trigger(now, out);
 }
@@ -349,10 +349,18 @@ void BreakpointMember::answer_hooks(const Outcome& outcome, Instant now, Coordin
   std::erase_if(pending_, [](const TimedTrigger& trigger) { return trigger.trigger.cause == TriggerCause::hook; });
 }
 
-void BreakpointMember::end_ranks_if_ending(CoordinationOutputs& out) {
-  if (!ending_ || ended_ranks_ || state_ != MemberState::settled || after_of(*outcome_) != AfterBreakpoint::park) return;
+bool BreakpointMember::has_ranks_to_end() const {
+  return (ending_ || hook_called_) && !ended_ranks_ && state_ == MemberState::settled && after_of(*outcome_) == AfterBreakpoint::park &&
+         !ranks_.live().empty();
+}
+
+void BreakpointMember::end_ranks_if_ending(Instant now, CoordinationOutputs& out) {
+  if (!has_ranks_to_end()) return;
+  if (!ending_) {
+    if (!end_ranks_at_) end_ranks_at_ = now + config_.limits.stop_wait;
+    if (now < *end_ranks_at_) return;
+  }
   std::vector<std::uint32_t> live = ranks_.live();
-  if (live.empty()) return;
   ended_ranks_ = true;
   out.push_back(EndRanks{std::move(live), kTerminatedExitCode});
 }
@@ -395,6 +403,7 @@ void BreakpointMember::on_wake(Instant now, CoordinationOutputs& out) {
     send_trigger(now, out);
     if (pending_.empty()) next_ask_ = now + config_.limits.resend * kSilenceIntervals;
   }
+  end_ranks_if_ending(now, out);
 }
 
 std::optional<Instant> BreakpointMember::next_wake() const {
@@ -403,6 +412,7 @@ std::optional<Instant> BreakpointMember::next_wake() const {
   if (is_held()) consider(give_up_);
   if (is_held() || !pending_.empty()) consider(next_ask_);
   for (const auto& [id, hook] : hooks_) consider(hook.until);
+  if (end_ranks_at_ && has_ranks_to_end()) consider(*end_ranks_at_);
   return wake;
 }
 

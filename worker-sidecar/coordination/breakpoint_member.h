@@ -90,7 +90,8 @@ class BreakpointMember {
   void finish_write_if_done(CoordinationOutputs& out);
   void adopt(const Outcome& outcome, Instant now, CoordinationOutputs& out);
   void answer_hooks(const Outcome& outcome, Instant now, CoordinationOutputs& out);
-  void end_ranks_if_ending(CoordinationOutputs& out);
+  bool has_ranks_to_end() const;
+  void end_ranks_if_ending(Instant now, CoordinationOutputs& out);
   void give_up_overdue_hooks(Instant now, CoordinationOutputs& out);
 
   const CoordinationConfig& config_;
@@ -116,7 +117,9 @@ class BreakpointMember {
   std::map<std::uint64_t, Hook> hooks_;
   std::set<std::string> orders_;
   Instant next_ask_;
-  bool ending_ = false;     // the pod is: a hook was called, a rank died, SIGTERM came
+  bool ending_ = false;       // the pod is: a rank died, SIGTERM came
+  bool hook_called_ = false;  // its containers are about to be stopped
+  std::optional<Instant> end_ranks_at_;
   bool ended_ranks_ = false;
   std::optional<Instant> terminating_until_;
 };

@@ -28,6 +28,10 @@ struct CoordinationLimits {
   Duration permit_wait = std::chrono::seconds(2);
   // Messages that were not answered are sent again; a held sidecar that hears nothing asks.
   Duration resend = std::chrono::milliseconds(500);
+  // Once a hook is answered its container is stopped from outside. Whoever does not end on that is told to end after this long. At once would be wrong: a
+  // container that ends by itself in the instant in which it is stopped makes containerd 1.6 lose the stop (ttrpc: closed), and the kubelet then
+  // waits out the whole grace before it stops the sidecar.
+  Duration stop_wait = std::chrono::seconds(2);
   // A lost connection outside a breakpoint becomes a trigger after this long, unless the peer table says more.
   Duration pod_lost_grace = std::chrono::seconds(5);
   // Between breakpoints after which training goes on and that ranks ask for (P18).

@@ -92,7 +92,7 @@ class Scenario {
 
   void settle() {
     job_->run_until([this] { return job_->quiet(); }, std::chrono::seconds(60));
-    job_->run_for(std::chrono::milliseconds(50));
+    job_->run_for(std::chrono::milliseconds(2500));  // nobody stops the containers: parked ranks are told to end after stop_wait
   }
 
   std::unique_ptr<CoordinationHarness> job_;
