@@ -22,9 +22,7 @@ namespace rekindle {
 struct PlanLimits {
   std::chrono::seconds breakpoint_deadline{60};  // unless the job says another
   std::chrono::seconds deadline_slack{5};        // for the report to arrive
-  // A deletion may be Volcano's own, which writes its status afterwards (1.14 marks the pod first). Not longer: a pod can be gone, and the job restarted by
-  // Volcano, 1.6 s after its deletion, and then nothing is left to tell whose it was. Counted from a time in whole seconds.
-  std::chrono::milliseconds believe_after{1500};
+  std::chrono::milliseconds believe_after{2000};  // a deletion may be Volcano's own, which writes its status afterwards
   std::chrono::seconds order_patience{3};        // sidecars that know by themselves have begun by then
   std::chrono::seconds report_patience{35};      // one long poll and a little
   std::chrono::seconds volcano_patience{60};     // for Volcano to react where its policy says that it will, beyond the pod's grace

@@ -92,7 +92,7 @@ TEST(Reconcile, ADeletionIsBelievedOnlyAfterVolcanoHadTimeToSayThatItWasIts) {
   const Plan early = story.plan();
   EXPECT_TRUE(all<CreateBreakpoint>(early).empty());
   ASSERT_TRUE(early.look_again_in);
-  EXPECT_EQ(*early.look_again_in, std::chrono::milliseconds(500));
+  EXPECT_EQ(*early.look_again_in, seconds(1));
   story.remove(0, seconds(2));
   EXPECT_EQ(all<CreateBreakpoint>(story.plan()).size(), 1u);
   story.job.phase = JobPhase::restarting;
