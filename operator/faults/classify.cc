@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "operator/faults/volcano_restart.h"
 
@@ -18,17 +19,20 @@ bool job_suspended(const FaultEvidence& evidence) { return stage_of(*evidence.jo
 
 bool job_ending(const FaultEvidence& evidence) { return stage_of(*evidence.job) == JobStage::ending; }
 
-// The pod was broken before anybody restarted anything: then Volcano's restart is the answer to a fault, and the fault stays one.
-bool broken_before(const Pod& pod) {
-  if (!pod.disruption.empty()) return true;
+// A container ended with an error, and nobody had deleted the pod.
+bool died_first(const Pod& pod) {
   const std::optional<WallTime> deleted = deletion_began(pod);
   return std::ranges::any_of(pod.ended, [&](const ContainerEnd& end) {
     return (end.exit_code != 0 || end.signal != 0) && (!deleted || (end.finished && *end.finished < *deleted));
   });
 }
 
+// The pod was broken before anybody restarted anything: then Volcano's restart is the answer to a fault, and the fault stays one.
+bool broken_before(const Pod& pod) { return !pod.disruption.empty() || died_first(pod); }
+
 bool volcano_restart(const FaultEvidence& evidence) {
   if (broken_before(*evidence.pod)) return false;
+  if (evidence.kills_are_marked && !evidence.pod->out_of_sync && is_deleting(*evidence.pod)) return false;
   return evidence.job->phase == JobPhase::restarting || ended_by_restart(*evidence.job, *evidence.pod);
 }
 
@@ -48,7 +52,16 @@ bool completed(const FaultEvidence& evidence) {
   });
 }
 
-constexpr std::array<NotAFault, 8> kExcuses{{
+// Ranks that have stopped long before lose nothing with their pod: they are restarted, by us, because the job was scaled around them.
+constexpr std::chrono::seconds kLongParked{5};
+
+bool parked_before(const FaultEvidence& evidence) {
+  if (evidence.report == nullptr || evidence.report->phase != SidecarPhase::parked) return false;
+  const std::optional<WallTime> deleted = deletion_began(*evidence.pod);
+  return deleted && evidence.pod->disruption.empty() && evidence.report->phase_since + kLongParked <= *deleted;
+}
+
+constexpr std::array<NotAFault, 9> kExcuses{{
     {"never_protected", never_protected},
     {"another_jobs_pod", another_jobs_pod},
     {"job_deleted", job_deleted},
@@ -57,6 +70,7 @@ constexpr std::array<NotAFault, 8> kExcuses{{
     {"volcano_restart", volcano_restart},
     {"scaled_down", scaled_down},
     {"completed", completed},
+    {"parked_before", parked_before},
 }};
 
 Fault make_fault(const Pod& pod, FaultClass fault_class, Trigger trigger, std::string sentence, std::optional<WallTime> seen) {
@@ -86,7 +100,7 @@ std::optional<Fault> evicted(const FaultEvidence& evidence) {
 
 std::optional<Fault> deleted(const FaultEvidence& evidence) {
   const Pod& pod = *evidence.pod;
-  if (!is_deleting(pod)) return std::nullopt;
+  if (!is_deleting(pod) || died_first(pod)) return std::nullopt;
   return make_fault(pod, FaultClass::pod_deleted, Trigger::pre_stop, "pod " + pod.name + " deleted", deletion_began(pod));
 }
 

@@ -62,6 +62,7 @@ struct FaultEvidence {
   const Job* job = nullptr;
   const Pod* pod = nullptr;
   const SidecarReport* report = nullptr;  // the pod's own last report
+  bool kills_are_marked = false;          // this Volcano marks the pods that it kills before it deletes them (Pod::out_of_sync)
 };
 
 }  // namespace rekindle

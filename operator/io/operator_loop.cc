@@ -11,6 +11,7 @@ namespace {
 
 constexpr Duration kRoundMax = std::chrono::seconds(5);
 constexpr Duration kAliveMax = std::chrono::seconds(30);
+constexpr std::chrono::minutes kGoneRemembered{2};  // longer than anything that a decision about a fault waits for
 
 std::string group_of(const ObjectKey& job) { return to_string(job); }
 
@@ -89,11 +90,22 @@ void OperatorLoop::on(StoreEvent<Job>&& event) {
 }
 
 void OperatorLoop::on(StoreEvent<Pod>&& event) {
+  const bool watched = std::holds_alternative<Delete<Pod>>(event);
   for (const StoreChange<Pod>& change : pods_.apply(std::move(event))) {
+    if (change.before && (!change.after || change.after->uid != change.before->uid)) remember_gone(change.before, watched);
     for (const auto& pod : {change.before, change.after}) {
       if (pod && !pod->job_name.empty()) want(job_of(*pod));
     }
   }
+}
+
+void OperatorLoop::remember_gone(std::shared_ptr<const Pod> pod, bool watched) {
+  if (!pod->is_protected || pod->job_name.empty()) return;
+  const auto memory = memories_.find(job_of(*pod));
+  if (memory == memories_.end() || memory->second.job_uid != pod->job_uid) return;  // of a job that was never looked at
+  std::shared_ptr<const Job> job = watched ? job_reader_.get(memory->first) : nullptr;
+  if (job && job->uid != pod->job_uid) job.reset();
+  memory->second.gone_pods.push_back({std::move(pod), std::move(job), wall_now()});
 }
 
 void OperatorLoop::on(StoreEvent<Breakpoint>&& event) {
@@ -180,6 +192,8 @@ void OperatorLoop::look_at(const ObjectKey& key) {
   for (const auto& pod : pod_reader_.group(group_of(key))) {
     if (pod->is_protected && job && pod->job_uid == uid) seen.pods.push_back(pod);
   }
+  std::erase_if(memory.gone_pods, [&](const GonePod& each) { return each.gone + kGoneRemembered <= wall; });
+  seen.gone_pods = memory.gone_pods;
   seen.breakpoints = breakpoint_reader_.group(group_of(key));
   if (job) seen.reports = directory_.reports_of(identity);
   seen.certificate_ensured = memory.certificate_ensured;

@@ -49,6 +49,7 @@ class OperatorLoop {
     std::string job_uid;
     bool certificate_ensured = false;
     std::set<std::string> events_recorded;
+    std::vector<GonePod> gone_pods;  // oldest first
     std::vector<std::pair<Expectation, Instant>> expectations;  // with the time when we stop waiting
     std::vector<std::string> because;                           // of the last plan, so that a log line appears once
   };
@@ -68,6 +69,7 @@ class OperatorLoop {
   void on(StopRequested&&) { stopping_ = true; }
 
   void want(const ObjectKey& job);
+  void remember_gone(std::shared_ptr<const Pod> pod, bool watched);
   void look_at(const ObjectKey& key);
   std::uint32_t unseen(Memory& memory, Instant now) const;
   bool fulfilled(const Expectation& expectation) const;

@@ -14,6 +14,7 @@
 #include "operator/model/pod.h"
 #include "operator/model/sidecar_report.h"
 #include "operator/model/wall_time.h"
+#include "operator/reconcile/gone_pod.h"
 
 namespace rekindle {
 
@@ -28,6 +29,7 @@ struct Observation {
   std::string job_name;
   std::shared_ptr<const Job> job;                               // null: there is none (any more)
   std::vector<std::shared_ptr<const Pod>> pods;                 // with label rekindle.dev/protected and this job as controller, by name
+  std::vector<GonePod> gone_pods;                               // the same that went in the last minutes, as far as this process knows
   std::vector<std::shared_ptr<const Breakpoint>> breakpoints;   // whose jobRef names this job
   std::vector<SidecarReport> reports;                           // the last of each pod, also of pods that went lately
   WebhookHealth webhook;

@@ -22,7 +22,7 @@ WallTime believable_at(const View& view, const Fault& fault) {
 
 void faults_of_pods(const View& view, PlanBuilder& out, std::vector<Fault>& faults) {
   for (const Pod* pod : view.pods) {
-    Verdict verdict = classify({view.job, pod, view.report_of(pod->uid)});
+    Verdict verdict = classify(view.evidence(*pod));
     if (!verdict.fault) continue;
     if (!verdict.fault->seen && is_deleting(*pod)) verdict.fault->seen = view.now;
     if (out.reached(believable_at(view, *verdict.fault), view.now)) faults.push_back(std::move(*verdict.fault));
@@ -50,19 +50,38 @@ std::vector<const SidecarReport*> gone_members(const View& view, std::uint64_t a
   return gone;
 }
 
-// A member of the attempt that is not there any more although nobody saw it go: the operator was away, or the deletion was forced.
-void faults_of_absent(const View& view, PlanBuilder& out, std::vector<Fault>& faults) {
-  const std::uint64_t attempt = live_attempt(view);
-  if (attempt == 0) return;
-  for (const SidecarReport* gone : gone_members(view, attempt)) {
+// Whether a pod that went took part in an attempt after which none has begun. A sidecar that an operator which has just started has not heard may have been in it.
+bool was_member(const View& view, const GonePod& gone) {
+  const SidecarReport* report = view.report_of(gone.pod->uid);
+  if (report != nullptr) return report->attempt > 0 && report->attempt >= live_attempt(view);
+  return gone.pod->phase != PodPhase::pending && gone.gone < view.seen.operator_started + view.limits.report_patience;
+}
+
+void faults_of_gone_pods(const View& view, PlanBuilder& out, std::vector<Fault>& faults) {
+  for (const GonePod* gone : view.gone_pods) {
+    const Pod& pod = *gone->pod;
+    if (stage_of(*view.job) == JobStage::suspended || !view.ordinal_of_name(pod.name) || !was_member(view, *gone)) continue;
+    // A restart that the job did not show when the pod had gone already is an answer to that, not its cause.
+    FaultEvidence evidence = view.evidence(pod);
+    if (gone->job != nullptr) evidence.job = gone->job.get();
+    Verdict verdict = classify(evidence);
+    if (!verdict.fault && verdict.by != "nothing_happened") continue;
+    if (verdict.fault && gone->job != nullptr) {
+      faults.push_back(std::move(*verdict.fault));
+      continue;
+    }
+    // It went without notice, or nobody watched.
     Fault fault{.fault_class = FaultClass::pod_gone,
-                .pod = {gone->pod_name, gone->pod_uid},
-                .sentence = "pod " + gone->pod_name + " is gone",
+                .pod = {pod.name, pod.uid},
+                .sentence = "pod " + pod.name + " is gone",
                 .trigger = Trigger::pod_lost,
-                .seen = gone->received};
+                .seen = gone->gone};
     if (out.reached(believable_at(view, fault), view.now)) faults.push_back(std::move(fault));
   }
-  // A newcomer beside a pod that is well into its attempt stands where a member was.
+}
+
+// A newcomer beside a pod that is well into its attempt stands where a member was: the operator was away when that one went.
+void faults_of_newcomers(const View& view, PlanBuilder& out, std::vector<Fault>& faults) {
   for (const Pod* newcomer : view.pods) {
     if (view.in_attempt(*newcomer) || !newcomer->created || !newcomer->injected || is_deleting(*newcomer)) continue;
     if (!ordinal_of(*view.job, newcomer->task, newcomer->index)) continue;
@@ -112,7 +131,7 @@ void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& f
       if (!view.ordinal_of_name(told.pod)) continue;  // scaled down
       const bool ending = trigger == Trigger::pre_stop || trigger == Trigger::pod_lost;
       if (ending && subject != nullptr && view.in_attempt(*subject)) {
-        const Verdict verdict = classify({view.job, subject, view.report_of(subject->uid)});
+        const Verdict verdict = classify(view.evidence(*subject));
         if (verdict.fault || verdict.by != "nothing_happened") continue;  // the pod itself tells more
         // A hook without a deletion: a liveness probe, or our view of the pod is late.
         believed += view.limits.stranded_after;
@@ -126,17 +145,30 @@ void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& f
   }
 }
 
+// The attempt that the fault hit.
+std::uint64_t attempt_of(const View& view, const Fault& fault) {
+  const SidecarReport* report = view.report_of(fault.pod.uid);
+  return report != nullptr && report->attempt != 0 ? report->attempt : view.attempt();
+}
+
+// Volcano, or whoever deleted the pod, may have let new ones be made already.
+bool came_after(const Pod& pod, const GonePod& gone) {
+  return pod.job_version > gone.pod->job_version || (pod.created && *pod.created + seconds(1) > gone.gone);
+}
+
 // Those that belong to the attempt: whoever has left rk_open, and whoever is silent (an old one that cannot reach us). A replacement that waits is spared.
 std::vector<PodRef> members_of_attempt(const View& view, const Fault& fault) {
   std::vector<PodRef> members;
+  const GonePod* gone_pod = view.gone_pod(fault.pod.uid);
   for (const Pod* pod : view.pods) {
     const SidecarReport* report = view.report_of(pod->uid);
     const bool waits = (report != nullptr && report->attempt == 0) || pod->phase == PodPhase::pending || !pod->injected;
     if (waits && pod->uid != fault.pod.uid) continue;
+    if (gone_pod != nullptr && came_after(*pod, *gone_pod)) continue;
     if (classify({view.job, pod, nullptr}).by == "scaled_down") continue;
     members.push_back({pod->name, pod->uid});
   }
-  for (const SidecarReport* gone : gone_members(view, live_attempt(view))) members.push_back({gone->pod_name, gone->pod_uid});
+  for (const SidecarReport* gone : gone_members(view, gone_pod != nullptr ? attempt_of(view, fault) : live_attempt(view))) members.push_back({gone->pod_name, gone->pod_uid});
   if (!fault.pod.uid.empty() && !contains_pod(members, fault.pod.uid)) members.push_back(fault.pod);
   std::ranges::sort(members);
   return members;
@@ -145,7 +177,7 @@ std::vector<PodRef> members_of_attempt(const View& view, const Fault& fault) {
 CreateBreakpoint intent(const View& view, const Fault& fault, std::vector<PodRef> pods) {
   const std::string key = view.job->uid + "/" + (fault.pod.uid.empty() ? pods.front().uid : fault.pod.uid);
   Breakpoint object{.namespace_name = view.job->namespace_name,
-                    .name = breakpoint_name(view.job->name, view.attempt(), key),
+                    .name = breakpoint_name(view.job->name, attempt_of(view, fault), key),
                     .owner_uid = view.job->uid};
   object.spec = {.job_name = view.job->name,
                  .job_uid = view.job->uid,
@@ -153,10 +185,33 @@ CreateBreakpoint intent(const View& view, const Fault& fault, std::vector<PodRef
                  .requested_by = std::string(names::kOperatorRequester),
                  .deadline = view.deadline(),
                  .reason = fault.sentence,
-                 .attempt = view.attempt(),
+                 .attempt = attempt_of(view, fault),
                  .pods = std::move(pods)};
   if (!fault.pod.uid.empty()) object.spec.broken = fault.pod;
   return {std::move(object)};
+}
+
+// In which stage the job meets the fault. None: not known yet.
+std::optional<JobStage> stage_at(const View& view, const Fault& fault) {
+  if (view.gone_pod(fault.pod.uid) != nullptr) {
+    const bool others_train = stage_of(*view.job) == JobStage::training && live_attempt(view) != 0;
+    return others_train ? JobStage::training : JobStage::restarting;
+  }
+  const Pod* subject = view.pod_by_uid(fault.pod.uid);
+  if (subject == nullptr) return view.stage();
+  if (ended_by_restart(*view.job, *subject)) return JobStage::restarting;
+  if (const std::optional<JobStage> stage = view.stage()) return stage;
+  // What a pod that ends tells goes with it, and Volcano may have replaced all of them before an operator that has just started hears a sidecar. A record
+  // too many of a job that had not begun loses nothing.
+  const bool ends = is_deleting(*subject) || is_finished(*subject) || !subject->ended.empty();
+  return ends ? std::optional(JobStage::training) : std::nullopt;
+}
+
+// A restart that goes on already is recorded when it takes an attempt with it.
+bool ends_an_attempt(const View& view, const Fault& fault) {
+  if (view.gone_pod(fault.pod.uid) != nullptr) return true;
+  const Pod* subject = view.pod_by_uid(fault.pod.uid);
+  return subject != nullptr && view.in_attempt(*subject);
 }
 
 }  // namespace
@@ -165,7 +220,8 @@ void plan_fault(const View& view, PlanBuilder& out) {
   if (!is_protected(*view.job) || stage_of(*view.job) == JobStage::ending) return;
   std::vector<Fault> faults;
   faults_of_pods(view, out, faults);
-  faults_of_absent(view, out, faults);
+  faults_of_gone_pods(view, out, faults);
+  faults_of_newcomers(view, out, faults);
   faults_of_reports(view, out, faults);
   std::ranges::sort(faults, {}, [](const Fault& fault) {
     return std::tuple(fault.seen.value_or(WallTime{}), fault.fault_class, fault.pod.name, fault.pod.uid);
@@ -177,26 +233,21 @@ void plan_fault(const View& view, PlanBuilder& out) {
       out.because(what + " is recorded in " + record->name);
       continue;
     }
-    std::optional<JobStage> stage = view.stage();
-    const Pod* subject = view.pod_by_uid(fault.pod.uid);
-    // What a pod that ends tells goes with it, and Volcano may have replaced all of them before an operator that has just started hears a sidecar. A record
-    // too many of a job that had not begun loses nothing.
-    if (!stage && subject != nullptr && (is_deleting(*subject) || is_finished(*subject) || !subject->ended.empty())) stage = JobStage::training;
+    const std::optional<JobStage> stage = stage_at(view, fault);
     if (!stage) {
       out.because(what + ": waiting for the sidecars' reports");
       out.reached(view.seen.operator_started + view.limits.report_patience, view.now);
       return;
     }
-    const JobStage now_in = subject != nullptr && ended_by_restart(*view.job, *subject) ? JobStage::restarting : *stage;
-    const ResponseCell& cell = respond(fault.fault_class, now_in);
-    out.because(what + " while " + std::string(to_string(now_in)) + " -> " + std::string(to_string(cell.response)) + ": " +
+    const ResponseCell& cell = respond(fault.fault_class, *stage);
+    out.because(what + " while " + std::string(to_string(*stage)) + " -> " + std::string(to_string(cell.response)) + ": " +
                 std::string(cell.why));
     std::vector<PodRef> pods;
     if (cell.response == Response::replace_pod) {
       if (fault.pod.uid.empty()) continue;
       pods.push_back(fault.pod);
     } else if (cell.response == Response::restart_job ||
-               (cell.response == Response::join && now_in == JobStage::restarting && subject != nullptr && view.in_attempt(*subject))) {
+               (cell.response == Response::join && *stage == JobStage::restarting && ends_an_attempt(view, fault))) {
       pods = members_of_attempt(view, fault);
     } else {
       continue;

@@ -24,6 +24,11 @@ View::View(const Observation& observation, const PlanLimits& plan_limits, WallTi
     if (pod->job_uid == job->uid) pods.push_back(pod.get());
   }
   std::ranges::sort(pods, {}, [](const Pod* pod) { return pod->name; });
+  for (const GonePod& gone : seen.gone_pods) {
+    if (gone.pod->job_uid == job->uid) gone_pods.push_back(&gone);
+  }
+  marks_its_kills = std::ranges::any_of(pods, [](const Pod* pod) { return pod->out_of_sync; }) ||
+                    std::ranges::any_of(gone_pods, [](const GonePod* gone) { return gone->pod->out_of_sync; });
   for (const auto& breakpoint : seen.breakpoints) {
     if (belongs_to(*breakpoint, *job) && !breakpoint->deleting) breakpoints.push_back(breakpoint.get());
   }
@@ -45,6 +50,11 @@ const SidecarReport* View::report_of(std::string_view pod_uid) const {
 const Pod* View::pod_by_uid(std::string_view uid) const {
   const auto found = std::ranges::find_if(pods, [&](const Pod* pod) { return pod->uid == uid; });
   return found == pods.end() ? nullptr : *found;
+}
+
+const GonePod* View::gone_pod(std::string_view uid) const {
+  const auto found = std::ranges::find_if(gone_pods, [&](const GonePod* gone) { return gone->pod->uid == uid; });
+  return found == gone_pods.end() ? nullptr : *found;
 }
 
 const Pod* View::pod_by_name(std::string_view name) const {

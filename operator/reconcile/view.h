@@ -22,13 +22,21 @@ class View {
 
   const Job* job = nullptr;
   std::vector<const Pod*> pods;                  // of this job (uid), by name
+  std::vector<const GonePod*> gone_pods;         // of this job (uid)
   std::vector<const Breakpoint*> breakpoints;    // of this job (uid), oldest first
   const Breakpoint* recovery = nullptr;          // the newest open one that ends in a restart
   std::vector<const Breakpoint*> overtaken;      // older open ones
 
   const SidecarReport* report_of(std::string_view pod_uid) const;
   const Pod* pod_by_uid(std::string_view uid) const;
+  const GonePod* gone_pod(std::string_view uid) const;
   const Pod* pod_by_name(std::string_view name) const;
+
+  // What there is to say about one pod of the job, live or gone.
+  FaultEvidence evidence(const Pod& pod) const { return {job, &pod, report_of(pod.uid), marks_its_kills}; }
+
+  // Volcano marks the pods that it kills before it deletes them (1.14 and newer); known as soon as it has done so.
+  bool marks_its_kills = false;
 
   // In an attempt: has left rk_open.
   bool in_attempt(const Pod& pod) const;

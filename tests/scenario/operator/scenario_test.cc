@@ -114,6 +114,23 @@ TEST_P(Scenarios, LeaveTheClusterTheSameWheneverTheOperatorIsAway) {
   }
 }
 
+// A pod can be gone, and its job restarted, before anything about it was believed.
+TEST_P(Scenarios, AreRecordedTheSameWhenPodsGoQuickly) {
+  const std::vector<Block> blocks = parse_script(read(GetParam()));
+  World slow;
+  run_script(slow, blocks, [] {});
+  World quick;
+  quick.set_quick(true);
+  quick.set_marks(true);
+  run_script(quick, blocks, [] {});
+  if (has_command(blocks, "crash-loop on")) {  // nobody lives long enough to tell
+    EXPECT_EQ(quick.cluster(), slow.cluster());
+  } else {
+    EXPECT_EQ(quick.outcome(), slow.outcome());
+  }
+  EXPECT_EQ(quick.fault_found(), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(Operator, Scenarios, testing::ValuesIn(files()), [](const auto& each) {
   std::string name = std::filesystem::path(each.param).stem();
   std::ranges::replace(name, '-', '_');

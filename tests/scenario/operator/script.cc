@@ -128,6 +128,10 @@ std::vector<std::string> run_command(World& world, const std::string& line) {
   } else if (verb == "saving") {
     const std::string mode = command.text("word");
     world.set_save_mode(mode == "fails" ? SaveMode::fails : mode == "silent" ? SaveMode::silent : SaveMode::works);
+  } else if (verb == "quick") {
+    world.set_quick(command.text("word") == "on");
+  } else if (verb == "marks") {
+    world.set_marks(command.text("word") == "on");
   } else if (verb == "crash-loop") {
     world.set_crash_loop(command.text("word") == "on");
   } else if (verb == "operator") {

@@ -61,7 +61,12 @@ void World::evict(const std::string& pod, const std::string& reason) { begin_del
 void World::delete_pod(const std::string& pod) { begin_delete(*find_pod(pod), ""); }
 
 void World::remove_pod_at_once(const std::string& name) {
+  remove_pod(name);
+}
+
+void World::remove_pod(const std::string& name) {
   const Pod pod = *find_pod(name);
+  if (operator_up_ && pod.is_protected) gone_pods_.push_back({std::make_shared<Pod>(pod), job_, now_});
   pods_.erase(name);
   processes_.erase(pod.uid);
   volcano_event(pod.task, "PodEvicted", std::nullopt, pod.job_version);
@@ -141,7 +146,10 @@ void World::set_webhook(bool answers) {
 // --- Volcano: its own words, see reference of releases 1.9 to 1.15
 
 void World::kill_all_pods() {
-  for (auto& [name, pod] : pods_) begin_delete(pod, "");
+  for (auto& [name, pod] : pods_) {
+    if (volcano_marks_ && !is_deleting(pod)) pod.out_of_sync = true;
+    begin_delete(pod, "");
+  }
 }
 
 void World::volcano_event(const std::string& task, const std::string& event, std::optional<std::int64_t> exit_code,
@@ -173,18 +181,25 @@ void World::volcano_event(const std::string& task, const std::string& event, std
   } else {
     phase_to_write_ = JobPhase::aborting;
   }
-  version_to_write_ = true;
+}
+
+void World::write_phase() {
+  if (job_ == nullptr || !phase_to_write_) return;
+  job_ = std::make_shared<Job>(*job_);
+  job_->phase = *phase_to_write_;
+  job_->phase_since = now_;
+  ++job_->version;
+  if (job_->phase == JobPhase::restarting) ++job_->retry_count;
+  phase_to_write_.reset();
 }
 
 void World::volcano_tick() {
   if (job_ == nullptr) return;
+  const bool wrote = phase_to_write_.has_value();
+  write_phase();
   auto next = std::make_shared<Job>(*job_);
-  if (phase_to_write_) {
-    next->phase = *phase_to_write_;
-    ++next->version;
-    if (next->phase == JobPhase::restarting) ++next->retry_count;
-    phase_to_write_.reset();
-    version_to_write_ = false;
+  if (wrote) {
+    // The rest comes with the next look.
   } else if (next->phase == JobPhase::restarting && next->retry_count >= next->max_retry) {
     next->phase = JobPhase::failed;
   } else if (pods_.empty() && next->phase == JobPhase::restarting) {
@@ -249,12 +264,7 @@ void World::kubelet_tick() {
       gone.push_back(name);
     }
   }
-  for (const std::string& name : gone) {
-    const Pod pod = pods_[name];
-    pods_.erase(name);
-    processes_.erase(pod.uid);
-    volcano_event(pod.task, "PodEvicted", std::nullopt, pod.job_version);
-  }
+  for (const std::string& name : gone) remove_pod(name);
 }
 
 void World::begin_save(const std::string& cause, const std::string& pod, const std::string& detail, const std::string& id, bool go_on) {
@@ -270,7 +280,7 @@ void World::begin_save(const std::string& cause, const std::string& pod, const s
     return;
   }
   if (save_mode_ == SaveMode::silent) return;
-  save_ = Save{.id = id, .cause = cause, .pod = pod, .detail = detail, .done = now_ + kSaveTakes, .go_on = go_on};
+  save_ = Save{.id = id, .cause = cause, .pod = pod, .detail = detail, .done = quick_ ? now_ : now_ + kSaveTakes, .go_on = go_on};
   for (auto& [uid, process] : processes_) {
     if (process.report.phase == SidecarPhase::training) process.report.phase = SidecarPhase::saving;
   }
@@ -403,6 +413,7 @@ void World::start_operator() {
   operator_started_ = now_;
   directory_ = std::make_unique<SidecarDirectory>(now_);
   events_recorded_.clear();
+  gone_pods_.clear();
   certificate_ensured_ = false;
   operator_back_.reset();
 }
@@ -422,6 +433,7 @@ Observation World::observe() const {
   for (const auto& [name, pod] : pods_) {
     if (pod.is_protected) seen.pods.push_back(std::make_shared<Pod>(pod));
   }
+  seen.gone_pods = gone_pods_;
   for (const auto& [name, each] : breakpoints_) seen.breakpoints.push_back(std::make_shared<Breakpoint>(each));
   seen.webhook = {.answers = webhook_, .answering_since = webhook_ ? std::optional(webhook_since_) : std::nullopt};
   seen.certificate_ensured = certificate_ensured_;
@@ -528,8 +540,14 @@ void World::crash_operator_now() {
 
 void World::tick() {
   now_ += seconds(1);
+  write_phase();
   kubelet_tick();
   sidecar_tick();
+  if (quick_) {  // its container ends, and it goes
+    kubelet_tick();
+    write_phase();  // Volcano answers the failed container before the pod is gone
+    kubelet_tick();
+  }
   volcano_tick();
   sync_sidecars();
   operator_tick();

@@ -42,6 +42,10 @@ class World {
   void set_webhook(bool answers);
   void set_save_mode(SaveMode mode) { save_mode_ = mode; }
   void set_crash_loop(bool on) { crash_loop_ = on; }
+  // Saving and going take less than a tick, so that a pod is gone and its job restarted before anybody has believed its deletion.
+  void set_quick(bool quick) { quick_ = quick; }
+  // As Volcano 1.14: pods are marked before they are killed.
+  void set_marks(bool marks) { volcano_marks_ = marks; }
 
   void start_operator();
   void kill_operator();
@@ -84,6 +88,8 @@ class World {
   Pod* find_pod(const std::string& name);
   void begin_delete(Pod& pod, const std::string& disruption);
   void kubelet_tick();
+  void remove_pod(const std::string& name);
+  void write_phase();
   void sidecar_tick();
   void begin_save(const std::string& cause, const std::string& pod, const std::string& detail, const std::string& id, bool go_on);
   void finish_save();
@@ -106,7 +112,6 @@ class World {
 
   // Volcano
   std::optional<JobPhase> phase_to_write_;
-  bool version_to_write_ = false;
 
   // training
   std::uint64_t attempt_ = 0;
@@ -115,6 +120,8 @@ class World {
   std::vector<ReportedBreakpoint> reported_;  // of the attempt
   SaveMode save_mode_ = SaveMode::works;
   bool crash_loop_ = false;
+  bool quick_ = false;
+  bool volcano_marks_ = false;
 
   // operator
   std::unique_ptr<SidecarDirectory> directory_;
@@ -124,6 +131,7 @@ class World {
   WallTime operator_started_{};
   bool certificate_ensured_ = false;
   std::set<std::string> events_recorded_;
+  std::vector<GonePod> gone_pods_;
   std::set<std::string> event_names_;  // what the API server has
   std::optional<std::uint32_t> crash_after_;
   std::optional<WallTime> operator_back_;

@@ -14,6 +14,7 @@ struct Seen {
   Pod pod;
   SidecarReport report;
   bool has_report = true;
+  bool kills_are_marked = false;
 };
 
 Seen make_seen() {
@@ -45,7 +46,7 @@ void died(Seen& seen, int exit_code, const char* reason = "Error") {
 std::string_view verdict(const std::function<void(Seen&)>& change) {
   Seen seen = make_seen();
   change(seen);
-  return classify({&seen.job, &seen.pod, seen.has_report ? &seen.report : nullptr}).by;
+  return classify({&seen.job, &seen.pod, seen.has_report ? &seen.report : nullptr, seen.kills_are_marked}).by;
 }
 
 TEST(Classify, ARunningPodIsNoFault) { EXPECT_EQ(verdict([](Seen&) {}), "nothing_happened"); }
@@ -104,7 +105,25 @@ TEST(Classify, ADutyIsNoFault) {
 TEST(Classify, AFaultThatVolcanoAnswersStaysAFault) {
   EXPECT_EQ(verdict([](Seen& s) { evicted(s); s.job.phase = JobPhase::restarting; }), "pod_evicted");
   EXPECT_EQ(verdict([](Seen& s) { died(s, 1); s.job.version = 3; }), "container_died");
-  EXPECT_EQ(verdict([](Seen& s) { died(s, 1); deleted(s); s.pod.out_of_sync = true; }), "pod_deleted");
+  EXPECT_EQ(verdict([](Seen& s) { died(s, 1); deleted(s); s.pod.out_of_sync = true; }), "container_died");
+}
+
+TEST(Classify, WhereVolcanoMarksWhatItKillsAPodWithoutTheMarkWasDeletedBySomebodyElse) {
+  const auto restarting = [](Seen& s) { deleted(s); s.job.phase = JobPhase::restarting; s.job.version = 3; };
+  EXPECT_EQ(verdict([&](Seen& s) { restarting(s); }), "volcano_restart");
+  EXPECT_EQ(verdict([&](Seen& s) { restarting(s); s.kills_are_marked = true; }), "pod_deleted");
+  EXPECT_EQ(verdict([&](Seen& s) { restarting(s); s.kills_are_marked = true; s.pod.out_of_sync = true; }), "volcano_restart");
+}
+
+TEST(Classify, APodWhoseRanksWereParkedLongBeforeIsNoLoss) {
+  const auto parked = [](Seen& s, int seconds_before) {
+    deleted(s);
+    s.report.phase = SidecarPhase::parked;
+    s.report.phase_since = *deletion_began(s.pod) - std::chrono::seconds(seconds_before);
+  };
+  EXPECT_EQ(verdict([&](Seen& s) { parked(s, 10); }), "parked_before");
+  EXPECT_EQ(verdict([&](Seen& s) { parked(s, 1); }), "pod_deleted") << "parked by the hook of this deletion, as far as one knows";
+  EXPECT_EQ(verdict([&](Seen& s) { parked(s, 10); evicted(s); }), "pod_evicted");
 }
 
 TEST(Classify, APodThatARestartLeftAliveIsOneLikeAnyOther) {

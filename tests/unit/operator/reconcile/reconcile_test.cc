@@ -36,6 +36,7 @@ struct Story {
     for (const Pod& pod : pods) seen.pods.push_back(std::make_shared<Pod>(pod));
     for (const Breakpoint& each : breakpoints) seen.breakpoints.push_back(std::make_shared<Breakpoint>(each));
     seen.reports = reports;
+    seen.gone_pods = gone_pods;
     seen.webhook = webhook;
     seen.operator_started = operator_started;
     seen.certificate_ensured = true;
@@ -46,6 +47,20 @@ struct Story {
   void remove(std::size_t index, seconds ago) {
     pods[index].deletion_grace_seconds = 75;
     pods[index].deletion_time = kNow - ago + seconds(75);
+  }
+
+  // The pod goes, and Volcano restarts the job.
+  void take_away(std::size_t index) {
+    gone_pods.push_back({std::make_shared<Pod>(pods[index]), std::make_shared<Job>(job), kNow});
+    pods.erase(pods.begin() + static_cast<std::ptrdiff_t>(index));
+    job.phase = JobPhase::restarting;
+    job.version = 1;
+    job.phase_since = kNow;
+    for (Pod& pod : pods) {
+      pod.out_of_sync = true;
+      pod.deletion_grace_seconds = 75;
+      pod.deletion_time = kNow + seconds(75);
+    }
   }
 
   Breakpoint& add_breakpoint(const std::string& name, Trigger trigger, BreakpointState state, seconds age) {
@@ -63,6 +78,7 @@ struct Story {
   Job job;
   std::vector<Pod> pods;
   std::vector<SidecarReport> reports;
+  std::vector<GonePod> gone_pods;
   std::vector<Breakpoint> breakpoints;
   WebhookHealth webhook{.answers = true, .answering_since = kNow - seconds(3600)};
   WallTime operator_started = kNow - seconds(3600);
@@ -97,6 +113,71 @@ TEST(Reconcile, ADeletionIsBelievedOnlyAfterVolcanoHadTimeToSayThatItWasIts) {
   EXPECT_EQ(all<CreateBreakpoint>(story.plan()).size(), 1u);
   story.job.phase = JobPhase::restarting;
   EXPECT_TRUE(story.plan().actions.empty());
+}
+
+TEST(Reconcile, ADeletionIsRecordedWhenTheJobWasRestartedBeforeItWasBelieved) {
+  Story story;
+  story.remove(0, seconds(1));
+  story.take_away(0);
+  const std::vector<CreateBreakpoint> intents = all<CreateBreakpoint>(story.plan());
+  ASSERT_EQ(intents.size(), 1u);
+  EXPECT_EQ(intents[0].object.spec.reason, "pod digits-worker-0 deleted");
+  EXPECT_EQ(intents[0].object.spec.attempt, 1u);
+  EXPECT_EQ(intents[0].object.spec.pods, (std::vector<PodRef>{{"digits-worker-0", "u0"}, {"digits-worker-1", "u1"}}));
+  EXPECT_TRUE(all<DeletePod>(story.plan()).empty()) << "Volcano restarts the job";
+}
+
+TEST(Reconcile, ThePodsThatFollowTheLostOnesAreNotPartOfTheirRecord) {
+  Story story;
+  story.remove(0, seconds(1));
+  story.take_away(0);
+  Pod next = story.pods[0];
+  next.name = "digits-worker-0";
+  next.uid = "u2";
+  next.index = 0;
+  next.job_version = 1;
+  next.out_of_sync = false;
+  next.deletion_time.reset();
+  next.created = kNow;
+  story.pods.push_back(next);
+  const std::vector<CreateBreakpoint> intents = all<CreateBreakpoint>(story.plan());
+  ASSERT_EQ(intents.size(), 1u);
+  EXPECT_EQ(intents[0].object.spec.pods, (std::vector<PodRef>{{"digits-worker-0", "u0"}, {"digits-worker-1", "u1"}}));
+}
+
+TEST(Reconcile, APodThatWentForADutyIsNotRecorded) {
+  const auto recorded = [](auto change) {
+    Story story;
+    story.remove(0, seconds(1));
+    change(story);
+    return !all<CreateBreakpoint>(story.plan()).empty();
+  };
+  EXPECT_TRUE(recorded([](Story& s) { s.take_away(0); }));
+  EXPECT_FALSE(recorded([](Story& s) { s.pods[0].out_of_sync = true; s.take_away(0); })) << "Volcano had marked it";
+  EXPECT_FALSE(recorded([](Story& s) { s.job.phase = JobPhase::restarting; s.take_away(0); s.pods[0].out_of_sync = false; }))
+      << "the job was restarting already, by a Volcano that marks nothing";
+  EXPECT_FALSE(recorded([](Story& s) { s.take_away(0); s.job.phase = JobPhase::aborting; })) << "suspended";
+  EXPECT_FALSE(recorded([](Story& s) { s.take_away(0); s.job.phase = JobPhase::terminating; })) << "terminated";
+  EXPECT_FALSE(recorded([](Story& s) { s.take_away(0); s.job.deleting = true; })) << "the job is deleted";
+  EXPECT_FALSE(recorded([](Story& s) { s.take_away(1); s.job.tasks[0].replicas = 1; })) << "scaled down";
+  EXPECT_FALSE(recorded([](Story& s) { s.pods[0].injected = false; s.take_away(0); })) << "never protected";
+  EXPECT_FALSE(recorded([](Story& s) { s.reports[0].attempt = 0; s.take_away(0); })) << "it had not begun to train";
+  EXPECT_FALSE(recorded([](Story& s) { s.reports[0].phase = SidecarPhase::finished; s.take_away(0); })) << "its program was done";
+  EXPECT_FALSE(recorded([](Story& s) { s.take_away(0); s.reports[1].attempt = 2; s.pods[0].out_of_sync = false; s.pods[0].job_version = 1; }))
+      << "another attempt has begun since";
+}
+
+TEST(Reconcile, APodThatVanishedWhileNobodyWatchedIsBelievedGoneWhenTheJobHadTimeToSayWhy) {
+  Story story;
+  story.gone_pods.push_back({std::make_shared<Pod>(story.pods[0]), nullptr, kNow - seconds(1)});
+  story.pods.erase(story.pods.begin());
+  const Plan early = story.plan();
+  EXPECT_TRUE(all<CreateBreakpoint>(early).empty());
+  EXPECT_TRUE(early.look_again_in);
+  story.gone_pods[0].gone = kNow - seconds(2);
+  EXPECT_EQ(all<CreateBreakpoint>(story.plan()).size(), 1u);
+  story.job.phase = JobPhase::aborting;
+  EXPECT_TRUE(all<CreateBreakpoint>(story.plan()).empty());
 }
 
 TEST(Reconcile, NothingIsDoneWhileOwnWritesAreUnseenButOrdersStay) {
