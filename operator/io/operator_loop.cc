@@ -91,6 +91,12 @@ void OperatorLoop::on(StoreEvent<Job>&& event) {
 
 void OperatorLoop::on(StoreEvent<Pod>&& event) {
   const bool watched = std::holds_alternative<Delete<Pod>>(event);
+  const auto keep = [this](const ObjectKey& key, Pod& pod) {
+    if (const auto before = pod_reader_.get(key)) keep_first_deletion(pod, *before);
+  };
+  if (auto* apply = std::get_if<Apply<Pod>>(&event)) keep(apply->key, apply->object);
+  if (auto* listed = std::get_if<InitApply<Pod>>(&event)) keep(listed->key, listed->object);
+  if (auto* gone = std::get_if<Delete<Pod>>(&event); gone != nullptr && gone->last) keep(gone->key, *gone->last);
   for (const StoreChange<Pod>& change : pods_.apply(std::move(event))) {
     if (change.before && (!change.after || change.after->uid != change.before->uid)) remember_gone(change.before, watched);
     for (const auto& pod : {change.before, change.after}) {

@@ -120,4 +120,12 @@ std::optional<WallTime> deletion_began(const Pod& pod) {
   return *pod.deletion_time - std::chrono::seconds(pod.deletion_grace_seconds.value_or(0));
 }
 
+void keep_first_deletion(Pod& pod, const Pod& before) {
+  if (pod.uid != before.uid || !before.deletion_time) return;
+  const std::optional<WallTime> began = deletion_began(pod);
+  if (began && *began <= *deletion_began(before)) return;
+  pod.deletion_time = before.deletion_time;
+  pod.deletion_grace_seconds = before.deletion_grace_seconds;
+}
+
 }  // namespace rekindle

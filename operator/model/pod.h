@@ -68,4 +68,8 @@ bool is_finished(const Pod& pod);  // Succeeded or Failed
 // When the DELETE was accepted: deletionTimestamp less the grace.
 std::optional<WallTime> deletion_began(const Pod& pod);
 
+// The kubelet deletes a pod a second time, with grace 0, when its containers have ended; where the pod has failed, the API server takes that for the time of the
+// deletion. `pod` keeps the times of the first, as `before`, an earlier state, has them.
+void keep_first_deletion(Pod& pod, const Pod& before);
+
 }  // namespace rekindle

@@ -67,6 +67,28 @@ TEST(Pod, WrongShapesAreNamed) {
   EXPECT_FALSE(pod_from_json(parse_yaml("{metadata: {name: p}, status: {conditions: [7]}}")));
 }
 
+// As seen with Kubernetes 1.34: deleted at :47 with grace 30, its container was killed, and the kubelet deleted the failed pod again.
+TEST(Pod, TheFirstOfTwoDeletionsCounts) {
+  Pod first{.uid = "u1", .deletion_time = parse_wall_time("2026-11-21T19:03:17Z"), .deletion_grace_seconds = 30};
+  const auto later = [&](const char* uid, const char* time, std::int64_t grace) {
+    Pod pod{.uid = uid, .deletion_time = parse_wall_time(time), .deletion_grace_seconds = grace};
+    keep_first_deletion(pod, first);
+    return to_text(*deletion_began(pod));
+  };
+  EXPECT_EQ(later("u1", "2026-11-21T19:02:48Z", 0), "2026-11-21T19:02:47Z");
+  EXPECT_EQ(later("u1", "2026-11-21T19:02:52Z", 5), "2026-11-21T19:02:47Z");
+  EXPECT_EQ(later("u2", "2026-11-21T19:02:48Z", 0), "2026-11-21T19:02:48Z") << "another pod of that name";
+  first.deletion_time.reset();
+  EXPECT_EQ(later("u1", "2026-11-21T19:02:48Z", 0), "2026-11-21T19:02:48Z") << "it was not deleted before";
+}
+
+TEST(Pod, ADeletionIsKeptWhenALaterStateLacksIt) {
+  const Pod first{.uid = "u1", .deletion_time = parse_wall_time("2026-11-21T19:03:17Z"), .deletion_grace_seconds = 30};
+  Pod pod{.uid = "u1"};
+  keep_first_deletion(pod, first);
+  EXPECT_TRUE(is_deleting(pod));
+}
+
 // What a decoded pod of ordinary names holds, its texts on the heap included.
 TEST(Pod, TakesLessThanOneKibibyte) {
   const Pod pod = *pod_from_json(parse_yaml(kPod));
