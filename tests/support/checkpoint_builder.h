@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -52,10 +53,11 @@ inline Layout small_layout() {
            whole_tensor("step_scale", Dtype::f64, {}), whole_tensor("seen", Dtype::u8, {3}, WrittenIn::anywhere)}};
 }
 
-// Saves `memory` for a job of `world_size` ranks the way the real parts do: every rank writes its share, one state file, publish.
+// Saves `memory` for a job of `world_size` ranks the way the real parts do: every rank writes its share, one state file, publish. `turn` is told whose
+// calls follow: 0 is the coordinating sidecar, 1 the first rank.
 inline Result<std::string> save_checkpoint(FileSystem& file_system, const std::string& job_folder, const JobIdentity& job,
                                            const FolderName& name, const RankMemory& memory, std::optional<ParentPoint> parent = {},
-                                           std::uint32_t world_size = 2) {
+                                           std::uint32_t world_size = 2, const std::function<void(std::size_t)>& turn = {}) {
   Result<std::string> folder_name = create_checkpoint_folder(file_system, job_folder, name);
   if (!folder_name) return folder_name;
   const std::string folder = job_folder + "/" + *folder_name;
@@ -81,6 +83,7 @@ inline Result<std::string> save_checkpoint(FileSystem& file_system, const std::s
                           memory.tensor_bytes_held[i].data() + piece.begin_row * row_bytes(tensor)});
       }
     }
+    if (turn) turn(stripes.size() + 1);
     Result<WrittenDataFile> written = write_data_file(file_system, folder, plan.file, pieces, {.chunk_bytes = plan.bytes < 4096 ? 32u : 4u << 20});
     if (!written) return std::unexpected(written.error());
     WrittenFile report{plan.file, written->bytes, written->hash, written->chunks, {}};
@@ -90,6 +93,7 @@ inline Result<std::string> save_checkpoint(FileSystem& file_system, const std::s
     }
     stripes.push_back({&memory.layout, std::move(report)});
   }
+  if (turn) turn(0);
   if (Status status = add_tensors(manifest, stripes); !status) return std::unexpected(status.error());
 
   std::vector<MemoryPiece> pieces;

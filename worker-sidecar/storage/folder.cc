@@ -16,10 +16,6 @@ Result<std::string> create_checkpoint_folder(FileSystem& file_system, const std:
   }
   // The group came from the job's folder (setgid); storage without groups or modes is used as it is.
   file_system.chmod(path, kSharedFolderMode);
-  if (Status status = fsync_folder(file_system, job_folder); !status) {
-    file_system.rmdir(path);
-    return std::unexpected(status.error());
-  }
   return text;
 }
 

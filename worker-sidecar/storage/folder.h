@@ -9,7 +9,7 @@
 
 namespace rekindle {
 
-// Creates the folder exclusively, mode 2770, durable in the job's folder. Returns its name. Error already_exists when it is there: names are
+// Creates the folder exclusively, mode 2770; its name becomes durable with the manifest. Returns its name. Error already_exists when it is there: names are
 // never used twice, take another nonce.
 Result<std::string> create_checkpoint_folder(FileSystem& file_system, const std::string& job_folder, const FolderName& name);
 

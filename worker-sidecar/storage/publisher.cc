@@ -50,9 +50,6 @@ Result<std::string> publish_manifest(FileSystem& file_system, const std::string&
   if (encoded.text.size() > kManifestBytesMax) return fail(ErrorCode::invalid_input, "the manifest would be larger than any reader accepts");
   if (Status status = check_files_are_there(file_system, folder, manifest); !status) return std::unexpected(status.error());
   if (Status status = check_attempt_is_newest(file_system, job_folder, manifest.attempt); !status) return std::unexpected(status.error());
-  // The names of the data files are durable before the manifest can be.
-  if (Status status = fsync_folder(file_system, folder); !status) return std::unexpected(status.error());
-
   const Status status = publish_file(file_system, folder, kManifestName, encoded.text, nonce);
   if (!status && status.error().code != ErrorCode::already_exists) return std::unexpected(status.error());
   const Result<std::string> read = read_whole_file(file_system, join_path(folder, kManifestName), kManifestBytesMax);
@@ -61,8 +58,11 @@ Result<std::string> publish_manifest(FileSystem& file_system, const std::string&
     if (status) return fail(ErrorCode::corrupt, "the manifest of " + folder + " reads back differently: the storage is not reliable");
     return fail(ErrorCode::conflict, folder + " was published already with another manifest");
   }
-  // Also when an equal one was there: whoever linked it may have died before these.
-  if (Status synced = fsync_folder(file_system, folder); !synced) return std::unexpected(synced.error());
+  // Whoever linked an equal one may have died before this.
+  if (!status) {
+    if (Status synced = fsync_folder(file_system, folder); !synced) return std::unexpected(synced.error());
+  }
+  // The folder's own name, which nobody needed before.
   if (Status synced = fsync_folder(file_system, job_folder); !synced) return std::unexpected(synced.error());
   return encoded.hash;
 }
