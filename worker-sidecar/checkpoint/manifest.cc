@@ -82,6 +82,10 @@ Status check_tensor_entry(const ManifestTensor& tensor, const FilesByName& files
     return wrong("tensor \"" + tensor.name + "\" " + fault);
   }
   for (const ManifestPiece& piece : tensor.pieces) {
+    // The rows in a key are those of whoever wrote it, which may hold a part of the tensor only.
+    if (piece.key != tensor.name && !piece.key.starts_with(tensor.name + "[")) {
+      return wrong("\"" + piece.key + "\" cannot be a piece of tensor \"" + tensor.name + "\"");
+    }
     const UsedRange range{piece.file, piece.begin_byte, piece.end_byte, piece.key};
     const Result<std::uint64_t> bytes = array_bytes(tensor.dtype, piece.shape);
     if (!bytes) return wrong("piece \"" + piece.key + "\" is too large");
@@ -125,6 +129,7 @@ Status check_manifest(const Manifest& manifest) {
     if (const std::string fault = find_name_fault(state.name); !fault.empty()) return wrong("the name of a state " + fault);
     if (state.rank >= manifest.world_size) return wrong("state \"" + state.name + "\" belongs to a rank that does not exist");
     if (!states.emplace(state.rank, state.name).second) return wrong("state \"" + state.name + "\" of a rank is listed twice");
+    if (state.key != state_key(state.rank, state.name)) return wrong("state \"" + state.name + "\" of rank " + std::to_string(state.rank) + " has the key \"" + state.key + "\"");
     const UsedRange range{state.file, state.begin_byte, state.end_byte, state.key};
     if (Status status = check_range(files, range, state.bytes); !status) return status;
     used.push_back(range);

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "worker-sidecar/checkpoint/safetensors.h"
+
 namespace rekindle {
 namespace {
 
@@ -140,6 +142,16 @@ Result<std::string> read_whole_file(FileSystem& file_system, const std::string& 
     return std::unexpected(status.error());
   }
   return content;
+}
+
+Result<std::string> read_data_header(FileSystem& file_system, int descriptor, std::uint64_t file_bytes, std::string_view path) {
+  std::string header(kDataLengthBytes, '\0');
+  if (Status status = read_exactly(file_system, descriptor, header.data(), header.size(), 0, path); !status) return std::unexpected(status.error());
+  const Result<std::uint64_t> bytes = data_header_bytes(header, file_bytes);
+  if (!bytes) return std::unexpected(with_context(bytes.error(), std::string(path)));
+  header.resize(*bytes);
+  if (Status status = read_exactly(file_system, descriptor, header.data(), header.size(), 0, path); !status) return std::unexpected(status.error());
+  return header;
 }
 
 Result<std::vector<std::string>> list_folder(FileSystem& file_system, const std::string& path) {

@@ -53,6 +53,9 @@ Result<std::string> read_whole_file(FileSystem& file_system, const std::string& 
 Status read_exactly(FileSystem& file_system, int descriptor, void* data, std::size_t bytes, std::uint64_t offset,
                     std::string_view path);
 
+// The header of a data file of `file_bytes`, length field included (checkpoint/safetensors.h).
+Result<std::string> read_data_header(FileSystem& file_system, int descriptor, std::uint64_t file_bytes, std::string_view path);
+
 Result<std::vector<std::string>> list_folder(FileSystem& file_system, const std::string& path);
 
 // Makes `path` appear with `content`, whole or not at all, exclusively: temporary file in the same folder, fsync, link, fsync of the folder.

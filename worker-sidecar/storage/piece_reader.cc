@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/assert.h"
+#include "worker-sidecar/checkpoint/file_entries.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/storage/files.h"
 
@@ -34,8 +35,17 @@ void scatter(const FileReads& reads, const RestoreMemory& memory, const char* da
   while (first < reads.ranges.size() && reads.ranges[first].begin_byte + reads.ranges[first].bytes <= end) ++first;
 }
 
-Status read_file(FileSystem& file_system, const std::string& path, const ManifestFile& expected, const FileReads& reads,
-                 const RestoreMemory& memory, std::vector<char>& buffer, const std::function<Status()>& may_go_on) {
+Status check_header(FileSystem& file_system, int descriptor, const std::string& path, const ManifestFile& file, const std::vector<DataEntry>& entries) {
+  const Result<std::string> header = read_data_header(file_system, descriptor, file.bytes, path);
+  if (!header) return std::unexpected(header.error());
+  const Result<std::vector<DataEntry>> misplaced = entries_misplaced(entries, *header, file.bytes);
+  if (!misplaced) return std::unexpected(with_context(misplaced.error(), path));
+  if (misplaced->empty()) return {};
+  return fail(ErrorCode::corrupt, path + " does not have \"" + misplaced->front().key + "\" where its manifest says: the manifest was changed");
+}
+
+Status read_file(FileSystem& file_system, const std::string& path, const ManifestFile& expected, const std::vector<DataEntry>& entries,
+                 const FileReads& reads, const RestoreMemory& memory, std::vector<char>& buffer, const std::function<Status()>& may_go_on) {
   const Result<OpenFile> file = open_for_reading(file_system, path);
   if (!file) return std::unexpected(file.error());
   FileInfo info;
@@ -58,7 +68,7 @@ Status read_file(FileSystem& file_system, const std::string& path, const Manifes
   if (hash.digest() != expected.hash) {
     return fail(ErrorCode::corrupt, path + " does not have the hash that its manifest says: it was damaged after it was written");
   }
-  return {};
+  return check_header(file_system, file->descriptor(), path, expected, entries);
 }
 
 }  // namespace
@@ -66,11 +76,13 @@ Status read_file(FileSystem& file_system, const std::string& path, const Manifes
 Status read_plan(FileSystem& file_system, const std::string& checkpoint_folder, const Manifest& manifest,
                  const RestorePlan& plan, const RestoreMemory& memory, const std::function<Status()>& may_go_on) {
   std::vector<char> buffer(kReadChunkBytes);
+  const EntriesByFile entries = entries_by_file(manifest);
   for (const FileReads& reads : plan.files) {
     const ManifestFile* expected = find_file(manifest, reads.file);
-    if (expected == nullptr) return fail(ErrorCode::invalid_input, "the manifest does not list " + reads.file);
+    const auto placed = entries.find(reads.file);
+    if (expected == nullptr || placed == entries.end()) return fail(ErrorCode::invalid_input, "the manifest does not list " + reads.file);
     const std::string path = join_path(checkpoint_folder, reads.file);
-    if (Status status = read_file(file_system, path, *expected, reads, memory, buffer, may_go_on); !status) return status;
+    if (Status status = read_file(file_system, path, *expected, placed->second, reads, memory, buffer, may_go_on); !status) return status;
   }
   return {};
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <map>
 #include <utility>
 
+#include "worker-sidecar/checkpoint/file_entries.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
@@ -21,20 +21,9 @@ struct Expected {
 };
 
 std::vector<Expected> gather_expected(const Manifest& manifest) {
+  EntriesByFile entries = entries_by_file(manifest);
   std::vector<Expected> all;
-  std::map<std::string_view, std::size_t> places;
-  for (const ManifestFile& file : manifest.files) {
-    places.emplace(file.name, all.size());
-    all.push_back({&file, {}});
-  }
-  for (const ManifestTensor& tensor : manifest.tensors) {
-    for (const ManifestPiece& piece : tensor.pieces) {
-      all[places.at(piece.file)].entries.push_back({piece.key, tensor.dtype, piece.shape, piece.begin_byte, piece.end_byte});
-    }
-  }
-  for (const ManifestState& state : manifest.states) {
-    all[places.at(state.file)].entries.push_back({state.key, Dtype::u8, {state.bytes}, state.begin_byte, state.end_byte});
-  }
+  for (const ManifestFile& file : manifest.files) all.push_back({&file, std::move(entries[file.name])});
   return all;
 }
 
@@ -99,22 +88,12 @@ class FileCheck {
 
   // The bytes are right; what they say must be what the manifest says, too.
   void check_header(int descriptor) {
-    std::string first(kDataLengthBytes, '\0');
-    Status status = read_exactly(file_system_, descriptor, first.data(), first.size(), 0, path_);
-    if (!status) return report(0, kDataLengthBytes, status.error().message);
-    const Result<std::uint64_t> bytes = data_header_bytes(first, expected_.file->bytes);
-    if (!bytes) return report(0, kDataLengthBytes, bytes.error().message);
-    std::string header(*bytes, '\0');
-    status = read_exactly(file_system_, descriptor, header.data(), header.size(), 0, path_);
-    if (!status) return report(0, *bytes, status.error().message);
-    Result<std::vector<DataEntry>> entries = decode_data_header(header, expected_.file->bytes);
-    if (!entries) return report(0, *bytes, entries.error().message);
-    std::map<std::string_view, const DataEntry*> by_key;
-    for (const DataEntry& entry : *entries) by_key.emplace(entry.key, &entry);
-    for (const DataEntry& entry : expected_.entries) {
-      if (const auto found = by_key.find(entry.key); found == by_key.end() || *found->second != entry) {
-        report(entry.begin_byte, entry.end_byte, "its header does not have \"" + entry.key + "\" where the manifest says");
-      }
+    const Result<std::string> header = read_data_header(file_system_, descriptor, expected_.file->bytes, path_);
+    if (!header) return report(0, kDataLengthBytes, header.error().message);
+    const Result<std::vector<DataEntry>> misplaced = entries_misplaced(expected_.entries, *header, expected_.file->bytes);
+    if (!misplaced) return report(0, header->size(), misplaced.error().message);
+    for (const DataEntry& entry : *misplaced) {
+      report(entry.begin_byte, entry.end_byte, "its header does not have \"" + entry.key + "\" where the manifest says");
     }
   }
 

@@ -137,11 +137,11 @@ TEST(Manifest, AHoleThatAnOverlapHidesIsFound) {
 
 TEST(Manifest, BoxesOfAnyDimensionMayCoverATensor) {
   EXPECT_EQ(message_for([](Manifest& m) {
-              m.tensors[0].pieces = {{"rank-0.safetensors", "left", {0, 0}, {4, 1}, 80, 96}, {"rank-1.safetensors", "right", {0, 1}, {4, 1}, 72, 88}};
+              m.tensors[0].pieces = {{"rank-0.safetensors", "w[0:4]", {0, 0}, {4, 1}, 80, 96}, {"rank-1.safetensors", "w[0:4]", {0, 1}, {4, 1}, 72, 88}};
             }),
             "");
   EXPECT_NE(message_for([](Manifest& m) {
-              m.tensors[0].pieces = {{"rank-0.safetensors", "left", {0, 0}, {4, 1}, 80, 96}, {"rank-1.safetensors", "right", {0, 1}, {3, 1}, 72, 84}};
+              m.tensors[0].pieces = {{"rank-0.safetensors", "w[0:4]", {0, 0}, {4, 1}, 80, 96}, {"rank-1.safetensors", "w[0:4]", {0, 1}, {3, 1}, 72, 84}};
             }),
             "");
 }
