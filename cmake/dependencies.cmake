@@ -13,6 +13,12 @@ pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
 add_library(rekindle_xxhash INTERFACE)
 target_compile_definitions(rekindle_xxhash INTERFACE XXH_INLINE_ALL)
 
+# The archive, not the shared library, for the same reason.
+pkg_check_modules(uring REQUIRED liburing)
+find_library(URING_ARCHIVE NAMES liburing.a REQUIRED)
+add_library(rekindle_uring INTERFACE)
+target_link_libraries(rekindle_uring INTERFACE ${URING_ARCHIVE})
+
 add_library(rekindle_asio INTERFACE)
 target_compile_definitions(rekindle_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
 target_link_libraries(rekindle_asio INTERFACE Threads::Threads)

@@ -84,7 +84,7 @@ inline Result<std::string> save_checkpoint(FileSystem& file_system, const std::s
       }
     }
     if (turn) turn(stripes.size() + 1);
-    Result<WrittenDataFile> written = write_data_file(file_system, folder, plan.file, pieces, {.chunk_bytes = plan.bytes < 4096 ? 32u : 4u << 20});
+    Result<WrittenDataFile> written = write_data_file(file_system, folder, plan.file, pieces, {.block_bytes = plan.bytes < 4096 ? 32u : 4u << 20});
     if (!written) return std::unexpected(written.error());
     WrittenFile report{plan.file, written->bytes, written->hash, written->chunks, {}};
     for (std::size_t i = 0; i < plan.pieces.size(); ++i) {

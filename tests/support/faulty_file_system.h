@@ -34,9 +34,9 @@ class FaultyFileSystem : public FileSystem {
     const int result = inner_.close(descriptor);
     return broken ? -error() : result;
   }
-  ssize_t write(int descriptor, const void* data, std::size_t bytes) override {
-    if (!fails("write")) return inner_.write(descriptor, data, bytes);
-    if (breakage_.short_write && bytes > 1) return inner_.write(descriptor, data, bytes / 2);
+  ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) override {
+    if (!fails("write")) return inner_.pwrite(descriptor, data, bytes, offset);
+    if (breakage_.short_write && bytes > 1) return inner_.pwrite(descriptor, data, bytes / 2, offset);
     return -error();
   }
   ssize_t pread(int descriptor, void* data, std::size_t bytes, std::uint64_t offset) override {
@@ -45,6 +45,7 @@ class FaultyFileSystem : public FileSystem {
     return -error();
   }
   int fsync(int descriptor) override { return fails("fsync") ? -error() : inner_.fsync(descriptor); }
+  int allocate(int descriptor, std::uint64_t bytes) override { return fails("allocate") ? -error() : inner_.allocate(descriptor, bytes); }
   int fchmod(int descriptor, mode_t mode) override { return fails("fchmod") ? -error() : inner_.fchmod(descriptor, mode); }
   int fstat(int descriptor, FileInfo& info) override { return fails("fstat") ? -error() : inner_.fstat(descriptor, info); }
   int stat(const std::string& path, FileInfo& info) override { return fails("stat") ? -error() : inner_.stat(path, info); }

@@ -127,6 +127,7 @@ std::vector<std::string> MemoryFileSystem::files() const {
 }
 
 int MemoryFileSystem::open(const std::string& path, int flags, mode_t) {
+  if ((flags & O_DIRECT) != 0) return -EINVAL;
   std::size_t node = 0;
   if (find(path, node)) {
     if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0) return -EEXIST;
@@ -138,25 +139,23 @@ int MemoryFileSystem::open(const std::string& path, int flags, mode_t) {
     node = make_node(FileKind::file);
     record({.kind = Kind::add_name, .node = place.folder, .text = place.name, .target = node});
   }
-  open_[next_descriptor_] = {node, 0};
+  open_[next_descriptor_] = node;
   return next_descriptor_++;
 }
 
 int MemoryFileSystem::close(int descriptor) { return open_.erase(descriptor) == 1 ? 0 : -EBADF; }
 
-ssize_t MemoryFileSystem::write(int descriptor, const void* data, std::size_t bytes) {
+ssize_t MemoryFileSystem::pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) {
   const auto found = open_.find(descriptor);
   if (found == open_.end()) return -EBADF;
-  record({.kind = Kind::write, .node = found->second.node, .offset = found->second.position,
-          .text = std::string(static_cast<const char*>(data), bytes)});
-  found->second.position += bytes;
+  record({.kind = Kind::write, .node = found->second, .offset = offset, .text = std::string(static_cast<const char*>(data), bytes)});
   return static_cast<ssize_t>(bytes);
 }
 
 ssize_t MemoryFileSystem::pread(int descriptor, void* data, std::size_t bytes, std::uint64_t offset) {
   const auto found = open_.find(descriptor);
   if (found == open_.end()) return -EBADF;
-  const std::string& content = nodes_[found->second.node].content;
+  const std::string& content = nodes_[found->second].content;
   if (offset >= content.size()) return 0;
   const std::size_t part = std::min<std::size_t>(bytes, content.size() - offset);
   std::memcpy(data, content.data() + offset, part);
@@ -166,7 +165,7 @@ ssize_t MemoryFileSystem::pread(int descriptor, void* data, std::size_t bytes, s
 int MemoryFileSystem::fsync(int descriptor) {
   const auto found = open_.find(descriptor);
   if (found == open_.end()) return -EBADF;
-  if (++syncs_ != lie_at_) record({.kind = Kind::sync, .node = found->second.node});
+  if (++syncs_ != lie_at_) record({.kind = Kind::sync, .node = found->second});
   return 0;
 }
 
@@ -179,7 +178,7 @@ FileInfo MemoryFileSystem::info(std::size_t node) const {
 int MemoryFileSystem::fstat(int descriptor, FileInfo& result) {
   const auto found = open_.find(descriptor);
   if (found == open_.end()) return -EBADF;
-  result = info(found->second.node);
+  result = info(found->second);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 // order, and a write may be there by half. One thread.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -55,7 +56,8 @@ class MemoryFileSystem : public FileSystem {
 
   int open(const std::string& path, int flags, mode_t mode) override;
   int close(int descriptor) override;
-  ssize_t write(int descriptor, const void* data, std::size_t bytes) override;
+  ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) override;
+  int allocate(int, std::uint64_t) override { return -EOPNOTSUPP; }
   ssize_t pread(int descriptor, void* data, std::size_t bytes, std::uint64_t offset) override;
   int fsync(int descriptor) override;
   int fchmod(int, mode_t) override { return 0; }
@@ -75,11 +77,6 @@ class MemoryFileSystem : public FileSystem {
     std::size_t folder = 0;
     std::string name;
   };
-  struct Open {
-    std::size_t node = 0;
-    std::size_t position = 0;
-  };
-
   bool find(const std::string& path, std::size_t& node) const;
   bool find_parent(const std::string& path, Place& place) const;
   std::size_t make_node(FileKind kind);
@@ -89,7 +86,7 @@ class MemoryFileSystem : public FileSystem {
 
   std::vector<Node> nodes_;
   std::vector<Operation> operations_;
-  std::map<int, Open> open_;
+  std::map<int, std::size_t> open_;  // the node behind each descriptor
   int next_descriptor_ = 3;
   std::size_t client_ = 0;
   std::size_t syncs_ = 0;

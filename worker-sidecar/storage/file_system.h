@@ -6,8 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "worker-sidecar/storage/write_queue.h"
 
 namespace rekindle {
 
@@ -28,9 +31,10 @@ class FileSystem {
 
   virtual int open(const std::string& path, int flags, mode_t mode) = 0;  // a descriptor; O_CLOEXEC is always added
   virtual int close(int descriptor) = 0;
-  virtual ssize_t write(int descriptor, const void* data, std::size_t bytes) = 0;
+  virtual ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) = 0;
   virtual ssize_t pread(int descriptor, void* data, std::size_t bytes, std::uint64_t offset) = 0;
   virtual int fsync(int descriptor) = 0;
+  virtual int allocate(int descriptor, std::uint64_t bytes) = 0;  // reserves the space and makes the file that long
   virtual int fchmod(int descriptor, mode_t mode) = 0;
   virtual int fstat(int descriptor, FileInfo& info) = 0;
   virtual int stat(const std::string& path, FileInfo& info) = 0;  // does not follow a link at the end of the path
@@ -42,6 +46,9 @@ class FileSystem {
   virtual int change_group(const std::string& path, gid_t group) = 0;
   virtual int list(const std::string& path, std::vector<std::string>& names) = 0;  // sorted, without . and ..
   virtual bool is_member_of(gid_t group) = 0;
+
+  // Null: writes go one at a time, by pwrite.
+  virtual std::unique_ptr<WriteQueue> make_write_queue(unsigned) { return nullptr; }
 };
 
 // The kernel's.

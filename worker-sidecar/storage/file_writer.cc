@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "common/base/assert.h"
@@ -19,36 +20,31 @@ struct DataFileWriter::State {
   std::string folder;
   std::string path;
   DataFileLayout layout;
-  WriteOptions options;
   OpenFile file;
   HashStream hash;
   ChunkHashes chunks{kHashChunkBytes};
-  std::uint64_t position = 0;
+  std::function<Status()> may_go_on;
+  std::optional<BlockSink> sink;  // has its file in `file`
   bool finished = false;
 
-  Status may_go_on() const { return options.may_go_on ? options.may_go_on() : Status(); }
-
-  Status append(const void* data, std::size_t bytes) {
-    RK_ASSERT(bytes <= layout.file_bytes - position);
-    const auto* from = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const std::size_t part = std::min(bytes, options.chunk_bytes);
-      hash.update(from, part);
-      chunks.update(from, part);
-      if (Status status = write_all(file_system, file.descriptor(), from, part, path); !status) return status;
-      if (Status status = may_go_on(); !status) return status;
-      from += part;
-      bytes -= part;
-      position += part;
-    }
+  Status open_sink(BlockOptions options) {
+    may_go_on = options.may_go_on;
+    options.on_bytes = [this](const char* data, std::size_t bytes) {
+      hash.update(data, bytes);
+      chunks.update(data, bytes);
+    };
+    Result<BlockSink> opened = BlockSink::open(file_system, file, path, layout.file_bytes, std::move(options));
+    if (!opened) return std::unexpected(opened.error());
+    sink.emplace(std::move(*opened));
     return {};
   }
 
   Status make_durable() {
+    if (Status status = sink->finish(); !status) return status;
     if (const int result = file_system.fsync(file.descriptor()); result < 0) return storage_failure(-result, "syncing", path);
     if (const int result = file.close(); result < 0) return storage_failure(-result, "closing", path);
     if (Status status = fsync_folder(file_system, folder); !status) return status;
-    return may_go_on();
+    return may_go_on ? may_go_on() : Status();
   }
 };
 
@@ -57,42 +53,42 @@ DataFileWriter::DataFileWriter(DataFileWriter&&) noexcept = default;
 
 DataFileWriter::~DataFileWriter() {
   if (state_ == nullptr || state_->finished) return;
+  state_->sink.reset();  // no write is under way any more
   state_->file.close();
   state_->file_system.unlink(state_->path);
 }
 
 Result<DataFileWriter> DataFileWriter::create(FileSystem& file_system, const std::string& folder, const std::string& file_name,
                                               const std::vector<DataEntry>& entries, WriteOptions options) {
-  RK_ASSERT(is_safe_file_name(file_name) && options.chunk_bytes > 0);
+  RK_ASSERT(is_safe_file_name(file_name));
   Result<DataFileLayout> layout = lay_out_data_file(entries);
   if (!layout) return std::unexpected(layout.error());
   const std::string path = join_path(folder, file_name);
   const int descriptor = file_system.open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, kSharedFileMode);
   if (descriptor < 0) return storage_failure(-descriptor, "creating", path);
-  DataFileWriter writer(std::make_unique<State>(State{.file_system = file_system,
-                                                      .folder = folder,
-                                                      .path = path,
-                                                      .layout = std::move(*layout),
-                                                      .options = std::move(options),
-                                                      .file = OpenFile(file_system, descriptor)}));
+  DataFileWriter writer(std::make_unique<State>(
+      State{.file_system = file_system, .folder = folder, .path = path, .layout = std::move(*layout), .file = OpenFile(file_system, descriptor)}));
   State& state = *writer.state_;
   // The umask of a training process must not shut the sidecar out; storage without modes is used as it is.
   file_system.fchmod(state.file.descriptor(), kSharedFileMode);
-  if (Status status = state.append(state.layout.header.data(), state.layout.header.size()); !status) return std::unexpected(status.error());
+  Status status = state.open_sink({.block_bytes = options.block_bytes, .way_max = options.way_max, .may_go_on = std::move(options.may_go_on)});
+  if (status) status = state.sink->append(state.layout.header.data(), state.layout.header.size());
+  if (!status) return std::unexpected(status.error());
   return writer;
 }
 
 const DataFileLayout& DataFileWriter::layout() const { return state_->layout; }
 
-Status DataFileWriter::append(const void* data, std::size_t bytes) { return state_->append(data, bytes); }
+Status DataFileWriter::append(const void* data, std::size_t bytes) { return state_->sink->append(data, bytes); }
 
 Result<WrittenDataFile> DataFileWriter::finish() {
   State& state = *state_;
-  if (state.position != state.layout.file_bytes) {
-    return fail(ErrorCode::internal, state.path + " is missing " + std::to_string(state.layout.file_bytes - state.position) + " bytes of its data");
+  const std::uint64_t taken = state.sink->bytes_taken();
+  if (taken != state.layout.file_bytes) {
+    return fail(ErrorCode::internal, state.path + " is missing " + std::to_string(state.layout.file_bytes - taken) + " bytes of its data");
   }
   if (Status status = state.make_durable(); !status) return std::unexpected(status.error());
-  WrittenDataFile written{.bytes = state.position, .hash = state.hash.digest(), .chunks = state.chunks.take()};
+  WrittenDataFile written{.bytes = taken, .hash = state.hash.digest(), .chunks = state.chunks.take(), .way = state.sink->way()};
   written.entries.resize(state.layout.entries.size());
   for (std::size_t i = 0; i < state.layout.entries.size(); ++i) written.entries[state.layout.source[i]] = state.layout.entries[i];
   state.finished = true;

@@ -1,8 +1,7 @@
-// Writes one safetensors file from memory: sequentially, in chunks, hashing on the way, durable at the end. One file, one thread.
+// Writes one safetensors file from memory: in blocks (storage/block_sink.h), hashing on the way, durable at the end. One file, one thread.
 //
-// The source memory is read twice a chunk (hash, then write). A source that changes meanwhile is caught by `may_go_on`, which is
-// asked after each chunk and once more before the file is reported (PROTOCOL P4); on any failure the file is removed
-// and its space given back.
+// The source memory is read once. A source that changes meanwhile is caught by `may_go_on`, which is asked after each block and once more
+// before the file is reported (PROTOCOL P4); on any failure the file is removed and its space given back.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +14,7 @@
 
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
+#include "worker-sidecar/storage/block_sink.h"
 #include "worker-sidecar/storage/file_system.h"
 
 namespace rekindle {
@@ -26,7 +26,8 @@ struct MemoryPiece {
 };
 
 struct WriteOptions {
-  std::size_t chunk_bytes = 4u << 20;
+  std::size_t block_bytes = 4u << 20;
+  WriteWay way_max = WriteWay::queued;
   // An error stops the write and becomes its result. Empty: never stopped.
   std::function<Status()> may_go_on;
 };
@@ -36,6 +37,7 @@ struct WrittenDataFile {
   std::string hash;                 // xxh3_128 of the whole file
   std::vector<std::string> chunks;  // xxh3_64 of each kHashChunkBytes
   std::vector<DataEntry> entries;   // entries[i] is pieces[i] with its place in the file
+  WriteWay way = WriteWay::plain;
 };
 
 // `path` must not exist. The file is mode 0660 and fsynced, its folder too.

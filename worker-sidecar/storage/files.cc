@@ -76,14 +76,15 @@ Result<FileInfo> info_of(FileSystem& file_system, const std::string& path) {
   return info;
 }
 
-Status write_all(FileSystem& file_system, int descriptor, const void* data, std::size_t bytes, std::string_view path) {
+Status write_all(FileSystem& file_system, int descriptor, const void* data, std::size_t bytes, std::uint64_t offset, std::string_view path) {
   const auto* position = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t written = file_system.write(descriptor, position, bytes);
+    const ssize_t written = file_system.pwrite(descriptor, position, bytes, offset);
     if (written == -EINTR) continue;
     if (written < 0) return storage_failure(static_cast<int>(-written), "writing", path);
     if (written == 0) return storage_failure(ENOSPC, "writing", path);
     position += written;
+    offset += static_cast<std::uint64_t>(written);
     bytes -= static_cast<std::size_t>(written);
   }
   return {};
@@ -104,7 +105,7 @@ Status write_new_file(FileSystem& file_system, const std::string& path, std::str
   if (descriptor < 0) return storage_failure(-descriptor, "creating", path);
   OpenFile file(file_system, descriptor);
   Status status = chmod_shared(file_system, file.descriptor(), path);
-  if (status) status = write_all(file_system, file.descriptor(), content.data(), content.size(), path);
+  if (status) status = write_all(file_system, file.descriptor(), content.data(), content.size(), 0, path);
   if (status) {
     if (const int result = file_system.fsync(file.descriptor()); result < 0) status = storage_failure(-result, "syncing", path);
   }

@@ -40,7 +40,7 @@ std::unexpected<Error> storage_failure(int error_number, std::string_view doing,
 
 Result<OpenFile> open_for_reading(FileSystem& file_system, const std::string& path);
 Result<FileInfo> info_of(FileSystem& file_system, const std::string& path);
-Status write_all(FileSystem& file_system, int descriptor, const void* data, std::size_t bytes, std::string_view path);
+Status write_all(FileSystem& file_system, int descriptor, const void* data, std::size_t bytes, std::uint64_t offset, std::string_view path);
 Status fsync_folder(FileSystem& file_system, const std::string& path);
 
 // A new file (an existing one is an error) with this content, mode 0660, fsynced; removed again on failure.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "worker-sidecar/storage/file_system.h"
+#include "worker-sidecar/storage/ring_queue.h"
 
 namespace rekindle {
 namespace {
@@ -28,8 +29,8 @@ class RealFileSystem final : public FileSystem {
  public:
   int open(const std::string& path, int flags, mode_t mode) override { return result_of(::open(path.c_str(), flags | O_CLOEXEC, mode)); }
   int close(int descriptor) override { return result_of(::close(descriptor)); }
-  ssize_t write(int descriptor, const void* data, std::size_t bytes) override {
-    const ssize_t written = ::write(descriptor, data, bytes);
+  ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) override {
+    const ssize_t written = ::pwrite(descriptor, data, bytes, static_cast<off_t>(offset));
     return written < 0 ? -errno : written;
   }
   ssize_t pread(int descriptor, void* data, std::size_t bytes, std::uint64_t offset) override {
@@ -37,6 +38,7 @@ class RealFileSystem final : public FileSystem {
     return read < 0 ? -errno : read;
   }
   int fsync(int descriptor) override { return result_of(::fsync(descriptor)); }
+  int allocate(int descriptor, std::uint64_t bytes) override { return result_of(::fallocate(descriptor, 0, 0, static_cast<off_t>(bytes))); }
   int fchmod(int descriptor, mode_t mode) override { return result_of(::fchmod(descriptor, mode)); }
   int fstat(int descriptor, FileInfo& info) override {
     struct stat status;
@@ -73,6 +75,8 @@ class RealFileSystem final : public FileSystem {
     std::ranges::sort(names);
     return result;
   }
+
+  std::unique_ptr<WriteQueue> make_write_queue(unsigned depth) override { return make_ring_queue(depth); }
 
   bool is_member_of(gid_t group) override {
     if (::getegid() == group) return true;

@@ -73,9 +73,8 @@ void copy_folder(Disk& disk, const std::string& from, const std::string& to) {
     const std::string text = *disk.files.content(path);
     const int file = disk.files.open(to + path.substr(from.size()), 0x40 /* O_CREAT */ | 1, 0660);
     RK_ASSERT(file >= 0);
-    disk.files.write(file, text.data(), text.size());
+    disk.files.pwrite(file, text.data(), text.size(), 0);
     disk.files.close(file);
-    disk.files.content(to + path.substr(from.size()))->assign(text);
   }
 }
 

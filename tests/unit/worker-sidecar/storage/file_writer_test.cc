@@ -42,7 +42,7 @@ TEST(WriteDataFile, ChunksHaveHashesOfTheirOwn) {
   const TemporaryFolder folder;
   const std::string data = make_bytes(2 * kHashChunkBytes + 5, 1);
   const std::vector<MemoryPiece> pieces{{{"w", Dtype::u8, {data.size()}}, data.data()}};
-  const Result<WrittenDataFile> written = write_data_file(real_file_system(), folder.path(), "f", pieces, {.chunk_bytes = 1'000'003});
+  const Result<WrittenDataFile> written = write_data_file(real_file_system(), folder.path(), "f", pieces, {.block_bytes = 1'000'003});
   ASSERT_TRUE(written.has_value());
   const std::string bytes = read_bytes(folder.at("f"));
   ASSERT_EQ(written->chunks.size(), 3u);
@@ -63,7 +63,7 @@ TEST(WriteDataFile, APinThatIsLostStopsItAtEveryChunkAndLeavesNothing) {
   for (int lost_at = 1;; ++lost_at) {
     const TemporaryFolder folder;
     int asked = 0;
-    const WriteOptions options{.chunk_bytes = 4, .may_go_on = [&]() -> Status {
+    const WriteOptions options{.block_bytes = 4, .may_go_on = [&]() -> Status {
                                  return ++asked == lost_at ? Status(fail(ErrorCode::conflict, "the rank was released")) : Status();
                                }};
     const Result<WrittenDataFile> written = write_data_file(real_file_system(), folder.path(), "f", make_pieces(), options);
@@ -83,7 +83,7 @@ TEST(WriteDataFile, InterruptedAndShortWritesAreCarriedOn) {
   for (std::size_t k = 0;; ++k) {
     const TemporaryFolder folder;
     FaultyFileSystem odd({.at_call = k, .error_number = EINTR, .short_write = true});
-    const Result<WrittenDataFile> written = write_data_file(odd, folder.path(), "f", make_pieces(), {.chunk_bytes = 5});
+    const Result<WrittenDataFile> written = write_data_file(odd, folder.path(), "f", make_pieces(), {.block_bytes = 5});
     if (k == 0) expected = read_bytes(folder.at("f"));
     if (k > 0 && odd.broken().empty()) break;
     if (odd.broken() == "write" || k == 0) {
@@ -98,7 +98,7 @@ TEST(WriteDataFile, EveryFailingCallIsReportedAndTheSpaceGivenBack) {
   for (std::size_t k = 1;; ++k) {
     const TemporaryFolder folder;
     FaultyFileSystem broken({.at_call = k, .error_number = k % 2 == 0 ? ENOSPC : EIO});
-    const Result<WrittenDataFile> written = write_data_file(broken, folder.path(), "f", make_pieces(), {.chunk_bytes = 5});
+    const Result<WrittenDataFile> written = write_data_file(broken, folder.path(), "f", make_pieces(), {.block_bytes = 5});
     if (broken.broken().empty()) {
       EXPECT_GT(k, 10u);
       break;

@@ -1,0 +1,191 @@
+#include "worker-sidecar/storage/block_sink.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "common/base/assert.h"
+#include "worker-sidecar/storage/write_queue.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::size_t kAlignmentBytes = 4096;           // of memory, offset and length, good for every disk of today
+constexpr std::uint64_t kDirectFileBytesMin = 1u << 20;  // smaller files gain nothing
+constexpr std::size_t kSliceBytes = 256u << 10;          // copied and hashed while it is in the processor's cache
+
+}  // namespace
+
+std::string_view to_string(WriteWay way) {
+  switch (way) {
+    case WriteWay::plain: return "plain";
+    case WriteWay::direct: return "direct";
+    case WriteWay::queued: return "queued";
+  }
+  return "plain";
+}
+
+struct BlockSink::State {
+  struct FreeMemory {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+
+  struct Block {
+    std::unique_ptr<char, FreeMemory> memory;
+    std::uint64_t offset = 0;  // in the file
+    std::size_t filled = 0;
+    bool under_way = false;
+  };
+
+  FileSystem& file_system;
+  const int plain;  // the caller's descriptor, through the page cache
+  const std::string path;
+  const std::uint64_t file_bytes;
+  const BlockOptions options;
+  std::vector<Block> blocks;
+  std::size_t current = 0;  // being filled
+  std::uint64_t taken = 0;
+  WriteWay way = WriteWay::plain;
+  std::optional<OpenFile> direct;
+  std::unique_ptr<WriteQueue> queue;  // gone before the blocks are
+
+  Status open_direct() {
+    if (options.way_max == WriteWay::plain || file_bytes < kDirectFileBytesMin || options.block_bytes % kAlignmentBytes != 0) return {};
+    const int descriptor = file_system.open(path, O_WRONLY | O_DIRECT | O_NOFOLLOW, 0);
+    if (descriptor < 0) return {};  // tmpfs and some network file systems: through the cache, then
+    direct.emplace(file_system, descriptor);
+    way = WriteWay::direct;
+    if (const int result = file_system.allocate(plain, file_bytes); result == -ENOSPC || result == -EDQUOT) {
+      return storage_failure(-result, "reserving " + std::to_string(file_bytes) + " bytes for", path);
+    }
+    if (options.way_max == WriteWay::queued) queue = file_system.make_write_queue(kBlocksMax);
+    if (queue) way = WriteWay::queued;
+    return {};
+  }
+
+  // What storage took of a block directly is less than all of it: the rest goes through the cache.
+  Status write_rest(const Block& block, std::int64_t written) {
+    if (written == -EINVAL || written == -EOPNOTSUPP) {
+      way = WriteWay::plain;  // it opened the file for direct writes and does not do them
+      written = 0;
+    }
+    if (written == -EINTR || written == -EAGAIN) written = 0;
+    if (written < 0) return storage_failure(static_cast<int>(-written), "writing", path);
+    const auto done = static_cast<std::size_t>(written);
+    RK_ASSERT(done <= block.filled);
+    return write_all(file_system, plain, block.memory.get() + done, block.filled - done, block.offset + done, path);
+  }
+
+  Status end_one() {
+    const WriteEnd end = queue->wait();
+    Block& block = blocks[end.tag];
+    block.under_way = false;
+    return write_rest(block, end.result);
+  }
+
+  Status write_block() {
+    Block& block = blocks[current];
+    const bool whole = block.filled == options.block_bytes;
+    if (way == WriteWay::plain || !whole) return write_all(file_system, plain, block.memory.get(), block.filled, block.offset, path);
+    if (way == WriteWay::direct) return write_rest(block, file_system.pwrite(direct->descriptor(), block.memory.get(), block.filled, block.offset));
+    if (const int result = queue->begin(direct->descriptor(), block.memory.get(), block.filled, block.offset, current); result < 0) {
+      return write_rest(block, result);
+    }
+    block.under_way = true;
+    return {};
+  }
+
+  // Makes `current` a block that can be filled from `taken` on.
+  Status take_block() {
+    std::size_t free = 0;
+    while (free < blocks.size() && blocks[free].under_way) ++free;
+    if (free == blocks.size()) {
+      const std::size_t most = way == WriteWay::queued ? kBlocksMax : 1;
+      auto* const memory = blocks.size() < most ? static_cast<char*>(std::aligned_alloc(kAlignmentBytes, memory_bytes())) : nullptr;
+      if (memory != nullptr) {
+        blocks.push_back({.memory = std::unique_ptr<char, FreeMemory>(memory)});
+      } else if (blocks.empty()) {
+        return fail(ErrorCode::unavailable, "there is no memory for a write buffer of " + std::to_string(memory_bytes()) + " bytes");
+      } else {
+        if (Status status = end_one(); !status) return status;
+        return take_block();
+      }
+    }
+    current = free;
+    blocks[current].offset = taken;
+    blocks[current].filled = 0;
+    return {};
+  }
+
+  // A file that is smaller than a block needs no more memory than it has bytes.
+  std::size_t memory_bytes() const {
+    const std::uint64_t wanted = std::min<std::uint64_t>(options.block_bytes, std::max<std::uint64_t>(file_bytes, 1));
+    return static_cast<std::size_t>((wanted + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes);
+  }
+
+  Status end_block() {
+    if (Status status = write_block(); !status) return status;
+    return options.may_go_on ? options.may_go_on() : Status();
+  }
+
+  Status append(const char* data, std::size_t bytes) {
+    RK_ASSERT(bytes <= file_bytes - taken);
+    while (bytes > 0) {
+      if (blocks.empty() || blocks[current].under_way || blocks[current].filled == options.block_bytes) {
+        if (Status status = take_block(); !status) return status;
+      }
+      Block& block = blocks[current];
+      const std::size_t part = std::min({bytes, options.block_bytes - block.filled, kSliceBytes});
+      char* const to = block.memory.get() + block.filled;
+      std::memcpy(to, data, part);
+      if (options.on_bytes) options.on_bytes(to, part);
+      block.filled += part;
+      taken += part;
+      data += part;
+      bytes -= part;
+      if (block.filled == options.block_bytes) {
+        if (Status status = end_block(); !status) return status;
+      }
+    }
+    return {};
+  }
+
+  Status finish() {
+    if (!blocks.empty() && !blocks[current].under_way && blocks[current].filled > 0 && blocks[current].filled < options.block_bytes) {
+      if (Status status = end_block(); !status) return status;
+    }
+    while (std::ranges::any_of(blocks, &Block::under_way)) {
+      if (Status status = end_one(); !status) return status;
+    }
+    if (!direct) return {};
+    if (const int result = direct->close(); result < 0) return storage_failure(-result, "closing", path);
+    return {};
+  }
+};
+
+BlockSink::BlockSink(std::unique_ptr<State> state) : state_(std::move(state)) {}
+BlockSink::~BlockSink() = default;
+BlockSink::BlockSink(BlockSink&&) noexcept = default;
+
+Result<BlockSink> BlockSink::open(FileSystem& file_system, const OpenFile& file, std::string path, std::uint64_t file_bytes, BlockOptions options) {
+  RK_ASSERT(options.block_bytes > 0);
+  BlockSink sink(std::make_unique<State>(State{.file_system = file_system,
+                                               .plain = file.descriptor(),
+                                               .path = std::move(path),
+                                               .file_bytes = file_bytes,
+                                               .options = std::move(options)}));
+  if (Status status = sink.state_->open_direct(); !status) return std::unexpected(status.error());
+  return sink;
+}
+
+Status BlockSink::append(const void* data, std::size_t bytes) { return state_->append(static_cast<const char*>(data), bytes); }
+Status BlockSink::finish() { return state_->finish(); }
+std::uint64_t BlockSink::bytes_taken() const { return state_->taken; }
+WriteWay BlockSink::way() const { return state_->way; }
+
+}  // namespace rekindle

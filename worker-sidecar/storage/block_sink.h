@@ -1,0 +1,59 @@
+// The bytes of one new file on their way to the disk. They are collected in blocks; while one is filled, earlier ones are being written, past the page cache
+// where the storage can (a cache that holds a whole checkpoint takes memory from training and is written out at a fraction of the disk's speed).
+//
+// Every block is copied once, and what is hashed is the copy: what is on the disk has the hash that was reported, also when the source changes meanwhile
+// (which the caller's pin then finds). One file, one thread. At most kBlocksMax blocks of memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "worker-sidecar/storage/files.h"
+
+namespace rekindle {
+
+// How the bytes of a file went to the disk.
+enum class WriteWay : std::uint8_t {
+  plain,   // through the page cache
+  direct,  // past it, one block at a time
+  queued,  // past it, several blocks at a time (io_uring)
+};
+std::string_view to_string(WriteWay way);
+
+struct BlockOptions {
+  std::size_t block_bytes = 4u << 20;
+  WriteWay way_max = WriteWay::queued;           // a test or a person may ask for less
+  std::function<void(const char*, std::size_t)> on_bytes;  // each byte once, in order, as it is written
+  std::function<Status()> may_go_on;             // asked for each block
+};
+
+class BlockSink {
+ public:
+  static constexpr std::size_t kBlocksMax = 8;
+
+  // `file` is open for writing at `path`, empty, and stays the caller's until the sink is gone. Reserves the space.
+  static Result<BlockSink> open(FileSystem& file_system, const OpenFile& file, std::string path, std::uint64_t file_bytes, BlockOptions options);
+  ~BlockSink();
+  BlockSink(BlockSink&&) noexcept;
+
+  Status append(const void* data, std::size_t bytes);
+
+  // Everything has been written when it returns; nothing is durable before an fsync of the file.
+  Status finish();
+
+  std::uint64_t bytes_taken() const;
+  WriteWay way() const;
+
+ private:
+  struct State;
+  explicit BlockSink(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rekindle

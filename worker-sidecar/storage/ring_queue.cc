@@ -1,0 +1,69 @@
+#include "worker-sidecar/storage/ring_queue.h"
+
+#include <liburing.h>
+
+#include <cerrno>
+
+#include "common/base/assert.h"
+
+namespace rekindle {
+namespace {
+
+class RingQueue final : public WriteQueue {
+ public:
+  explicit RingQueue(unsigned depth) : depth_(depth), result_(io_uring_queue_init(depth, &ring_, 0)) {}
+  RingQueue(const RingQueue&) = delete;
+  RingQueue& operator=(const RingQueue&) = delete;
+  ~RingQueue() override {
+    if (!works()) return;
+    while (under_way_ > 0) wait();
+    io_uring_queue_exit(&ring_);
+  }
+
+  bool works() const { return result_ == 0; }
+
+  int begin(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset, std::uint64_t tag) override {
+    RK_ASSERT(under_way_ < depth_);
+    io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
+    RK_ASSERT(entry != nullptr);
+    io_uring_prep_write(entry, descriptor, data, static_cast<unsigned>(bytes), offset);
+    io_uring_sqe_set_data64(entry, tag);
+    int submitted;
+    do {
+      submitted = io_uring_submit(&ring_);
+    } while (submitted == -EINTR || submitted == -EAGAIN);
+    if (submitted < 0) return submitted;
+    ++under_way_;
+    return 0;
+  }
+
+  WriteEnd wait() override {
+    RK_ASSERT(under_way_ > 0);
+    io_uring_cqe* entry = nullptr;
+    int result;
+    do {
+      result = io_uring_wait_cqe(&ring_, &entry);
+    } while (result == -EINTR || result == -EAGAIN);
+    RK_ASSERT(result == 0);
+    const WriteEnd end{.tag = io_uring_cqe_get_data64(entry), .result = entry->res};
+    io_uring_cqe_seen(&ring_, entry);
+    --under_way_;
+    return end;
+  }
+
+ private:
+  const unsigned depth_;
+  unsigned under_way_ = 0;
+  io_uring ring_{};
+  const int result_;
+};
+
+}  // namespace
+
+std::unique_ptr<WriteQueue> make_ring_queue(unsigned depth) {
+  auto queue = std::make_unique<RingQueue>(depth);
+  if (!queue->works()) return nullptr;
+  return queue;
+}
+
+}  // namespace rekindle
