@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #include "worker-sidecar/runtime/include/rekindle.h"
@@ -13,7 +15,7 @@ namespace {
 constexpr int kRuns = 21;
 constexpr int kSteps = 200'000;
 
-int measure(std::size_t state_bytes) {
+int measure(std::size_t state_bytes, int runs, int steps) {
   rk_session* run = nullptr;
   const rk_options options{.struct_size = sizeof(rk_options), .socket_path = "", .checkpoint_dir = "", .job = nullptr, .rank = 0, .world_size = 1};
   std::vector<unsigned char> state(state_bytes, 7);
@@ -24,15 +26,15 @@ int measure(std::size_t state_bytes) {
   }
   std::uint64_t step = 0;
   std::vector<double> nanoseconds;
-  for (int i = 0; i < kRuns; ++i) {
+  for (int i = 0; i < runs; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    for (int j = 0; j < kSteps; ++j) {
+    for (int j = 0; j < steps; ++j) {
       if (rk_step_begin(run, ++step) != RK_OK || rk_update_begin(run) != RK_OK || rk_update_end(run) != RK_OK || rk_step_end(run) != RK_OK) {
         std::fprintf(stderr, "step_benchmark: %s\n", rk_last_error());
         return 1;
       }
     }
-    nanoseconds.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / kSteps);
+    nanoseconds.push_back(std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / steps);
   }
   rk_close(run);
   std::sort(nanoseconds.begin(), nanoseconds.end());
@@ -43,9 +45,11 @@ int measure(std::size_t state_bytes) {
 
 }  // namespace
 
-int main() {
+// --steps N: one run of N steps with 256 bytes of state, for whoever counts its system calls.
+int main(int argc, char** argv) {
+  if (argc == 3 && std::strcmp(argv[1], "--steps") == 0) return measure(256, 1, std::atoi(argv[2]));
   for (const std::size_t state_bytes : {0, 64, 256, 4096, 65536}) {
-    if (const int failed = measure(state_bytes); failed != 0) return failed;
+    if (const int failed = measure(state_bytes, kRuns, kSteps); failed != 0) return failed;
   }
   return 0;
 }

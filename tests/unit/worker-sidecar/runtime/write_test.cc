@@ -20,13 +20,12 @@ class PausingFileSystem : public FaultyFileSystem {
  public:
   PausingFileSystem() : FaultyFileSystem({}) {}
 
-  ssize_t write(int descriptor, const void* data, std::size_t bytes) override {
-    // The first write is the header, the second the first chunk.
-    if (pausing && ++writes_ == 2) {
+  ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) override {
+    if (pausing && ++writes_ == 1) {
       reached_.set_value();
       go_on_.get_future().wait();
     }
-    return FaultyFileSystem::write(descriptor, data, bytes);
+    return FaultyFileSystem::pwrite(descriptor, data, bytes, offset);
   }
   void wait_until_reached() { reached_.get_future().wait(); }
   void go_on() { go_on_.set_value(); }

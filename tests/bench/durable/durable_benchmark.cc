@@ -1,0 +1,59 @@
+// durable_benchmark FOLDER MEBIBYTES: a stand-alone session with that much registered memory. For each line on standard input it makes one step and one
+// checkpoint, and prints in how many milliseconds rk_checkpoint, which returns when the checkpoint is durable, has returned.
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "worker-sidecar/runtime/include/rekindle.h"
+
+namespace {
+
+constexpr std::size_t kTensorBytes = 64u << 20;
+
+int fail(const char* what) {
+  std::fprintf(stderr, "durable_benchmark: %s: %s\n", what, rk_last_error());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: durable_benchmark FOLDER MEBIBYTES\n");
+    return 2;
+  }
+  const std::size_t bytes = std::strtoull(argv[2], nullptr, 10) << 20;
+  rk_session* run = nullptr;
+  const rk_options options{.struct_size = sizeof(rk_options), .socket_path = "", .checkpoint_dir = argv[1], .job = "durable", .rank = 0, .world_size = 1};
+  if (rk_open(&options, &run) != RK_OK) return fail("rk_open");
+  std::vector<std::vector<std::uint64_t>> tensors;
+  std::uint64_t value = 0x9e3779b97f4a7c15u;
+  for (std::size_t begin = 0; begin < bytes; begin += kTensorBytes) {
+    std::vector<std::uint64_t>& tensor = tensors.emplace_back(std::min(kTensorBytes, bytes - begin) / sizeof(std::uint64_t));
+    for (std::uint64_t& element : tensor) element = value = value * 6364136223846793005u + 1442695040888963407u;
+    const std::string name = "tensor." + std::to_string(tensors.size());
+    const rk_tensor description{.struct_size = sizeof(rk_tensor), .name = name.c_str(), .data = tensor.data(), .dtype = RK_U64, .rank = 1,
+                                .shape = {static_cast<std::int64_t>(tensor.size())}};
+    if (rk_register(run, &description) != RK_OK) return fail("rk_register");
+  }
+  rk_position at{.struct_size = sizeof(rk_position)};
+  if (rk_restore(run, &at) != RK_OK) return fail("rk_restore");
+  std::uint64_t step = at.step;
+  std::puts("ready");
+  std::fflush(stdout);
+  for (std::string line; std::getline(std::cin, line);) {
+    ++step;
+    if (rk_step_begin(run, step) != RK_OK || rk_update_begin(run) != RK_OK) return fail("a step");
+    for (auto& tensor : tensors) tensor.front() = step;
+    if (rk_update_end(run) != RK_OK || rk_step_end(run) != RK_OK) return fail("a step");
+    const auto begin = std::chrono::steady_clock::now();
+    if (rk_checkpoint(run) != RK_OK) return fail("rk_checkpoint");
+    std::printf("%.3f\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    std::fflush(stdout);
+  }
+  return rk_close(run);
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""./dev bench step: what a step of an otherwise empty training loop costs with open gates, for some sizes of small state, and how many system calls it makes (counted by
+the kernel, from the difference between two runs of different length).
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+
+import report  # noqa: E402
+
+PROGRAM = report.ROOT / "build" / "dev" / "bin" / "step_benchmark"
+
+
+def system_calls(steps):
+    result = subprocess.run(["strace", "-f", "-c", "-S", "calls", PROGRAM, "--steps", str(steps)], check=True, capture_output=True, text=True)
+    total = re.search(r"^\s*100\.00\s+\S+\s+\S+\s+(\d+)", result.stderr, re.MULTILINE)
+    return int(total.group(1))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.parse_args()
+    rows = [json.loads(line) for line in subprocess.run([PROGRAM], check=True, capture_output=True, text=True).stdout.splitlines()]
+    for row in rows:
+        print(f"  {row['state_bytes']:6} bytes of state: {row['nanoseconds_a_step_median']:7.1f} ns "
+              f"({row['nanoseconds_a_step_fastest']:.1f} to {row['nanoseconds_a_step_slowest']:.1f})")
+    few, many = 1000, 101_000
+    calls = (system_calls(many) - system_calls(few)) / (many - few)
+    print(f"  system calls a step: {calls:g}")
+    ours = next(row for row in rows if row["state_bytes"] == 256)
+    report.write("step", {"nanoseconds_per_step_median": ours["nanoseconds_a_step_median"], "state_bytes": 256, "system_calls_per_step": calls, "sizes": rows})
+    report.write_picture("step", "A step with open gates", "ns", [
+        (f"{row['state_bytes']} bytes of state", {"minimum": row["nanoseconds_a_step_fastest"], "median": row["nanoseconds_a_step_median"],
+                                                 "maximum": row["nanoseconds_a_step_slowest"]}) for row in rows if row["state_bytes"] <= 4096])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
