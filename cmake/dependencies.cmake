@@ -7,6 +7,7 @@ find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(GTest REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(Protobuf 3.21 REQUIRED)
 pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
 
 # Header-only use: the runtime may link libc only, so the same inlined hash serves every part.
@@ -22,3 +23,7 @@ target_link_libraries(rekindle_uring INTERFACE ${URING_ARCHIVE})
 add_library(rekindle_asio INTERFACE)
 target_compile_definitions(rekindle_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
 target_link_libraries(rekindle_asio INTERFACE Threads::Threads)
+
+# The small runtime, for the CLI only. By name and not by path, so that the linker may take the archive for the static `rekindle`.
+add_library(rekindle_protobuf INTERFACE)
+target_link_libraries(rekindle_protobuf INTERFACE protobuf-lite Threads::Threads)

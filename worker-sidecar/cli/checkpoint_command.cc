@@ -7,8 +7,10 @@
 
 #include "common/base/json_fields.h"
 #include "worker-sidecar/cli/checkpoint_export.h"
+#include "worker-sidecar/cli/checkpoint_groups.h"
 #include "worker-sidecar/cli/checkpoint_listing.h"
 #include "worker-sidecar/cli/table.h"
+#include "worker-sidecar/groups/group_info.h"
 
 namespace rekindle {
 namespace {
@@ -18,13 +20,31 @@ constexpr int kUsage = 2;
 struct Arguments {
   std::vector<std::string> directories;
   std::string target;
+  GroupsQuestion groups;
   std::string format = "table";
 };
+
+void add_format(CLI::App& verb, Arguments& arguments) {
+  verb.add_option("-o,--output", arguments.format, "table or json")->check(CLI::IsMember({"table", "json"}));
+}
 
 CLI::App* add_verb(CLI::App& app, Arguments& arguments, const std::string& name, const std::string& what) {
   CLI::App* verb = app.add_subcommand(name, what);
   verb->add_option("DIR", arguments.directories, "A checkpoint, the folder of a job, or the root above jobs")->required();
-  verb->add_option("-o,--output", arguments.format, "table or json")->check(CLI::IsMember({"table", "json"}));
+  add_format(*verb, arguments);
+  return verb;
+}
+
+CLI::App* add_groups_verb(CLI::App& app, Arguments& arguments) {
+  CLI::App* verb = app.add_subcommand("groups", "Say which rank of a MindSpore job restores each group of ranks that hold the same parameters");
+  verb->add_option("ROOT", arguments.groups.root, "The folder with device<rank>/group_info.pb or rank_<rank>/group_info.pb")->required();
+  verb->add_option("--faulty", arguments.groups.faulty, "The ranks that are lost, for example 1,5; without it none is")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // else it takes a ROOT behind it, too
+      ->check(CLI::Range(0u, kGroupRankMax));
+  verb->add_option("--world-size", arguments.groups.world_size, "How many ranks the job has; without it the largest rank in a file is the last")
+      ->check(CLI::Range(1u, kGroupRankMax + 1));
+  add_format(*verb, arguments);
   return verb;
 }
 
@@ -33,17 +53,14 @@ int run_export(const Arguments& arguments, CommandStreams streams) {
     streams.err << "rekindle checkpoint: export takes one DIR\n";
     return kUsage;
   }
-  const Result<ExportReport> report = export_checkpoint(real_file_system(), arguments.directories.front(), arguments.target);
-  if (!report) {
-    streams.err << "rekindle checkpoint: " << printable(report.error().message) << '\n';
-    return 1;
-  }
+  const Result<ExportReport> exported = export_checkpoint(real_file_system(), arguments.directories.front(), arguments.target);
+  if (!exported) return report(streams, exported.error());
   if (streams.json) {
-    streams.out << dump_json({{"checkpoint", report->checkpoint}, {"step", report->step}, {"tensors", report->tensors}, {"bytes", report->bytes}, {"file", arguments.target}})
+    streams.out << dump_json({{"checkpoint", exported->checkpoint}, {"step", exported->step}, {"tensors", exported->tensors}, {"bytes", exported->bytes}, {"file", arguments.target}})
                 << '\n';
   } else {
-    streams.out << printable(report->checkpoint) << ": " << report->tensors << " tensors of step " << report->step << ", "
-                << human_bytes(report->bytes) << " in " << printable(arguments.target) << '\n';
+    streams.out << printable(exported->checkpoint) << ": " << exported->tensors << " tensors of step " << exported->step << ", "
+                << human_bytes(exported->bytes) << " in " << printable(arguments.target) << '\n';
   }
   return 0;
 }
@@ -55,7 +72,7 @@ int run_checkpoint_command(int argc, char** argv) {
 }
 
 int run_checkpoint_command(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
-  CLI::App app("Looks at checkpoints: lists, shows, verifies and exports them.", "rekindle checkpoint");
+  CLI::App app("Looks at checkpoints: lists, shows, verifies and exports them; says which ranks can stand in for lost ones.", "rekindle checkpoint");
   app.require_subcommand(1);
   Arguments arguments;
   CLI::App* list = add_verb(app, arguments, "ls", "List checkpoints, the one that a restart would take first, with the reason for each that is refused");
@@ -63,6 +80,7 @@ int run_checkpoint_command(int argc, const char* const* argv, std::ostream& out,
   CLI::App* verify = add_verb(app, arguments, "verify", "Read every byte and say which range of which file is wrong");
   CLI::App* export_verb = add_verb(app, arguments, "export", "Write all tensors of a checkpoint (of a job: its newest) as one safetensors file");
   export_verb->add_option("--to", arguments.target, "The file to write; it must not exist")->required();
+  CLI::App* groups = add_groups_verb(app, arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -75,6 +93,7 @@ int run_checkpoint_command(int argc, const char* const* argv, std::ostream& out,
   if (show->parsed()) code = show_checkpoints(real_file_system(), arguments.directories, streams);
   if (verify->parsed()) code = verify_checkpoints(real_file_system(), arguments.directories, streams);
   if (export_verb->parsed()) code = run_export(arguments, streams);
+  if (groups->parsed()) code = show_groups(real_file_system(), arguments.groups, streams);
   out.flush();
   return code;
 }

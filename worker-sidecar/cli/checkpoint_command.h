@@ -1,4 +1,4 @@
-// `rekindle checkpoint ls | show | verify | export`. A function of a library, so that the `rekindle` program stays a dispatcher.
+// `rekindle checkpoint ls | show | verify | export | groups`. A function of a library, so that the `rekindle` program stays a dispatcher.
 #pragma once
 
 #include <iosfwd>

@@ -13,11 +13,6 @@
 namespace rekindle {
 namespace {
 
-int report(CommandStreams streams, const Error& error) {
-  streams.err << "rekindle checkpoint: " << printable(error.message) << '\n';
-  return 1;
-}
-
 std::string describe_shape(const Extents& shape) {
   std::string text;
   for (const std::uint64_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);

@@ -1,19 +1,13 @@
 // What `ls`, `show` and `verify` print. Each returns the exit code.
 #pragma once
 
-#include <iosfwd>
 #include <string>
 #include <vector>
 
+#include "worker-sidecar/cli/command_streams.h"
 #include "worker-sidecar/storage/file_system.h"
 
 namespace rekindle {
-
-struct CommandStreams {
-  std::ostream& out;
-  std::ostream& err;
-  bool json = false;
-};
 
 int list_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams);
 int show_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams);

@@ -1,34 +1,17 @@
-#include "worker-sidecar/cli/checkpoint_command.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <sstream>
 
 #include "common/base/json_fields.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
 #include "worker-sidecar/storage/attempt_store.h"
 
 namespace rekindle {
 namespace {
-
-struct Ran {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
-
-Ran run(std::vector<std::string> arguments) {
-  std::vector<const char*> argv{"checkpoint"};
-  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  std::ostringstream out;
-  std::ostringstream err;
-  const int code = run_checkpoint_command(static_cast<int>(argv.size()), argv.data(), out, err);
-  return {code, out.str(), err.str()};
-}
 
 class CheckpointCommand : public testing::Test {
  protected:

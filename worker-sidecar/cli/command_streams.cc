@@ -1,0 +1,14 @@
+#include "worker-sidecar/cli/command_streams.h"
+
+#include <ostream>
+
+#include "worker-sidecar/cli/table.h"
+
+namespace rekindle {
+
+int report(CommandStreams streams, const Error& error) {
+  streams.err << "rekindle checkpoint: " << printable(error.message) << '\n';
+  return 1;
+}
+
+}  // namespace rekindle
