@@ -47,6 +47,9 @@ class FileSystem {
   virtual int list(const std::string& path, std::vector<std::string>& names) = 0;  // sorted, without . and ..
   virtual bool is_member_of(gid_t group) = 0;
 
+  // Begins to fetch this range of a file that will be read soon. Only a hint.
+  virtual void will_read(int, std::uint64_t, std::uint64_t) {}
+
   // Null: writes go one at a time, by pwrite.
   virtual std::unique_ptr<WriteQueue> make_write_queue(unsigned) { return nullptr; }
 };

@@ -8,6 +8,7 @@
 #include "worker-sidecar/checkpoint/file_entries.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/storage/files.h"
+#include "worker-sidecar/storage/read_ahead.h"
 
 namespace rekindle {
 namespace {
@@ -55,7 +56,9 @@ Status read_file(FileSystem& file_system, const std::string& path, const Manifes
   }
   HashStream hash;
   std::size_t first = 0;
+  ReadAhead ahead(file_system, file->descriptor(), expected.bytes);
   for (std::uint64_t position = 0; position < expected.bytes;) {
+    ahead.reached(position);
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), expected.bytes - position));
     if (Status status = read_exactly(file_system, file->descriptor(), buffer.data(), part, position, path); !status) return status;
     hash.update(buffer.data(), part);

@@ -76,6 +76,9 @@ class RealFileSystem final : public FileSystem {
     return result;
   }
 
+  void will_read(int descriptor, std::uint64_t offset, std::uint64_t bytes) override {
+    ::posix_fadvise(descriptor, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
+  }
   std::unique_ptr<WriteQueue> make_write_queue(unsigned depth) override { return make_ring_queue(depth); }
 
   bool is_member_of(gid_t group) override {

@@ -10,6 +10,7 @@
 #include "worker-sidecar/checkpoint/safetensors.h"
 #include "worker-sidecar/storage/files.h"
 #include "worker-sidecar/storage/publisher.h"
+#include "worker-sidecar/storage/read_ahead.h"
 
 namespace rekindle {
 namespace {
@@ -64,7 +65,9 @@ class FileCheck {
     std::string buffer(static_cast<std::size_t>(std::min(kHashChunkBytes, file.bytes)), '\0');
     HashStream hash;
     bool fine = true;
+    ReadAhead ahead(file_system_, descriptor, file.bytes);
     for (std::uint64_t position = 0, index = 0; position < file.bytes; position += kHashChunkBytes, ++index) {
+      ahead.reached(position);
       const auto part = static_cast<std::size_t>(std::min(kHashChunkBytes, file.bytes - position));
       if (Status status = read_exactly(file_system_, descriptor, buffer.data(), part, position, path_); !status) {
         report(position, position + part, status.error().message);

@@ -19,29 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
 import report  # noqa: E402
-
-PROGRAM = report.ROOT / "build" / "dev" / "bin" / "durable_benchmark"
-
-
-class Ours:
-    def __init__(self, folder, mebibytes):
-        self.process = subprocess.Popen([PROGRAM, folder, str(mebibytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.answer()
-
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise SystemExit("bench durable: the program ended")
-        return line
-
-    def milliseconds(self):
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        return float(self.answer())
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait()
+from checkpoint_program import CheckpointProgram  # noqa: E402
 
 
 def fio_milliseconds(folder, mebibytes):
@@ -76,12 +54,12 @@ def make_tensors(mebibytes):
 
 
 def measure(folder, mebibytes, pairs, with_safetensors):
-    ours = Ours(os.path.join(folder, "ours"), mebibytes)
+    ours = CheckpointProgram(os.path.join(folder, "ours"), mebibytes)
     tensors = make_tensors(mebibytes) if with_safetensors else None
     rows = []
     for index in range(pairs + 1):
         row = {}
-        steps = [("ours", ours.milliseconds), ("fio", lambda: fio_milliseconds(folder, mebibytes))]
+        steps = [("ours", ours.checkpoint_milliseconds), ("fio", lambda: fio_milliseconds(folder, mebibytes))]
         if index % 2 == 1:
             steps.reverse()
         for name, step in steps:

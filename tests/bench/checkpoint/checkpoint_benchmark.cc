@@ -1,5 +1,6 @@
-// durable_benchmark FOLDER MEBIBYTES: a stand-alone session with that much registered memory. For each line on standard input it makes one step and one
-// checkpoint, and prints in how many milliseconds rk_checkpoint, which returns when the checkpoint is durable, has returned.
+// checkpoint_benchmark FOLDER MEBIBYTES: a stand-alone session with that much registered memory. Prints in how many milliseconds rk_restore has filled it and from
+// which step; then, for each line on standard input, makes one step and one checkpoint, and prints in how many milliseconds rk_checkpoint, which returns when
+// the checkpoint is durable, has returned.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -15,7 +16,7 @@ namespace {
 constexpr std::size_t kTensorBytes = 64u << 20;
 
 int fail(const char* what) {
-  std::fprintf(stderr, "durable_benchmark: %s: %s\n", what, rk_last_error());
+  std::fprintf(stderr, "checkpoint_benchmark: %s: %s\n", what, rk_last_error());
   return 1;
 }
 
@@ -23,12 +24,12 @@ int fail(const char* what) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::fprintf(stderr, "usage: durable_benchmark FOLDER MEBIBYTES\n");
+    std::fprintf(stderr, "usage: checkpoint_benchmark FOLDER MEBIBYTES\n");
     return 2;
   }
   const std::size_t bytes = std::strtoull(argv[2], nullptr, 10) << 20;
   rk_session* run = nullptr;
-  const rk_options options{.struct_size = sizeof(rk_options), .socket_path = "", .checkpoint_dir = argv[1], .job = "durable", .rank = 0, .world_size = 1};
+  const rk_options options{.struct_size = sizeof(rk_options), .socket_path = "", .checkpoint_dir = argv[1], .job = "bench", .rank = 0, .world_size = 1};
   if (rk_open(&options, &run) != RK_OK) return fail("rk_open");
   std::vector<std::vector<std::uint64_t>> tensors;
   std::uint64_t value = 0x9e3779b97f4a7c15u;
@@ -41,9 +42,11 @@ int main(int argc, char** argv) {
     if (rk_register(run, &description) != RK_OK) return fail("rk_register");
   }
   rk_position at{.struct_size = sizeof(rk_position)};
+  const auto restore_begin = std::chrono::steady_clock::now();
   if (rk_restore(run, &at) != RK_OK) return fail("rk_restore");
+  std::printf("%.3f %llu\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - restore_begin).count(),
+              static_cast<unsigned long long>(at.step));
   std::uint64_t step = at.step;
-  std::puts("ready");
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
     ++step;
