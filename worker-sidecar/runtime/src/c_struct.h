@@ -23,6 +23,15 @@ inline Done check_struct_size(std::size_t struct_size, std::size_t own_size, std
   return {};
 }
 
+// A field as a caller in C may have left it: any number, which C++ may not read as one of an enumeration.
+template <typename Enum>
+int number_of(const Enum& field) {
+  int number = 0;
+  static_assert(sizeof field == sizeof number);
+  std::memcpy(&number, &field, sizeof number);
+  return number;
+}
+
 // A copy in which fields that the caller's header did not have are zero. Fields that ours does not have must be zero.
 template <typename Struct>
 Outcome<Struct> read_struct(const Struct* given, std::string_view name) {

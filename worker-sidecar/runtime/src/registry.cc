@@ -26,9 +26,9 @@ bool all_zero(const std::int64_t* numbers) {
 Outcome<TensorDescription> describe(const rk_tensor& tensor) {
   TensorDescription description;
   description.name = tensor.name;
-  const std::optional<Dtype> dtype = dtype_from_number(tensor.dtype);
+  const std::optional<Dtype> dtype = dtype_from_number(number_of(tensor.dtype));
   if (!dtype) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}': dtype {} is none of rk_dtype", tensor.name, static_cast<int>(tensor.dtype)));
+    return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}': dtype {} is none of rk_dtype", tensor.name, number_of(tensor.dtype)));
   }
   description.dtype = *dtype;
   if (tensor.rank < 0 || tensor.rank > RK_DIMENSIONS_MAX) {
@@ -49,11 +49,12 @@ Outcome<TensorDescription> describe(const rk_tensor& tensor) {
     description.global_shape = *std::move(global_shape);
     description.offset = *std::move(offset);
   }
-  if (tensor.written_in != RK_UPDATE && tensor.written_in != RK_ANYWHERE) {
+  const int written_in = number_of(tensor.written_in);
+  if (written_in != RK_UPDATE && written_in != RK_ANYWHERE) {
     return refuse(RK_ERROR_ARGUMENT,
-                  sentence("tensor '{}': written_in {} is none of rk_written_in", tensor.name, static_cast<int>(tensor.written_in)));
+                  sentence("tensor '{}': written_in {} is none of rk_written_in", tensor.name, written_in));
   }
-  description.written_in = tensor.written_in == RK_ANYWHERE ? WrittenIn::anywhere : WrittenIn::update;
+  description.written_in = written_in == RK_ANYWHERE ? WrittenIn::anywhere : WrittenIn::update;
   if (Status status = check_tensor(description); !status) return refuse(RK_ERROR_ARGUMENT, status.error().message);
   return description;
 }

@@ -317,13 +317,13 @@ rk_status Session::checkpoint() {
 rk_status Session::set_phase(rk_phase phase) {
   if (stage_ == Stage::stopped) return RK_STOP;
   if (stage_ != Stage::in_step && !between_steps()) return wrong_moment("rk_set_phase");
-  switch (phase) {
+  switch (number_of(phase)) {
     case RK_TRAINING: gates_.publish_phase(stage_ == Stage::in_step ? RankPhase::computing : RankPhase::between); return RK_OK;
     case RK_EVALUATING: gates_.publish_phase(RankPhase::evaluating); return RK_OK;
     case RK_COMPILING: gates_.publish_phase(RankPhase::compiling); return RK_OK;
     case RK_WAITING_FOR_DATA: gates_.publish_phase(RankPhase::waiting_for_data); return RK_OK;
   }
-  return remember_error(RK_ERROR_ARGUMENT, sentence("rk_set_phase: {} is none of rk_phase", static_cast<int>(phase)));
+  return remember_error(RK_ERROR_ARGUMENT, sentence("rk_set_phase: {} is none of rk_phase", number_of(phase)));
 }
 
 int Session::close() {
