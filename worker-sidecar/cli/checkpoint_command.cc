@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "common/base/json_fields.h"
+#include "worker-sidecar/cli/checkpoint_diff.h"
 #include "worker-sidecar/cli/checkpoint_export.h"
 #include "worker-sidecar/cli/checkpoint_groups.h"
 #include "worker-sidecar/cli/checkpoint_listing.h"
+#include "worker-sidecar/cli/checkpoint_prune.h"
 #include "worker-sidecar/cli/table.h"
 #include "worker-sidecar/groups/group_info.h"
 
@@ -20,7 +22,10 @@ constexpr int kUsage = 2;
 struct Arguments {
   std::vector<std::string> directories;
   std::string target;
+  std::string left;
+  std::string right;
   GroupsQuestion groups;
+  PruneQuestion prune;
   std::string format = "table";
 };
 
@@ -44,6 +49,23 @@ CLI::App* add_groups_verb(CLI::App& app, Arguments& arguments) {
       ->check(CLI::Range(0u, kGroupRankMax));
   verb->add_option("--world-size", arguments.groups.world_size, "How many ranks the job has; without it the largest rank in a file is the last")
       ->check(CLI::Range(1u, kGroupRankMax + 1));
+  add_format(*verb, arguments);
+  return verb;
+}
+
+CLI::App* add_diff_verb(CLI::App& app, Arguments& arguments) {
+  CLI::App* verb = app.add_subcommand("diff", "Say in which tensors and states two checkpoints differ; exit code 1 when they do");
+  verb->add_option("LEFT", arguments.left, "A checkpoint, or the folder of a job: its newest")->required();
+  verb->add_option("RIGHT", arguments.right, "The other one")->required();
+  add_format(*verb, arguments);
+  return verb;
+}
+
+CLI::App* add_prune_verb(CLI::App& app, Arguments& arguments) {
+  CLI::App* verb = app.add_subcommand("prune", "Remove older checkpoints, those of abandoned attempts, and what was left half made");
+  verb->add_option("DIR", arguments.prune.directory, "The folder of a job")->required();
+  verb->add_option("--keep", arguments.prune.keep, "How many of the newest usable ones stay")->check(CLI::Range(1u, 1'000'000u))->capture_default_str();
+  verb->add_flag("--dry-run", arguments.prune.dry_run, "Only say what would be removed");
   add_format(*verb, arguments);
   return verb;
 }
@@ -72,7 +94,7 @@ int run_checkpoint_command(int argc, char** argv) {
 }
 
 int run_checkpoint_command(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {
-  CLI::App app("Looks at checkpoints: lists, shows, verifies and exports them; says which ranks can stand in for lost ones.", "rekindle checkpoint");
+  CLI::App app("Looks at checkpoints: lists, shows, verifies, compares, exports and prunes them; says which ranks can stand in for lost ones.", "rekindle checkpoint");
   app.require_subcommand(1);
   Arguments arguments;
   CLI::App* list = add_verb(app, arguments, "ls", "List checkpoints, the one that a restart would take first, with the reason for each that is refused");
@@ -80,6 +102,8 @@ int run_checkpoint_command(int argc, const char* const* argv, std::ostream& out,
   CLI::App* verify = add_verb(app, arguments, "verify", "Read every byte and say which range of which file is wrong");
   CLI::App* export_verb = add_verb(app, arguments, "export", "Write all tensors of a checkpoint (of a job: its newest) as one safetensors file");
   export_verb->add_option("--to", arguments.target, "The file to write; it must not exist")->required();
+  const CLI::App* diff = add_diff_verb(app, arguments);
+  const CLI::App* prune = add_prune_verb(app, arguments);
   CLI::App* groups = add_groups_verb(app, arguments);
   try {
     app.parse(argc, argv);
@@ -93,6 +117,8 @@ int run_checkpoint_command(int argc, const char* const* argv, std::ostream& out,
   if (show->parsed()) code = show_checkpoints(real_file_system(), arguments.directories, streams);
   if (verify->parsed()) code = verify_checkpoints(real_file_system(), arguments.directories, streams);
   if (export_verb->parsed()) code = run_export(arguments, streams);
+  if (diff->parsed()) code = diff_checkpoints(real_file_system(), arguments.left, arguments.right, streams);
+  if (prune->parsed()) code = prune_job(real_file_system(), arguments.prune, streams);
   if (groups->parsed()) code = show_groups(real_file_system(), arguments.groups, streams);
   out.flush();
   return code;

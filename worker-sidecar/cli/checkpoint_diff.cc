@@ -1,0 +1,138 @@
+#include "worker-sidecar/cli/checkpoint_diff.h"
+
+#include <map>
+#include <ostream>
+#include <utility>
+#include <vector>
+
+#include "common/base/json_fields.h"
+#include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/cli/opened_checkpoint.h"
+#include "worker-sidecar/cli/table.h"
+
+namespace rekindle {
+namespace {
+
+struct Difference {
+  std::string what;  // name of a tensor, or key of a state
+  std::string how;
+};
+
+std::string shape_text(const Extents& shape) {
+  if (shape.empty()) return "scalar";
+  std::string text;
+  for (const std::uint64_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
+  return text;
+}
+
+// Empty: the same.
+std::string compare_bytes(const std::vector<char>& left, const std::vector<char>& right) {
+  std::size_t different = 0;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    if (left[i] == right[i]) continue;
+    if (different++ == 0) first = i;
+  }
+  if (different == 0) return "";
+  return std::to_string(different) + " of " + std::to_string(left.size()) + " bytes differ, from byte " + std::to_string(first) + " on";
+}
+
+class Comparison {
+ public:
+  Comparison(FileSystem& file_system, const OpenedCheckpoint& left, const OpenedCheckpoint& right)
+      : file_system_(file_system), left_(left), right_(right) {}
+
+  Result<std::vector<Difference>> run() {
+    std::map<std::string, Pair<ManifestTensor>> tensors;
+    for (const ManifestTensor& tensor : left_.manifest.tensors) tensors[tensor.name].left = &tensor;
+    for (const ManifestTensor& tensor : right_.manifest.tensors) tensors[tensor.name].right = &tensor;
+    if (Status status = each(tensors); !status) return std::unexpected(status.error());
+    std::map<std::string, Pair<ManifestState>> states;
+    for (const ManifestState& state : left_.manifest.states) states[state.key].left = &state;
+    for (const ManifestState& state : right_.manifest.states) states[state.key].right = &state;
+    if (Status status = each(states); !status) return std::unexpected(status.error());
+    return std::move(differences_);
+  }
+
+ private:
+  template <typename Thing>
+  struct Pair {
+    const Thing* left = nullptr;
+    const Thing* right = nullptr;
+  };
+
+  static std::string compare_shapes(const ManifestTensor& left, const ManifestTensor& right) {
+    if (left.dtype != right.dtype) return "type " + std::string(to_string(left.dtype)) + " against " + std::string(to_string(right.dtype));
+    if (left.global_shape != right.global_shape) return "shape " + shape_text(left.global_shape) + " against " + shape_text(right.global_shape);
+    return "";
+  }
+  static std::string compare_shapes(const ManifestState& left, const ManifestState& right) {
+    return left.bytes == right.bytes ? "" : std::to_string(left.bytes) + " bytes against " + std::to_string(right.bytes);
+  }
+  Status read(const OpenedCheckpoint& checkpoint, const ManifestTensor& tensor, std::vector<char>& buffer) {
+    return read_tensor(file_system_, checkpoint, tensor, buffer);
+  }
+  Status read(const OpenedCheckpoint& checkpoint, const ManifestState& state, std::vector<char>& buffer) {
+    return read_state(file_system_, checkpoint, state, buffer);
+  }
+
+  template <typename Thing>
+  Status each(const std::map<std::string, Pair<Thing>>& things) {
+    for (const auto& [name, pair] : things) {
+      std::string how;
+      if (pair.left == nullptr || pair.right == nullptr) {
+        how = "only in " + (pair.left != nullptr ? left_.name : right_.name);
+      } else {
+        how = compare_shapes(*pair.left, *pair.right);
+        if (how.empty()) {
+          if (Status status = read(left_, *pair.left, left_bytes_); !status) return status;
+          if (Status status = read(right_, *pair.right, right_bytes_); !status) return status;
+          how = compare_bytes(left_bytes_, right_bytes_);
+        }
+      }
+      if (!how.empty()) differences_.push_back({name, std::move(how)});
+    }
+    return {};
+  }
+
+  FileSystem& file_system_;
+  const OpenedCheckpoint& left_;
+  const OpenedCheckpoint& right_;
+  std::vector<char> left_bytes_;
+  std::vector<char> right_bytes_;
+  std::vector<Difference> differences_;
+};
+
+Json to_json(const OpenedCheckpoint& checkpoint) {
+  return {{"checkpoint", checkpoint.name}, {"step", checkpoint.manifest.step}, {"attempt", checkpoint.manifest.attempt}};
+}
+
+}  // namespace
+
+int diff_checkpoints(FileSystem& file_system, const std::string& left_directory, const std::string& right_directory, CommandStreams streams) {
+  const Result<OpenedCheckpoint> left = open_checkpoint(file_system, left_directory);
+  if (!left) return report(streams, left.error());
+  const Result<OpenedCheckpoint> right = open_checkpoint(file_system, right_directory);
+  if (!right) return report(streams, right.error());
+  const Result<std::vector<Difference>> differences = Comparison(file_system, *left, *right).run();
+  if (!differences) return report(streams, differences.error());
+  if (streams.json) {
+    Json list = Json::array();
+    for (const Difference& each : *differences) list.push_back({{"name", each.what}, {"difference", each.how}});
+    streams.out << dump_json({{"left", to_json(*left)}, {"right", to_json(*right)}, {"differences", std::move(list)}}) << '\n';
+  } else {
+    const std::size_t compared = left->manifest.tensors.size() + left->manifest.states.size();
+    streams.out << printable(left->name) << " (step " << left->manifest.step << ") against " << printable(right->name) << " (step " << right->manifest.step << "): ";
+    if (differences->empty()) {
+      streams.out << "the same, " << compared << " tensors and states\n";
+    } else {
+      streams.out << differences->size() << " differ\n";
+      Table table({{"NAME"}, {"DIFFERENCE"}});
+      for (const Difference& each : *differences) table.add({printable(each.what), printable(each.how)});
+      table.print(streams.out);
+    }
+  }
+  return differences->empty() ? 0 : 1;
+}
+
+}  // namespace rekindle
