@@ -14,7 +14,7 @@ namespace rekindle {
 namespace {
 
 constexpr std::chrono::milliseconds kFirstRedialPause{100};
-constexpr std::chrono::milliseconds kLongestRedialPause{2000};
+constexpr std::chrono::milliseconds kLongestRedialPause{500};  // an eviction right after a sidecar came back waits for this
 constexpr std::size_t kStrangersMax = 64;
 
 // asio frees the context that it is given; ours is shared.
