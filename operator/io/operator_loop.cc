@@ -223,6 +223,7 @@ void OperatorLoop::look_at(const ObjectKey& key) {
   }
   Duration again = plan.look_again_in.value_or(Duration::max());
   if (seen.writes_unseen > 0) again = std::min<Duration>(again, settings_.expectation_limit);
+  if (job && !memory.gone_pods.empty()) again = std::min<Duration>(again, kGoneRemembered);  // to forget them then
   metrics_.reconciled(again == Duration::max() ? "success" : "requeue_after");
   queue_.done(key, again == Duration::max() ? WorkOutcome::forget() : WorkOutcome::requeue_after(again), now);
 }
