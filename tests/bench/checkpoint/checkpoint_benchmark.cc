@@ -1,10 +1,14 @@
 // checkpoint_benchmark FOLDER MEBIBYTES: a stand-alone session with that much registered memory. Prints in how many milliseconds rk_restore has filled it and from
-// which step; then, for each line on standard input, makes one step and one checkpoint, and prints in how many milliseconds rk_checkpoint, which returns when
-// the checkpoint is durable, has returned.
+// which step; then, for each line on standard input, makes one step and one checkpoint, and prints after how many milliseconds it was durable (the manifest's
+// name was synced, which its change time tells) and after how many rk_checkpoint had returned, which removes old checkpoints as well.
+#include <sys/stat.h>
+
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -18,6 +22,26 @@ constexpr std::size_t kTensorBytes = 64u << 20;
 int fail(const char* what) {
   std::fprintf(stderr, "checkpoint_benchmark: %s: %s\n", what, rk_last_error());
   return 1;
+}
+
+double milliseconds(const timespec& time) { return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6; }
+
+// Of the clock that files are stamped by.
+double now_milliseconds() {
+  timespec time;
+  clock_gettime(CLOCK_REALTIME, &time);
+  return milliseconds(time);
+}
+
+// When the checkpoint of this step was published: its manifest's temporary name goes right after the sync of its folder.
+double published_milliseconds(const char* root, std::uint64_t step) {
+  const std::string wanted = "-s" + std::to_string(step) + "-";
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(root) + "/local.bench")) {
+    struct stat status;
+    if (entry.path().filename().string().find(wanted) == std::string::npos) continue;
+    if (stat((entry.path() / "manifest.json").c_str(), &status) == 0) return milliseconds(status.st_ctim);
+  }
+  return 0;
 }
 
 }  // namespace
@@ -53,9 +77,10 @@ int main(int argc, char** argv) {
     if (rk_step_begin(run, step) != RK_OK || rk_update_begin(run) != RK_OK) return fail("a step");
     for (auto& tensor : tensors) tensor.front() = step;
     if (rk_update_end(run) != RK_OK || rk_step_end(run) != RK_OK) return fail("a step");
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = now_milliseconds();
     if (rk_checkpoint(run) != RK_OK) return fail("rk_checkpoint");
-    std::printf("%.3f\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    const double returned = now_milliseconds();
+    std::printf("%.3f %.3f\n", published_milliseconds(argv[1], step) - begin, returned - begin);
     std::fflush(stdout);
   }
   return rk_close(run);

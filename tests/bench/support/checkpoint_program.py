@@ -23,9 +23,11 @@ class CheckpointProgram:
         return line
 
     def checkpoint_milliseconds(self):
+        """Until it was durable, and until the call had returned."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        return float(self.answer())
+        durable, returned = self.answer().split()
+        return float(durable), float(returned)
 
     def end(self):
         self.process.stdin.close()
