@@ -3,6 +3,7 @@
 #include <liburing.h>
 
 #include <cerrno>
+#include <vector>
 
 #include "common/base/assert.h"
 
@@ -16,14 +17,14 @@ class RingQueue final : public WriteQueue {
   RingQueue& operator=(const RingQueue&) = delete;
   ~RingQueue() override {
     if (!works()) return;
-    while (under_way_ > 0) wait();
+    while (!under_way_.empty()) wait();
     io_uring_queue_exit(&ring_);
   }
 
   bool works() const { return result_ == 0; }
 
   int begin(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset, std::uint64_t tag) override {
-    RK_ASSERT(under_way_ < depth_);
+    RK_ASSERT(under_way_.size() < depth_);
     io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
     RK_ASSERT(entry != nullptr);
     io_uring_prep_write(entry, descriptor, data, static_cast<unsigned>(bytes), offset);
@@ -33,27 +34,30 @@ class RingQueue final : public WriteQueue {
       submitted = io_uring_submit(&ring_);
     } while (submitted == -EINTR || submitted == -EAGAIN);
     if (submitted < 0) return submitted;
-    ++under_way_;
+    under_way_.push_back(tag);
     return 0;
   }
 
   WriteEnd wait() override {
-    RK_ASSERT(under_way_ > 0);
+    RK_ASSERT(!under_way_.empty());
     io_uring_cqe* entry = nullptr;
     int result;
     do {
       result = io_uring_wait_cqe(&ring_, &entry);
     } while (result == -EINTR || result == -EAGAIN);
-    RK_ASSERT(result == 0);
-    const WriteEnd end{.tag = io_uring_cqe_get_data64(entry), .result = entry->res};
-    io_uring_cqe_seen(&ring_, entry);
-    --under_way_;
+    // The kernel will not say how any of them ended. The save fails then; the training process, in which this runs, does not.
+    WriteEnd end{.tag = under_way_.front(), .result = result < 0 ? result : -EIO};
+    if (result == 0) {
+      end = {.tag = io_uring_cqe_get_data64(entry), .result = entry->res};
+      io_uring_cqe_seen(&ring_, entry);
+    }
+    std::erase(under_way_, end.tag);
     return end;
   }
 
  private:
   const unsigned depth_;
-  unsigned under_way_ = 0;
+  std::vector<std::uint64_t> under_way_;  // their tags
   io_uring ring_{};
   const int result_;
 };

@@ -6,11 +6,9 @@ installed. Pairs run one after the other; a ratio is fio's time to ours.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,16 +19,14 @@ sys.path.insert(0, str(HERE.parent / "support"))
 
 import report  # noqa: E402
 from checkpoint_program import CheckpointProgram  # noqa: E402
+from disk import fio_milliseconds  # noqa: E402
 
 
-def fio_milliseconds(folder, mebibytes):
-    result = subprocess.run(
-        ["fio", "--name=disk", f"--directory={folder}", "--rw=write", "--bs=4M", f"--size={mebibytes}M", "--direct=1", "--ioengine=io_uring", "--iodepth=16",
-         "--end_fsync=1", "--refill_buffers=1", "--output-format=json"], check=True, capture_output=True, text=True)
-    milliseconds = json.loads(result.stdout)["jobs"][0]["write"]["runtime"]
+def fresh_fio_milliseconds(folder, mebibytes):
+    milliseconds = fio_milliseconds(folder, mebibytes, "write")
     for path in pathlib.Path(folder).glob("disk*"):
         path.unlink()
-    return float(milliseconds)
+    return milliseconds
 
 
 def safetensors_milliseconds(folder, tensors):
@@ -60,7 +56,7 @@ def measure(folder, mebibytes, pairs, with_safetensors):
     rows = []
     for index in range(pairs + 1):
         row = {}
-        steps = [("ours", ours.checkpoint_milliseconds), ("fio", lambda: fio_milliseconds(folder, mebibytes))]
+        steps = [("ours", ours.checkpoint_milliseconds), ("fio", lambda: fresh_fio_milliseconds(folder, mebibytes))]
         if index % 2 == 1:
             steps.reverse()
         for name, step in steps:

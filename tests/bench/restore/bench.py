@@ -4,10 +4,8 @@ many bytes from the same disk (direct, 4 MiB blocks, 16 at once). Pairs run one 
 """
 
 import argparse
-import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -17,13 +15,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 
 import report  # noqa: E402
 from checkpoint_program import CheckpointProgram, forget  # noqa: E402
-
-
-def fio_milliseconds(folder, mebibytes):
-    result = subprocess.run(
-        ["fio", "--name=disk", f"--directory={folder}", "--rw=read", "--bs=4M", f"--size={mebibytes}M", "--direct=1", "--ioengine=io_uring", "--iodepth=16",
-         "--output-format=json"], check=True, capture_output=True, text=True)
-    return float(json.loads(result.stdout)["jobs"][0]["read"]["runtime"])
+from disk import fio_milliseconds  # noqa: E402
 
 
 def ours_milliseconds(folder, mebibytes):
@@ -48,9 +40,9 @@ def main():
         writer = CheckpointProgram(ours, mebibytes)
         writer.checkpoint_milliseconds()
         writer.end()
-        fio_milliseconds(folder, mebibytes)  # lays its file out
+        fio_milliseconds(folder, mebibytes, "read")  # lays its file out
         for index in range(options.pairs):
-            steps = [("ours", lambda: ours_milliseconds(ours, mebibytes)), ("fio", lambda: fio_milliseconds(folder, mebibytes))]
+            steps = [("ours", lambda: ours_milliseconds(ours, mebibytes)), ("fio", lambda: fio_milliseconds(folder, mebibytes, "read"))]
             if index % 2 == 1:
                 steps.reverse()
             row = {f"{name}_milliseconds": step() for name, step in steps}

@@ -1,5 +1,6 @@
 // A thousand times something about the newest checkpoint is not as it was written. What restores is always one of the checkpoints that were really made, with every
 // byte and under its own step; and since an older one is there, something always restores.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -71,7 +72,7 @@ void copy_folder(Disk& disk, const std::string& from, const std::string& to) {
   disk.files.mkdir(to, 0770);
   for (const std::string& path : files_below(disk, from)) {
     const std::string text = *disk.files.content(path);
-    const int file = disk.files.open(to + path.substr(from.size()), 0x40 /* O_CREAT */ | 1, 0660);
+    const int file = disk.files.open(to + path.substr(from.size()), O_CREAT | O_WRONLY, 0660);
     RK_ASSERT(file >= 0);
     disk.files.pwrite(file, text.data(), text.size(), 0);
     disk.files.close(file);
