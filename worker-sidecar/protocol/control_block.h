@@ -71,6 +71,7 @@ struct ControlBlock {
   std::atomic<std::uint32_t> order;
   std::atomic<std::uint64_t> permit;
   std::atomic<std::uint32_t> bell;
+  std::atomic<std::uint64_t> snapshot_step;
 
   // Written by the library's thread in the rank, and by the kernel when that thread ends.
   alignas(64) std::atomic<std::uint32_t> owner;
@@ -90,6 +91,7 @@ static_assert(offsetof(ControlBlock, incarnation) == 24 && offsetof(ControlBlock
 static_assert(offsetof(ControlBlock, word) == 64 && offsetof(ControlBlock, attempt) == 72);
 static_assert(offsetof(ControlBlock, hold) == 128 && offsetof(ControlBlock, order) == 132);
 static_assert(offsetof(ControlBlock, permit) == 136 && offsetof(ControlBlock, bell) == 144);
+static_assert(offsetof(ControlBlock, snapshot_step) == 152);
 static_assert(offsetof(ControlBlock, owner) == 192 && offsetof(ControlBlock, owner_ready) == 196);
 static_assert(sizeof(ControlBlock) == 256 && sizeof(SlotHeader) == 32);
 

@@ -67,6 +67,13 @@ Json to_json(const HookDoneMessage& m) {
           {"milliseconds", m.milliseconds},
           {"message", m.message.substr(0, kMessageTextBytesMax)}};
 }
+Json to_json(const KeepMessage& m) { return {{"serial", m.serial}}; }
+Json to_json(const KeptMessage& m) {
+  Json object = {{"serial", m.serial}, {"ok", m.ok}};
+  if (!m.ok) object["error"] = encode_error(m.error);
+  return object;
+}
+Json to_json(const SnapshottedMessage& m) { return {{"step", m.step}, {"microseconds", m.microseconds}}; }
 
 // And back. Reading goes on after a fault; finish() tells.
 
@@ -158,6 +165,16 @@ void read(JsonFields& in, const Json&, HookDoneMessage& m) {
   m.milliseconds = in.number_or("milliseconds", 0);
   m.message = optional_text(in, "message", 2 * kMessageTextBytesMax);
 }
+void read(JsonFields& in, const Json&, KeepMessage& m) { m.serial = in.number("serial"); }
+void read(JsonFields& in, const Json&, KeptMessage& m) {
+  m.serial = in.number("serial");
+  m.ok = in.boolean("ok");
+  m.error = read_error(in, "error");
+}
+void read(JsonFields& in, const Json&, SnapshottedMessage& m) {
+  m.step = in.number("step");
+  m.microseconds = in.number("microseconds");
+}
 
 template <typename Message>
 Result<LocalMessage> decode_local(const Json& object, std::string_view name) {
@@ -172,16 +189,16 @@ Result<LocalMessage> decode_local(const Json& object, std::string_view name) {
 
 std::string_view to_string(HookOutcome outcome) { return kHookOutcomes[static_cast<std::size_t>(outcome)]; }
 
-// The kinds of local messages are 1 to 18 in the order of the variant.
+// The kinds of local messages are 1 to 21 in the order of the variant.
 MessageKind local_kind_of(const LocalMessage& message) { return static_cast<MessageKind>(message.index() + 1); }
-static_assert(std::variant_size_v<LocalMessage> == static_cast<std::size_t>(MessageKind::hook_done));
+static_assert(std::variant_size_v<LocalMessage> == static_cast<std::size_t>(MessageKind::snapshotted));
 
 EncodedMessage encode_local_message(const LocalMessage& message) {
   return {local_kind_of(message), std::visit([](const auto& m) { return dump_json(to_json(m)); }, message)};
 }
 
 Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view body) {
-  if (kind < 1 || kind > static_cast<std::uint16_t>(MessageKind::hook_done)) {
+  if (kind < 1 || kind > static_cast<std::uint16_t>(MessageKind::snapshotted)) {
     return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between rank and sidecar");
   }
   const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kFrameBodyBytesMax);
@@ -205,6 +222,9 @@ Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view b
     case MessageKind::status: return decode_local<StatusMessage>(*object, "status");
     case MessageKind::hook: return decode_local<HookMessage>(*object, "hook");
     case MessageKind::hook_done: return decode_local<HookDoneMessage>(*object, "hook_done");
+    case MessageKind::keep: return decode_local<KeepMessage>(*object, "keep");
+    case MessageKind::kept: return decode_local<KeptMessage>(*object, "kept");
+    case MessageKind::snapshotted: return decode_local<SnapshottedMessage>(*object, "snapshotted");
     default: break;
   }
   return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between rank and sidecar");

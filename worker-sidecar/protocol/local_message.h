@@ -1,4 +1,4 @@
-// Messages between a rank (or a tool) and its sidecar, kinds 1 to 18 of docs/formats/frames.md. Values only: descriptors that
+// Messages between a rank (or a tool) and its sidecar, kinds 1 to 21 of docs/formats/frames.md. Values only: descriptors that
 // travel beside a frame are the caller's. Decoding believes nothing: wrong types, counts and lengths over the
 // limits, and values out of range are an Error (invalid_input) with the message and the field in the sentence. Pure.
 #pragma once
@@ -172,10 +172,35 @@ struct HookDoneMessage {
   bool operator==(const HookDoneMessage&) const = default;
 };
 
+// Keep copies in the shadow whose descriptor travels beside it (docs/formats/shadow.md); the one before is over. Answered by kept.
+struct KeepMessage {
+  std::uint64_t serial = 0;
+
+  bool operator==(const KeepMessage&) const = default;
+};
+
+// `error` is meant only when ok is false: the rank goes on without a shadow.
+struct KeptMessage {
+  std::uint64_t serial = 0;
+  bool ok = false;
+  Error error;
+
+  bool operator==(const KeptMessage&) const = default;
+};
+
+// The rank's share at this step is in the snapshot slot; training stood for the copy.
+struct SnapshottedMessage {
+  std::uint64_t step = 0;
+  std::uint64_t microseconds = 0;
+
+  bool operator==(const SnapshottedMessage&) const = default;
+};
+
 using LocalMessage =
     std::variant<HelloMessage, ControlMessage, WelcomeMessage, RegisteredMessage, OfferMessage, LoadedMessage, TakeMessage,
                  WriteMessage, WrittenMessage, WriteFailedMessage, CollectiveFailedMessage, CheckpointWantedMessage,
-                 FinishedMessage, EndMessage, RefusedMessage, StatusMessage, HookMessage, HookDoneMessage>;
+                 FinishedMessage, EndMessage, RefusedMessage, StatusMessage, HookMessage, HookDoneMessage, KeepMessage,
+                 KeptMessage, SnapshottedMessage>;
 
 MessageKind local_kind_of(const LocalMessage& message);
 

@@ -25,6 +25,9 @@ enum class MessageKind : std::uint16_t {
   status = 16,
   hook = 17,
   hook_done = 18,
+  keep = 19,
+  kept = 20,
+  snapshotted = 21,
   peer_hello = 101,
   peer_ready = 102,
   peer_begin = 103,
@@ -40,6 +43,12 @@ enum class MessageKind : std::uint16_t {
   peer_committed = 113,
   peer_failed = 114,
   peer_finished = 115,
+  peer_survey = 116,
+  peer_surveyed = 117,
+  peer_keep = 118,
+  peer_kept = 119,
+  peer_snapshot = 120,
+  peer_snapshotted = 121,
 };
 
 // A message ready to be framed; `body` is one JSON object.

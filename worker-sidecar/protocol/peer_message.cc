@@ -16,6 +16,7 @@ constexpr std::array<std::string_view, 12> kPhases = {
     "starting",        "restoring",         "between",  "computing",  "updating",  "waiting_at_update",
     "waiting_at_step", "collective_failed", "finished", "evaluating", "compiling", "waiting_for_data"};
 constexpr std::array<std::string_view, 4> kReadyStates = {"connected", "registered", "loaded", "running"};
+constexpr std::array<std::string_view, 3> kSnapshotOutcomes = {"taken", "missed", "failed"};
 constexpr double kSecondsMax = 1e7;
 
 Json to_json(const PeerHelloMessage& m) {
@@ -94,6 +95,33 @@ Json to_json(const FailedMessage& m) {
   return {{"term", m.term}, {"error", encode_error(m.error)}, {"after", to_string(m.after)}};
 }
 Json to_json(const PodFinishedMessage& m) { return {{"ordinal", m.ordinal}}; }
+Json to_json(const SurveyMessage& m) { return {{"term", m.term}, {"layout_hash", m.layout_hash}}; }
+Json to_json(const SurveyedMessage& m) {
+  Json layouts = Json::array();
+  for (const RanksLayout& ranks : m.layouts) layouts.push_back({{"ranks", ranks.ranks}, {"tensors", encode_layout(ranks.layout)}});
+  return {{"term", m.term}, {"ordinal", m.ordinal}, {"ranks", m.ranks}, {"layouts", std::move(layouts)}};
+}
+Json encode_writers(const std::vector<WriterPlan>& plans) {
+  Json writers = Json::array();
+  for (const WriterPlan& writer : plans) {
+    writers.push_back({{"rank", writer.rank}, {"file", writer.file}, {"pieces", encode_pieces(writer.pieces)}});
+  }
+  return writers;
+}
+Json to_json(const PeerKeepMessage& m) {
+  return {{"term", m.term}, {"snapshots", m.snapshots}, {"shadow_every_steps", m.shadow_every_steps}, {"shares", encode_writers(m.shares)}};
+}
+Json to_json(const PeerKeptMessage& m) {
+  Json object = {{"term", m.term}, {"ordinal", m.ordinal}, {"ok", m.ok}};
+  if (!m.ok) object["error"] = encode_error(m.error);
+  return object;
+}
+Json to_json(const SnapshotMessage& m) { return {{"term", m.term}, {"step", m.step}}; }
+Json to_json(const PodSnapshottedMessage& m) {
+  Json object = {{"term", m.term}, {"ordinal", m.ordinal}, {"outcome", to_string(m.outcome)}, {"microseconds", m.microseconds}};
+  if (m.outcome == SnapshotOutcome::failed) object["error"] = encode_error(m.error);
+  return object;
+}
 
 template <typename Message>
 std::string to_body(const Message& m) {
@@ -245,6 +273,55 @@ void read(JsonFields& in, const Json&, FailedMessage& m) {
   m.after = read_enum<AfterBreakpoint>(in, "after", kAfters, "order for the time after a breakpoint");
 }
 void read(JsonFields& in, const Json&, PodFinishedMessage& m) { m.ordinal = ordinal_number(in, "ordinal"); }
+void read(JsonFields& in, const Json&, SurveyMessage& m) {
+  m.term = in.number("term");
+  m.layout_hash = optional_text(in, "layout_hash", 64);
+}
+void read(JsonFields& in, const Json&, SurveyedMessage& m) {
+  m.term = in.number("term");
+  m.ordinal = ordinal_number(in, "ordinal");
+  m.ranks = rank_numbers(in, "ranks");
+  m.layouts = each<RanksLayout>(in, "layouts", kRanksMax, [](const Json& element) -> Result<RanksLayout> {
+    JsonFields part(element, "layout");
+    RanksLayout ranks{.ranks = rank_numbers(part, "ranks"), .layout = {}};
+    Result<Layout> layout = decode_layout(part.array("tensors"));
+    if (layout) ranks.layout = *std::move(layout);
+    else part.refuse("tensors", layout.error().message);
+    if (Status status = part.finish(); !status) return std::unexpected(status.error());
+    return ranks;
+  });
+}
+std::vector<WriterPlan> read_writers(JsonFields& in, std::string_view name) {
+  return each<WriterPlan>(in, name, kRanksMax, [](const Json& element) -> Result<WriterPlan> {
+    JsonFields part(element, "writer");
+    WriterPlan writer{.rank = rank_number(part, "rank"), .file = file_name(part, "file"), .pieces = read_pieces(part, "pieces")};
+    if (Status status = part.finish(); !status) return std::unexpected(status.error());
+    return writer;
+  });
+}
+void read(JsonFields& in, const Json&, PeerKeepMessage& m) {
+  m.term = in.number("term");
+  m.snapshots = in.boolean("snapshots");
+  m.shadow_every_steps = in.number("shadow_every_steps");
+  m.shares = read_writers(in, "shares");
+}
+void read(JsonFields& in, const Json&, PeerKeptMessage& m) {
+  m.term = in.number("term");
+  m.ordinal = ordinal_number(in, "ordinal");
+  m.ok = in.boolean("ok");
+  m.error = read_error(in, "error");
+}
+void read(JsonFields& in, const Json&, SnapshotMessage& m) {
+  m.term = in.number("term");
+  m.step = in.number("step");
+}
+void read(JsonFields& in, const Json&, PodSnapshottedMessage& m) {
+  m.term = in.number("term");
+  m.ordinal = ordinal_number(in, "ordinal");
+  m.outcome = read_enum<SnapshotOutcome>(in, "outcome", kSnapshotOutcomes, "outcome of a snapshot");
+  m.microseconds = in.number("microseconds");
+  m.error = read_error(in, "error");
+}
 
 template <typename Message>
 Result<PeerMessage> decode_peer(const Json& object, std::string_view name) {
@@ -259,6 +336,7 @@ Result<PeerMessage> decode_peer(const Json& object, std::string_view name) {
 
 std::string_view to_string(TriggerCause cause) { return kCauses[static_cast<std::size_t>(cause)]; }
 std::string_view to_string(AfterBreakpoint after) { return kAfters[static_cast<std::size_t>(after)]; }
+std::string_view to_string(SnapshotOutcome outcome) { return kSnapshotOutcomes[static_cast<std::size_t>(outcome)]; }
 std::string_view to_string(ReadyState state) { return kReadyStates[static_cast<std::size_t>(state)]; }
 
 // A phase comes from memory that a rank writes: one that nobody knows is starting, which is dirty.
@@ -275,9 +353,9 @@ Result<AfterBreakpoint> parse_after_breakpoint(std::string_view text) {
 }
 Result<RankPhase> parse_rank_phase(std::string_view text) { return parse_enum<RankPhase>(kPhases, text, "phase of a rank"); }
 
-// The kinds of peer messages are 101 to 115 in the order of the variant.
+// The kinds of peer messages are 101 to 121 in the order of the variant.
 MessageKind peer_kind_of(const PeerMessage& message) { return static_cast<MessageKind>(message.index() + 101); }
-static_assert(std::variant_size_v<PeerMessage> == static_cast<std::size_t>(MessageKind::peer_finished) - 100);
+static_assert(std::variant_size_v<PeerMessage> == static_cast<std::size_t>(MessageKind::peer_snapshotted) - 100);
 
 EncodedMessage encode_peer_message(const PeerMessage& message) {
   return {peer_kind_of(message), std::visit([](const auto& m) { return to_body(m); }, message)};
@@ -293,7 +371,7 @@ Result<PeerMessage> decode_shared(MessageKind local, std::string_view body) {
 }  // namespace
 
 Result<PeerMessage> decode_peer_message(std::uint16_t kind, std::string_view body) {
-  if (kind < 101 || kind > static_cast<std::uint16_t>(MessageKind::peer_finished)) {
+  if (kind < 101 || kind > static_cast<std::uint16_t>(MessageKind::peer_snapshotted)) {
     return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between sidecars");
   }
   const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kFrameBodyBytesMax);
@@ -314,6 +392,12 @@ Result<PeerMessage> decode_peer_message(std::uint16_t kind, std::string_view bod
     case MessageKind::peer_committed: return decode_peer<CommittedMessage>(*object, "committed");
     case MessageKind::peer_failed: return decode_peer<FailedMessage>(*object, "failed");
     case MessageKind::peer_finished: return decode_peer<PodFinishedMessage>(*object, "finished");
+    case MessageKind::peer_survey: return decode_peer<SurveyMessage>(*object, "survey");
+    case MessageKind::peer_surveyed: return decode_peer<SurveyedMessage>(*object, "surveyed");
+    case MessageKind::peer_keep: return decode_peer<PeerKeepMessage>(*object, "keep");
+    case MessageKind::peer_kept: return decode_peer<PeerKeptMessage>(*object, "kept");
+    case MessageKind::peer_snapshot: return decode_peer<SnapshotMessage>(*object, "snapshot");
+    case MessageKind::peer_snapshotted: return decode_peer<PodSnapshottedMessage>(*object, "snapshotted");
     default: break;
   }
   return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between sidecars");

@@ -1,4 +1,4 @@
-// Messages between the sidecars of one job, kinds 101 to 115 of docs/formats/frames.md. The rules of local_message.h hold. Pure.
+// Messages between the sidecars of one job, kinds 101 to 121 of docs/formats/frames.md. The rules of local_message.h hold. Pure.
 #pragma once
 
 #include <cstdint>
@@ -199,10 +199,84 @@ struct PodFinishedMessage {
   bool operator==(const PodFinishedMessage&) const = default;
 };
 
+// --- periodic checkpoints and shadows; `number` and `serial` are the leader's, told apart by its ordinal ---
+
+// The terms of periodic checkpoints lie apart from those of breakpoints: they neither refuse nor replace each other.
+inline constexpr std::uint64_t kPeriodicTermBit = std::uint64_t{1} << 63;
+constexpr bool is_periodic_term(std::uint64_t term) { return (term & kPeriodicTermBit) != 0; }
+constexpr std::uint64_t make_periodic_term(std::uint64_t number, std::uint32_t ordinal) { return kPeriodicTermBit | make_term(number, ordinal); }
+
+// What do your ranks hold?
+struct SurveyMessage {
+  std::uint64_t term = 0;
+  std::string layout_hash;  // of the leader's own ranks, where they have one layout
+
+  bool operator==(const SurveyMessage&) const = default;
+};
+
+struct RanksLayout {
+  std::vector<std::uint32_t> ranks;
+  Layout layout;
+
+  bool operator==(const RanksLayout&) const = default;
+};
+
+// `layouts` has those ranks whose layout is another than the leader's. term 0: nobody asked; the layout of a rank has changed.
+struct SurveyedMessage {
+  std::uint64_t term = 0;
+  std::uint32_t ordinal = 0;
+  std::vector<std::uint32_t> ranks;  // all of this pod that have registered
+  std::vector<RanksLayout> layouts;
+
+  bool operator==(const SurveyedMessage&) const = default;
+};
+
+// To each pod what its ranks shall keep in their shadows.
+struct PeerKeepMessage {
+  std::uint64_t term = 0;
+  bool snapshots = false;
+  std::uint64_t shadow_every_steps = 0;
+  std::vector<WriterPlan> shares;  // of this pod's ranks; a rank that is not named keeps nothing but its small state
+
+  bool operator==(const PeerKeepMessage&) const = default;
+};
+
+struct PeerKeptMessage {
+  std::uint64_t term = 0;
+  std::uint32_t ordinal = 0;
+  bool ok = false;
+  Error error;
+
+  bool operator==(const PeerKeptMessage&) const = default;
+};
+
+// Take the snapshot of periodic checkpoint `term` at exactly this step. step 0: it is given up.
+struct SnapshotMessage {
+  std::uint64_t term = 0;
+  std::uint64_t step = 0;
+
+  bool operator==(const SnapshotMessage&) const = default;
+};
+
+enum class SnapshotOutcome : std::uint8_t { taken, missed, failed };
+std::string_view to_string(SnapshotOutcome outcome);
+
+// All ranks of the pod have taken it, or one had passed the step already, or one cannot.
+struct PodSnapshottedMessage {
+  std::uint64_t term = 0;
+  std::uint32_t ordinal = 0;
+  SnapshotOutcome outcome = SnapshotOutcome::taken;
+  std::uint64_t microseconds = 0;  // that training stood, the longest of this pod's ranks
+  Error error;                     // when it failed
+
+  bool operator==(const PodSnapshottedMessage&) const = default;
+};
+
 using PeerMessage =
     std::variant<PeerHelloMessage, ReadyMessage, BeginMessage, OfferMessage, PodLoadedMessage, TakeMessage, TriggerMessage,
                  CollectMessage, CollectedMessage, PermitMessage, AssignMessage, PodWrittenMessage, CommittedMessage,
-                 FailedMessage, PodFinishedMessage>;
+                 FailedMessage, PodFinishedMessage, SurveyMessage, SurveyedMessage, PeerKeepMessage, PeerKeptMessage,
+                 SnapshotMessage, PodSnapshottedMessage>;
 
 MessageKind peer_kind_of(const PeerMessage& message);
 

@@ -1,0 +1,98 @@
+#include "worker-sidecar/checkpoint/snapshot_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/sentence.h"
+
+namespace rekindle {
+namespace {
+
+// How long an announcement may take until the last rank has seen it.
+constexpr Duration kTravel = std::chrono::milliseconds(20);
+constexpr Duration kLookEach = std::chrono::milliseconds(50);
+constexpr std::uint64_t kMarginMax = 1u << 20;
+// The storage is not asked to do nothing else than checkpoints.
+constexpr int kWriteShare = 2;
+
+std::string decimal(double number) {
+  const auto tenths = static_cast<std::int64_t>(std::llround(number * 100));
+  const std::int64_t rest = tenths % 100;
+  return sentence("{}.{}{}", tenths / 100, rest / 10, rest % 10);
+}
+
+}  // namespace
+
+void SnapshotSchedule::begin(std::uint64_t step, FailureHistory failures, Instant now) {
+  failures_ = failures;
+  begun_ = true;
+  began_ = looked_ = seen_at_ = now;
+  seen_step_ = step;
+  announced_ = std::max(announced_, step);
+  due_ = now + interval();
+}
+
+Duration SnapshotSchedule::interval() const {
+  if (settings_.rhythm == SnapshotRhythm::time) return settings_.every;
+  if (settings_.rhythm != SnapshotRhythm::automatic) return Duration{0};
+  FailureHistory history = failures_;
+  history.observed += begun_ ? looked_ - began_ : Duration{0};
+  const Duration best = best_interval(cost_.stopped, mean_time_between_failures(history, settings_.failure_prior));
+  return std::max({best, kWriteShare * cost_.written, Duration(std::chrono::seconds(1))});
+}
+
+void SnapshotSchedule::observe(std::uint64_t step, Instant now) {
+  looked_ = now;
+  if (step <= seen_step_ || now <= seen_at_) return;
+  const double steps_per_second = static_cast<double>(step - seen_step_) / to_seconds(now - seen_at_);
+  const auto travel_steps = static_cast<std::uint64_t>(std::min(std::ceil(steps_per_second * to_seconds(kTravel)), static_cast<double>(kMarginMax)));
+  margin_steps_ = std::max(margin_steps_, travel_steps);
+  seen_step_ = step;
+  seen_at_ = now;
+}
+
+std::optional<std::uint64_t> SnapshotSchedule::next_target(std::uint64_t step, Instant now) {
+  if (!begun_ || settings_.rhythm == SnapshotRhythm::off) return std::nullopt;
+  observe(step, now);
+  if (settings_.rhythm == SnapshotRhythm::steps) {
+    // The next multiple that nobody can have passed by the time the word arrives.
+    const std::uint64_t ahead = std::max(step + margin_steps_, announced_ + 1);
+    const std::uint64_t rest = ahead % settings_.every_steps;
+    announced_ = rest == 0 ? ahead : ahead + settings_.every_steps - rest;
+    return announced_;
+  }
+  // A shorter interval than when it was set, after a measurement, counts at once.
+  if (now < due_) return std::nullopt;
+  announced_ = std::max(step + margin_steps_, announced_ + 1);
+  return announced_;
+}
+
+void SnapshotSchedule::missed() { margin_steps_ = std::min(2 * margin_steps_, kMarginMax); }
+
+void SnapshotSchedule::abandoned(Instant now) { due_ = now + interval(); }
+
+void SnapshotSchedule::done(const SnapshotCost& cost, Instant now) {
+  cost_ = cost;
+  looked_ = now;
+  due_ = now + interval();
+}
+
+std::optional<Instant> SnapshotSchedule::next_look() const {
+  if (!begun_ || settings_.rhythm == SnapshotRhythm::off) return std::nullopt;
+  if (settings_.rhythm == SnapshotRhythm::steps) return looked_ + kLookEach;
+  // Shortly before it is due the pace of the steps is looked at.
+  return std::max(looked_ + kLookEach, due_ - 2 * kLookEach);
+}
+
+std::string SnapshotSchedule::explain() const {
+  if (settings_.rhythm != SnapshotRhythm::automatic) {
+    return sentence("{}: the last copy took {} s, writing it {} s", describe(settings_), decimal(to_seconds(cost_.stopped)), decimal(to_seconds(cost_.written)));
+  }
+  FailureHistory history = failures_;
+  history.observed += begun_ ? looked_ - began_ : Duration{0};
+  return sentence("every {} s: the last copy took {} s, writing it {} s, a failure is expected every {} h ({} seen)", decimal(to_seconds(interval())),
+                  decimal(to_seconds(cost_.stopped)), decimal(to_seconds(cost_.written)),
+                  decimal(to_seconds(mean_time_between_failures(history, settings_.failure_prior)) / 3600), failures_.failures);
+}
+
+}  // namespace rekindle

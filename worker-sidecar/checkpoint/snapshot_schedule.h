@@ -1,0 +1,66 @@
+// When the next periodic checkpoint is due, and at which step its snapshot is taken. Pure: a function of what has happened and the time; used by the
+// coordinating sidecar and by a process that runs alone.
+//
+// A snapshot is announced for a step that lies ahead, because every rank has to take it at the same one. How far ahead: as many steps as ranks make while
+// the announcement travels, doubled whenever it came too late.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/base/instant.h"
+#include "worker-sidecar/checkpoint/interval.h"
+#include "worker-sidecar/checkpoint/snapshot_settings.h"
+
+namespace rekindle {
+
+// What one periodic checkpoint cost.
+struct SnapshotCost {
+  Duration stopped{0};  // training stood for the copy, the longest of all ranks
+  Duration written{0};  // from the copy until it was durable
+};
+
+class SnapshotSchedule {
+ public:
+  explicit SnapshotSchedule(SnapshotSettings settings) : settings_(settings) {}
+
+  // Training begins, or goes on, after this step.
+  void begin(std::uint64_t step, FailureHistory failures, Instant now);
+
+  // The step to announce, now that ranks have reached `step` and nothing is under way; nothing while it is not due yet.
+  std::optional<std::uint64_t> next_target(std::uint64_t step, Instant now);
+
+  // Ranks had passed the target before they heard of it.
+  void missed();
+  // It failed or was given up: the next one comes after the usual time, or at the next multiple of the steps.
+  void abandoned(Instant now);
+  void done(const SnapshotCost& cost, Instant now);
+
+  // When to look again at the ranks' steps.
+  std::optional<Instant> next_look() const;
+
+  // Between checkpoints, for rhythm time and automatic.
+  Duration interval() const;
+  const SnapshotSettings& settings() const { return settings_; }
+
+  // Why it is so often, for the log: "every 84 s: a copy takes 0.31 s, a failure is expected every 24.0 h (0 in 3.1 h)".
+  std::string explain() const;
+
+ private:
+  void observe(std::uint64_t step, Instant now);
+
+  SnapshotSettings settings_;
+  FailureHistory failures_;
+  SnapshotCost cost_{.stopped = std::chrono::seconds(1)};  // until one was measured
+  bool begun_ = false;
+  Instant began_;
+  Instant due_;
+  std::uint64_t announced_ = 0;  // the newest target
+  std::uint64_t margin_steps_ = 1;
+  Instant looked_;
+  Instant seen_at_;
+  std::uint64_t seen_step_ = 0;
+};
+
+}  // namespace rekindle

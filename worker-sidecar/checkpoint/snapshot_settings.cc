@@ -1,0 +1,233 @@
+#include "worker-sidecar/checkpoint/snapshot_settings.h"
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "common/base/sentence.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::uint64_t kStepsMax = std::uint64_t{1} << 47;
+constexpr std::uint64_t kSecondsMax = 366ull * 86400;
+constexpr std::uint64_t kKeepMax = 1'000'000;
+
+struct Quantity {
+  std::uint64_t number = 0;
+  std::string_view unit;
+};
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+// "500 steps", "10min": a whole number and what stands behind it.
+std::optional<Quantity> split_quantity(std::string_view text) {
+  text = trim(text);
+  Quantity quantity;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), quantity.number);
+  if (error != std::errc{}) return std::nullopt;
+  quantity.unit = trim(std::string_view(end, static_cast<std::size_t>(text.data() + text.size() - end)));
+  return quantity;
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text, std::uint64_t most) {
+  const std::optional<Quantity> quantity = split_quantity(text);
+  if (!quantity || !quantity->unit.empty() || quantity->number > most) return std::nullopt;
+  return quantity->number;
+}
+
+std::optional<std::uint64_t> factor_of(std::string_view unit, std::initializer_list<std::pair<std::string_view, std::uint64_t>> units) {
+  for (const auto& [name, factor] : units) {
+    if (name == unit) return factor;
+  }
+  return std::nullopt;
+}
+
+std::optional<Duration> time_of(const Quantity& quantity) {
+  const auto seconds = factor_of(quantity.unit, {{"s", 1}, {"sec", 1}, {"seconds", 1}, {"min", 60}, {"m", 60}, {"minutes", 60}, {"h", 3600}, {"hours", 3600}});
+  if (!seconds || quantity.number == 0 || quantity.number > kSecondsMax / *seconds) return std::nullopt;
+  return std::chrono::seconds(quantity.number * *seconds);
+}
+
+bool means_steps(const Quantity& quantity) {
+  return (quantity.unit == "steps" || quantity.unit == "step") && quantity.number > 0 && quantity.number <= kStepsMax;
+}
+
+Error wrong(std::string_view name, std::string_view value, std::string_view expected) {
+  return {ErrorCode::invalid_input, sentence("{}={} is not {}", name, value.substr(0, 100), expected)};
+}
+
+Status read_rhythm(std::string_view name, std::string_view value, SnapshotSettings& settings) {
+  if (value == "off") return {};
+  if (value == "auto") {
+    settings.rhythm = SnapshotRhythm::automatic;
+    return {};
+  }
+  const std::optional<Quantity> quantity = split_quantity(value);
+  if (quantity && means_steps(*quantity)) {
+    settings.rhythm = SnapshotRhythm::steps;
+    settings.every_steps = quantity->number;
+    return {};
+  }
+  if (const std::optional<Duration> time = quantity ? time_of(*quantity) : std::nullopt) {
+    settings.rhythm = SnapshotRhythm::time;
+    settings.every = *time;
+    return {};
+  }
+  return std::unexpected(wrong(name, value, "off, auto, or a number of steps, s, min or h, for example \"500 steps\" or \"10 min\""));
+}
+
+Status read_shadow(std::string_view name, std::string_view value, SnapshotSettings& settings) {
+  if (value == "off") return {};
+  const std::optional<Quantity> quantity = split_quantity(value);
+  if (!quantity || !means_steps(*quantity)) return std::unexpected(wrong(name, value, "off or a number of steps, for example \"1 step\""));
+  settings.shadow_every_steps = quantity->number;
+  return {};
+}
+
+Status read_bandwidth(std::string_view name, std::string_view value, std::uint64_t& bytes_per_second) {
+  const std::optional<Quantity> quantity = split_quantity(value);
+  const auto factor = quantity ? factor_of(quantity->unit, {{"KiB/s", 1ull << 10}, {"MiB/s", 1ull << 20}, {"GiB/s", 1ull << 30}}) : std::nullopt;
+  if (!factor || quantity->number == 0 || quantity->number > (std::uint64_t{1} << 50) / *factor) {
+    return std::unexpected(wrong(name, value, "a bandwidth like \"500 MiB/s\" (KiB/s, MiB/s or GiB/s)"));
+  }
+  bytes_per_second = quantity->number * *factor;
+  return {};
+}
+
+Status read_resume(std::string_view name, std::string_view value, ResumeFrom& resume_from) {
+  if (value != "same-name" && value != "same-job") {
+    return std::unexpected(wrong(name, value, "same-name (go on from any job of this name) or same-job (only from this very job)"));
+  }
+  resume_from = value == "same-job" ? ResumeFrom::same_job : ResumeFrom::same_name;
+  return {};
+}
+
+std::optional<bool> truth_of(std::string_view text) {
+  if (text == "True" || text == "true" || text == "1") return true;
+  if (text == "False" || text == "false" || text == "0") return false;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<CheckpointSettings> read_mindspore_config(std::string_view text) {
+  constexpr std::string_view kName = "REKINDLE_CHECKPOINT_CONFIG";
+  std::uint64_t steps = 1;
+  std::uint64_t seconds = 0;
+  std::uint64_t keep = 5;
+  std::uint64_t minutes = 0;
+  const std::array<std::pair<std::string_view, std::uint64_t*>, 4> numbers = {{{"save_checkpoint_steps", &steps},
+                                                                             {"save_checkpoint_seconds", &seconds},
+                                                                             {"keep_checkpoint_max", &keep},
+                                                                             {"keep_checkpoint_per_n_minutes", &minutes}}};
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view item = trim(text.substr(0, comma));
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+    if (item.empty()) continue;
+    const std::size_t equals = item.find('=');
+    const std::string_view name = trim(item.substr(0, equals));
+    const std::string_view value = equals == std::string_view::npos ? std::string_view() : trim(item.substr(equals + 1));
+    bool known = false;
+    for (const auto& [number_name, number] : numbers) {
+      if (name != number_name) continue;
+      known = true;
+      const std::optional<std::uint64_t> parsed = value == "None" ? std::optional<std::uint64_t>(0) : whole_number(value, kSecondsMax);
+      if (!parsed) return std::unexpected(wrong(sentence("{}: {}", kName, name), value, "a whole number or None"));
+      *number = *parsed;
+    }
+    for (const std::string_view flag : {"integrated_save", "async_save", "exception_save", "crc_check"}) {
+      if (name != flag) continue;
+      known = true;
+      if (!truth_of(value)) return std::unexpected(wrong(sentence("{}: {}", kName, name), value, "True or False"));
+    }
+    if (name == "append_info" || name == "saved_network") known = true;
+    if (!known) {
+      return fail(ErrorCode::invalid_input, sentence("{}: \"{}\" is no setting of MindSpore's CheckpointConfig that Rekindle knows; save_checkpoint_steps=100 is one",
+                                                        kName, name.substr(0, 60)));
+    }
+  }
+  CheckpointSettings settings;
+  if (seconds != 0) {
+    settings.snapshots.rhythm = SnapshotRhythm::time;
+    settings.snapshots.every = std::chrono::seconds(seconds);
+  } else if (steps != 0) {
+    settings.snapshots.rhythm = SnapshotRhythm::steps;
+    settings.snapshots.every_steps = steps;
+  }
+  if (minutes != 0) settings.retention.keep_one_each = std::chrono::minutes(minutes);
+  else if (keep != 0) settings.retention.keep = static_cast<std::uint32_t>(keep);
+  return settings;
+}
+
+Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting) {
+  CheckpointSettings settings;
+  if (const std::string config = setting("REKINDLE_CHECKPOINT_CONFIG"); !config.empty()) {
+    Result<CheckpointSettings> mapped = read_mindspore_config(config);
+    if (!mapped) return mapped;
+    settings = *mapped;
+  }
+  const auto with = [&](const char* name, auto&& read) -> Status {
+    const std::string value = setting(name);
+    return value.empty() ? Status() : read(std::string_view(name), std::string_view(value));
+  };
+  const auto first_error = [](std::initializer_list<Status> all) -> Status {
+    for (const Status& status : all) {
+      if (!status) return status;
+    }
+    return {};
+  };
+  const Status read = first_error({
+      with("REKINDLE_CHECKPOINT_EVERY",
+           [&](auto name, auto value) {
+             settings.snapshots.rhythm = SnapshotRhythm::off;
+             return read_rhythm(name, value, settings.snapshots);
+           }),
+      with("REKINDLE_SHADOW_EVERY", [&](auto name, auto value) { return read_shadow(name, value, settings.snapshots); }),
+      with("REKINDLE_KEEP",
+           [&](auto name, auto value) -> Status {
+             const std::optional<std::uint64_t> keep = whole_number(value, kKeepMax);
+             if (!keep || *keep == 0) return std::unexpected(wrong(name, value, "a number of checkpoints, 1 or more"));
+             settings.retention.keep = static_cast<std::uint32_t>(*keep);
+             return {};
+           }),
+      with("REKINDLE_KEEP_EVERY",
+           [&](auto name, auto value) -> Status {
+             const std::optional<Quantity> quantity = split_quantity(value);
+             const std::optional<Duration> time = quantity ? time_of(*quantity) : std::nullopt;
+             if (!time) return std::unexpected(wrong(name, value, "a time like \"30 min\""));
+             settings.retention.keep_one_each = std::chrono::duration_cast<std::chrono::seconds>(*time);
+             return {};
+           }),
+      with("REKINDLE_WRITE_BANDWIDTH_MAX", [&](auto name, auto value) { return read_bandwidth(name, value, settings.bytes_per_second_max); }),
+      with("REKINDLE_FAILURE_EVERY",
+           [&](auto name, auto value) -> Status {
+             const std::optional<Quantity> quantity = split_quantity(value);
+             const std::optional<Duration> time = quantity ? time_of(*quantity) : std::nullopt;
+             if (!time) return std::unexpected(wrong(name, value, "a time like \"24 h\""));
+             settings.snapshots.failure_prior = *time;
+             return {};
+           }),
+      with("REKINDLE_RESUME", [&](auto name, auto value) { return read_resume(name, value, settings.resume_from); }),
+  });
+  if (!read) return std::unexpected(read.error());
+  return settings;
+}
+
+std::string describe(const SnapshotSettings& settings) {
+  switch (settings.rhythm) {
+    case SnapshotRhythm::off: return "never";
+    case SnapshotRhythm::steps: return sentence("every {} steps", settings.every_steps);
+    case SnapshotRhythm::time: return sentence("every {} s", static_cast<std::int64_t>(to_seconds(settings.every)));
+    case SnapshotRhythm::automatic: return "as often as it pays";
+  }
+  return "never";
+}
+
+}  // namespace rekindle

@@ -1,0 +1,64 @@
+// What a user may say about checkpoints that are made while training goes on, about shadows, retention and the use of the storage. Pure: from
+// the text of settings to values, with an error that names the setting, its value and what is expected.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "common/base/error.h"
+#include "common/base/instant.h"
+#include "worker-sidecar/checkpoint/retention.h"
+
+namespace rekindle {
+
+enum class SnapshotRhythm : std::uint8_t { off, steps, time, automatic };
+
+struct SnapshotSettings {
+  SnapshotRhythm rhythm = SnapshotRhythm::off;
+  std::uint64_t every_steps = 0;  // rhythm steps
+  Duration every{0};              // rhythm time
+  // Copy each rank's share to shared memory at every this many steps; 0: no shadow.
+  std::uint64_t shadow_every_steps = 0;
+  // One failure in this time is expected before anything is known (rhythm automatic).
+  Duration failure_prior = std::chrono::hours(24);
+
+  bool periodic() const { return rhythm != SnapshotRhythm::off; }
+  bool keeps_anything() const { return periodic() || shadow_every_steps != 0; }
+
+  bool operator==(const SnapshotSettings&) const = default;
+};
+
+// Which checkpoints of its name a job goes on from.
+enum class ResumeFrom : std::uint8_t { same_name, same_job };
+
+struct CheckpointSettings {
+  SnapshotSettings snapshots;
+  RetentionPolicy retention;               // own_attempt is not a setting
+  std::uint64_t bytes_per_second_max = 0;  // of each writer, 0: as fast as the storage
+  ResumeFrom resume_from = ResumeFrom::same_name;
+};
+
+// Looks a setting up by the name of its environment variable; empty: not said.
+using SettingLookup = std::function<std::string(const char* name)>;
+
+// REKINDLE_CHECKPOINT_EVERY   off | auto | N steps | N s | N min | N h
+// REKINDLE_CHECKPOINT_CONFIG  MindSpore's CheckpointConfig as name=value, separated by commas (read_mindspore_config)
+// REKINDLE_SHADOW_EVERY       off | N steps
+// REKINDLE_KEEP               how many complete checkpoints stay
+// REKINDLE_KEEP_EVERY         N min: of the older ones one in this time stays, whatever their number
+// REKINDLE_WRITE_BANDWIDTH_MAX  N MiB/s (KiB, MiB, GiB), of each writer
+// REKINDLE_FAILURE_EVERY      N h: how often the job is expected to fail, for auto
+// REKINDLE_RESUME             same-name | same-job
+Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting);
+
+// MindSpore's CheckpointConfig: save_checkpoint_steps, save_checkpoint_seconds, keep_checkpoint_max, keep_checkpoint_per_n_minutes, integrated_save,
+// async_save, saved_network, append_info, exception_save, crc_check. Its rules: seconds go before steps, minutes before the maximum. integrated_save, async_save, crc_check
+// and append_info change nothing here: a checkpoint is always one whole, always written behind, always hashed, always with epoch and step.
+Result<CheckpointSettings> read_mindspore_config(std::string_view text);
+
+// "every 500 steps", "every 600 s", "as often as it pays" for people.
+std::string describe(const SnapshotSettings& settings);
+
+}  // namespace rekindle
