@@ -56,6 +56,8 @@ class BreakpointCoordinator {
   // A collect of somebody else with a higher term, or an outcome that holds for all.
   void on_outranked(std::uint64_t term);
   void on_outcome(const Outcome& outcome, CoordinationOutputs& out);
+  // A periodic checkpoint: a breakpoint of the same step is made already.
+  void on_durable(KnownCheckpoint checkpoint) { known_ = std::move(checkpoint); }
   void on_wake(Instant now, CoordinationOutputs& out);
   std::optional<Instant> next_wake() const;
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "common/base/instant.h"
+#include "worker-sidecar/checkpoint/snapshot_settings.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
 namespace rekindle {
@@ -56,6 +57,8 @@ struct CoordinationConfig {
   // False: ranks may begin as soon as all are there, nobody else has to agree.
   bool wait_for_go = true;
   CoordinationLimits limits;
+  // Periodic checkpoints and shadows; the same in every pod of the job.
+  SnapshotSettings snapshots;
 
   std::uint32_t world_size() const { return pods * ranks_per_pod; }
   std::uint32_t first_rank() const { return ordinal * ranks_per_pod; }

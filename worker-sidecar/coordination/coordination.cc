@@ -5,11 +5,14 @@
 #include <deque>
 #include <map>
 
+#include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/coordination/assembly.h"
 #include "worker-sidecar/coordination/breakpoint_coordinator.h"
 #include "worker-sidecar/coordination/breakpoint_member.h"
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
+#include "worker-sidecar/coordination/periodic_leader.h"
+#include "worker-sidecar/coordination/periodic_member.h"
 #include "worker-sidecar/coordination/trigger.h"
 
 namespace rekindle {
@@ -35,6 +38,9 @@ struct Coordination::Parts {
   Assembly assembly{config, pods, ranks};
   BreakpointMember member{config, pods, ranks};
   BreakpointCoordinator coordinator{config, pods, ranks, member};
+  PeriodicMember periodic_member{config, pods, ranks};
+  PeriodicLeader periodic_leader{config, pods, ranks};
+  FailureHistory failures;
   std::uint32_t attempt = 0;
   std::uint64_t rank_term = 0;  // highest that a rank brought along
   bool found_held = false;
@@ -65,6 +71,7 @@ struct Coordination::Parts {
       return;
     }
     if (ranks.all_finished()) out.push_back(SendToPeer{event.ordinal, PodFinishedMessage{config.ordinal}});
+    periodic_leader.on_pods_changed();
     coordinator.on_pod_connected(event.ordinal, now, out);
     member.on_pod_connected(now, out);
   }
@@ -76,6 +83,7 @@ struct Coordination::Parts {
       assembly.on_pod_lost(event.ordinal, now, out);
       return;
     }
+    periodic_leader.on_pods_changed();
     if (!pods.finished(event.ordinal)) lost.emplace(event.ordinal, now);
     coordinator.on_pod_lost(event.ordinal, now, out);
     member.on_pod_lost(now, out);
@@ -112,6 +120,7 @@ struct Coordination::Parts {
     if (rank == nullptr) return;
     rank->registered = event.registered;
     if (attempt == 0) assembly.on_change(now, out);
+    else periodic_member.on_layout_changed(out);
   }
 
   void handle(const RankLoaded& event, Instant, CoordinationOutputs& out) { assembly.on_rank_loaded(event, out); }
@@ -120,7 +129,9 @@ struct Coordination::Parts {
     LocalRank* rank = ranks.find(event.rank);
     if (rank == nullptr || !rank->alive) return;
     rank->word = event.word;
-    if (attempt != 0) member.on_rank_seen(event.rank, now, out);
+    if (attempt == 0) return;
+    member.on_rank_seen(event.rank, now, out);
+    periodic_member.on_rank_seen(event.rank, now, out);
   }
 
   void handle(const RankDied& event, Instant now, CoordinationOutputs& out) {
@@ -138,8 +149,12 @@ struct Coordination::Parts {
     rank->alive = false;
     if (rank->finished) return;
     rank->word = event.word;
-    if (attempt == 0) assembly.on_change(now, out);
-    else member.on_rank_died(event.rank, now, out);
+    if (attempt == 0) {
+      assembly.on_change(now, out);
+      return;
+    }
+    periodic_member.on_rank_died(event.rank, out);
+    member.on_rank_died(event.rank, now, out);
   }
 
   void handle(const RankFinished& event, Instant now, CoordinationOutputs& out) {
@@ -147,6 +162,7 @@ struct Coordination::Parts {
     if (rank == nullptr || rank->finished) return;
     rank->finished = true;
     if (attempt == 0) return;
+    periodic_member.on_rank_finished(out);
     if (ranks.all_finished()) {
       pods.finish(config.ordinal);
       for (const std::uint32_t pod : pods.reachable_pods()) out.push_back(SendToPeer{pod, PodFinishedMessage{config.ordinal}});
@@ -154,8 +170,16 @@ struct Coordination::Parts {
     member.on_rank_finished(now, out);
   }
 
-  void handle(const RankWritten& event, Instant, CoordinationOutputs& out) { member.on_rank_written(event, out); }
-  void handle(const RankWriteFailed& event, Instant, CoordinationOutputs& out) { member.on_rank_write_failed(event, out); }
+  void handle(const RankWritten& event, Instant, CoordinationOutputs& out) {
+    if (is_periodic_term(event.written.term)) periodic_member.on_rank_written(event, out);
+    else member.on_rank_written(event, out);
+  }
+  void handle(const RankWriteFailed& event, Instant, CoordinationOutputs& out) {
+    if (is_periodic_term(event.failed.term)) periodic_member.on_rank_write_failed(event, out);
+    else member.on_rank_write_failed(event, out);
+  }
+  void handle(const RankKept& event, Instant, CoordinationOutputs& out) { periodic_member.on_rank_kept(event, out); }
+  void handle(const RankSnapshotted& event, Instant, CoordinationOutputs& out) { periodic_member.on_rank_snapshotted(event, out); }
   void handle(const RankCollectiveFailed& event, Instant now, CoordinationOutputs& out) {
     if (attempt != 0 && ranks.is_live(event.rank)) member.on_collective_failed(event, now, out);
   }
@@ -183,10 +207,22 @@ struct Coordination::Parts {
 
   void handle(const CandidatesListed& event, Instant now, CoordinationOutputs& out) { assembly.on_candidates(event, now, out); }
   void handle(const CandidateVerified& event, Instant now, CoordinationOutputs& out) { assembly.on_verified(event, now, out); }
-  void handle(const AttemptClaimed& event, Instant now, CoordinationOutputs& out) { assembly.on_claimed(event, now, out); }
-  void handle(const FolderCreated& event, Instant now, CoordinationOutputs& out) { coordinator.on_folder_created(event, now, out); }
-  void handle(const StatesWritten& event, Instant, CoordinationOutputs& out) { member.on_states_written(event, out); }
-  void handle(const CheckpointPublished& event, Instant now, CoordinationOutputs& out) { coordinator.on_published(event, now, out); }
+  void handle(const AttemptClaimed& event, Instant now, CoordinationOutputs& out) {
+    failures = event.failures;
+    assembly.on_claimed(event, now, out);
+  }
+  void handle(const FolderCreated& event, Instant now, CoordinationOutputs& out) {
+    if (is_periodic_term(event.term)) periodic_leader.on_folder_created(event, now, out);
+    else coordinator.on_folder_created(event, now, out);
+  }
+  void handle(const StatesWritten& event, Instant, CoordinationOutputs& out) {
+    if (is_periodic_term(event.term)) periodic_member.on_states_written(event, out);
+    else member.on_states_written(event, out);
+  }
+  void handle(const CheckpointPublished& event, Instant now, CoordinationOutputs& out) {
+    if (!is_periodic_term(event.term)) return coordinator.on_published(event, now, out);
+    if (std::optional<KnownCheckpoint> durable = periodic_leader.on_published(event, now, out)) coordinator.on_durable(*std::move(durable));
+  }
   void handle(const Tick&, Instant, CoordinationOutputs&) {}
 
   void handle(const PeerMessageArrived& event, Instant now, CoordinationOutputs& out) {
@@ -220,10 +256,14 @@ struct Coordination::Parts {
     if (in_attempt()) member.on_permit(m, now, out);
   }
   void receive(std::uint32_t from, const AssignMessage& m, Instant now, CoordinationOutputs& out) {
-    if (in_attempt()) member.on_assign(from, m, now, out);
+    if (!in_attempt()) return;
+    if (is_periodic_term(m.term)) periodic_member.on_assign(from, m, out);
+    else member.on_assign(from, m, now, out);
   }
   void receive(std::uint32_t, const PodWrittenMessage& m, Instant now, CoordinationOutputs& out) {
-    if (in_attempt()) coordinator.on_written(m, now, out);
+    if (!in_attempt()) return;
+    if (is_periodic_term(m.term)) periodic_leader.on_written(m, now, out);
+    else coordinator.on_written(m, now, out);
   }
   void receive(std::uint32_t, const CommittedMessage& m, Instant now, CoordinationOutputs& out) {
     if (in_attempt()) take_outcome(m, now, out);
@@ -235,6 +275,25 @@ struct Coordination::Parts {
   void receive(std::uint32_t, const PodFinishedMessage& m, Instant, CoordinationOutputs&) {
     pods.finish(m.ordinal);
     lost.erase(m.ordinal);
+  }
+
+  void receive(std::uint32_t from, const SurveyMessage& m, Instant, CoordinationOutputs& out) {
+    if (in_attempt()) periodic_member.on_survey(from, m, out);
+  }
+  void receive(std::uint32_t from, const SurveyedMessage& m, Instant now, CoordinationOutputs& out) {
+    if (in_attempt()) periodic_leader.on_surveyed(from, m, now, out);
+  }
+  void receive(std::uint32_t from, const PeerKeepMessage& m, Instant, CoordinationOutputs& out) {
+    if (in_attempt()) periodic_member.on_keep(from, m, out);
+  }
+  void receive(std::uint32_t, const PeerKeptMessage& m, Instant now, CoordinationOutputs& out) {
+    if (in_attempt()) periodic_leader.on_kept(m, now, out);
+  }
+  void receive(std::uint32_t from, const SnapshotMessage& m, Instant now, CoordinationOutputs& out) {
+    if (in_attempt()) periodic_member.on_snapshot(from, m, now, out);
+  }
+  void receive(std::uint32_t, const PodSnapshottedMessage& m, Instant now, CoordinationOutputs& out) {
+    if (in_attempt()) periodic_leader.on_snapshotted(m, now, out);
   }
 
   bool in_attempt() {
@@ -260,6 +319,11 @@ struct Coordination::Parts {
       const TakeMessage& taken = assembly.taken();
       restored = KnownCheckpoint{taken.step, taken.path, taken.manifest_hash, taken.summary.value_or(CheckpointSummary{}).bytes};
     }
+    std::optional<ParentPoint> parent;
+    if (restored && !restored->path.empty()) {
+      if (const auto name = parse_folder_name(restored->path)) parent = ParentPoint{name->attempt, restored->step, restored->path};
+    }
+    periodic_leader.begin_attempt(attempt, assembly.taken().step, std::move(parent), failures, now);
     coordinator.begin_attempt(attempt, std::move(restored));
     member.begin_attempt(rank_term, found_held, now, out);
     if (!assembly.rejoined()) return;
@@ -310,6 +374,19 @@ struct Coordination::Parts {
     notice_lost_pods(now, out);
     if (const auto wake = coordinator.next_wake(); wake && now >= *wake) coordinator.on_wake(now, out);
     if (const auto wake = member.next_wake(); wake && now >= *wake) member.on_wake(now, out);
+    periodic_member.on_wake(now, out);
+    periodic_leader.drive(may_lead_periodic(), now, out);
+  }
+
+  // Periodic checkpoints are of jobs that train undisturbed.
+  bool may_lead_periodic() const {
+    if (!pods.all_reachable() || pods.lowest_reachable() != config.ordinal) return false;
+    if (member.state() != MemberState::free || coordinator.leading() || terminating) return false;
+    for (std::uint32_t pod = 0; pod < config.pods; ++pod) {
+      if (pods.finished(pod)) return false;
+    }
+    const auto trains = [](const auto& rank) { return rank.second.alive && !rank.second.finished; };
+    return ranks.all_known() && std::all_of(ranks.all().begin(), ranks.all().end(), trains);
   }
 
   void allow_exit(Instant now, CoordinationOutputs& out) {
@@ -376,6 +453,8 @@ std::optional<Instant> Coordination::next_wake() const {
   }
   consider(parts.member.next_wake());
   consider(parts.coordinator.next_wake());
+  consider(parts.periodic_member.next_wake());
+  consider(parts.periodic_leader.next_wake());
   if (!parts.exit_told) consider(parts.member.terminating_until());
   for (const auto& [pod, since] : parts.lost) consider(since + parts.config.limits.pod_lost_grace);
   return wake;
@@ -422,6 +501,7 @@ std::string Coordination::describe() const {
   text.append(" coordinator=").append(to_string(parts.coordinator.state()));
   text += " term=" + std::to_string(parts.member.highest_term());
   text += " leader=" + std::to_string(parts.member.leader());
+  text.append(" periodic=").append(to_string(parts.periodic_leader.state()));
   return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/attempt.h"
+#include "worker-sidecar/checkpoint/interval.h"
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/protocol/control_block.h"
 #include "worker-sidecar/protocol/local_message.h"
@@ -101,6 +102,18 @@ struct RankCollectiveFailed {
 struct RankWantsCheckpoint {
   std::uint32_t rank = 0;
 };
+// Answer to KeepForRank: the rank has its new shadow, or goes on without one.
+struct RankKept {
+  std::uint32_t rank = 0;
+  std::uint64_t term = 0;
+  Status kept;
+};
+// The rank's share at this step is in its snapshot slot.
+struct RankSnapshotted {
+  std::uint32_t rank = 0;
+  std::uint64_t step = 0;
+  std::uint64_t microseconds = 0;
+};
 
 // --- this pod ---
 
@@ -143,6 +156,7 @@ struct CandidateVerified {
 };
 struct AttemptClaimed {
   Result<std::uint32_t> attempt;
+  FailureHistory failures;  // of the attempts before it
 };
 struct FolderCreated {
   std::uint64_t term = 0;
@@ -174,6 +188,6 @@ using CoordinationEvent =
     std::variant<PeerTableSeen, PeerConnected, PeerLost, PeerMessageArrived, OrderArrived, RankConnected, RankRegistered,
                  RankLoaded, RankSeen, RankDied, RankFinished, RankWritten, RankWriteFailed, RankCollectiveFailed,
                  RankWantsCheckpoint, HookCalled, HookGone, Terminating, CandidatesListed, CandidateVerified, AttemptClaimed,
-                 FolderCreated, StatesWritten, CheckpointPublished, Tick>;
+                 FolderCreated, StatesWritten, CheckpointPublished, Tick, RankKept, RankSnapshotted>;
 
 }  // namespace rekindle

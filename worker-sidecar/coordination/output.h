@@ -77,6 +77,13 @@ struct StartWrite {
   WriteMessage write;
 };
 
+// Write these pieces of the copy of `write.step` in the rank's shadow, whether the rank lives or not; `write.hold` is not used. Answered by RankWritten or
+// RankWriteFailed.
+struct WriteFromShadow {
+  std::uint32_t rank = 0;
+  WriteMessage write;
+};
+
 // Write the captured state of `step` from the slots of these ranks, dead ones too, to state_file_name(ordinal) in that folder.
 // Answered by StatesWritten.
 struct WriteStates {
@@ -116,6 +123,30 @@ struct PublishCheckpoint {
   Manifest manifest;
 };
 
+// --- periodic checkpoints and shadows ---
+
+// Make a shadow for these pieces and give it to the rank. Answered by RankKept.
+struct KeepForRank {
+  std::uint32_t rank = 0;
+  std::uint64_t term = 0;
+  bool snapshots = false;
+  std::uint64_t shadow_every_steps = 0;
+  std::vector<PiecePlan> pieces;
+};
+
+// Have all live local ranks take a snapshot at this step (0: none any more), and report their words with RankSeen. A rank that took it is RankSnapshotted.
+struct OrderSnapshot {
+  std::uint64_t step = 0;
+};
+
+// Report the word of each live local rank with RankSeen.
+struct LookAtRanks {};
+
+// A checkpoint that was given up before it was published.
+struct RemoveFolder {
+  std::string path;
+};
+
 // --- for people and the operator ---
 
 // Of this pod's coordination; the newest for one term replaces the earlier ones.
@@ -131,6 +162,16 @@ struct ReportRestore {
   std::vector<std::string> refused;  // sentences
 };
 
+// A periodic checkpoint is durable.
+struct ReportPeriodic {
+  std::uint64_t step = 0;
+  std::string path;
+  std::uint64_t bytes = 0;
+  double stopped_milliseconds = 0;
+  double written_milliseconds = 0;
+  std::string rhythm;  // how often, and why
+};
+
 // Something a person should know; code is stable, for `problems` of the report.
 struct NoteProblem {
   std::string code;
@@ -143,7 +184,8 @@ struct ExitAllowed {};
 using CoordinationOutput =
     std::variant<SendToPeer, WelcomeRank, OfferToRank, TakeForRank, RefuseRank, ListCandidates, VerifyCandidate, ClaimAttempt,
                  AttemptBegun, HoldRanks, PermitUpdate, StartWrite, WriteStates, ReleaseRanks, EndRanks, AnswerHook,
-                 CreateFolder, PublishCheckpoint, ReportBreakpoint, ReportRestore, NoteProblem, ExitAllowed>;
+                 CreateFolder, PublishCheckpoint, ReportBreakpoint, ReportRestore, NoteProblem, ExitAllowed,
+                 WriteFromShadow, KeepForRank, OrderSnapshot, LookAtRanks, RemoveFolder, ReportPeriodic>;
 
 using CoordinationOutputs = std::vector<CoordinationOutput>;
 

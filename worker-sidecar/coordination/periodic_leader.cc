@@ -1,0 +1,285 @@
+#include "worker-sidecar/coordination/periodic_leader.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "common/base/sentence.h"
+#include "worker-sidecar/checkpoint/plan.h"
+#include "worker-sidecar/checkpoint/written.h"
+
+namespace rekindle {
+namespace {
+
+// An answer that a pod owes and that is not a matter of training's pace or the disk's.
+constexpr Duration kAnswerMax = std::chrono::seconds(60);
+constexpr Duration kRetrySoon = std::chrono::seconds(1);
+// A rank that has no memory for its copies will hardly have some in a second.
+constexpr Duration kRetryLater = std::chrono::seconds(60);
+
+}  // namespace
+
+std::string_view to_string(PeriodicState state) {
+  constexpr std::array<std::string_view, 8> kNames = {"off", "surveying", "keeping", "waiting", "snapshotting", "creating", "writing", "publishing"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+void PeriodicLeader::begin_attempt(std::uint32_t attempt, std::uint64_t step, std::optional<ParentPoint> parent, FailureHistory failures, Instant now) {
+  attempt_ = attempt;
+  parent_ = std::move(parent);
+  retry_at_ = now;
+  if (config_.snapshots.periodic()) schedule_.begin(step, failures, now);
+}
+
+void PeriodicLeader::send_to_all(const PeerMessage& message, CoordinationOutputs& out) const {
+  for (const std::uint32_t pod : pods_.reachable_pods()) out.push_back(SendToPeer{pod, message});
+}
+
+// Above whatever an earlier leader, or this one before it was restarted, may have used: members take the newest order and drop answers of others.
+void PeriodicLeader::next_term() { term_ = make_periodic_term(++number_, config_.ordinal); }
+
+void PeriodicLeader::note(const Error& error, CoordinationOutputs& out) {
+  if (told_ == error.message) return;
+  told_ = error.message;
+  out.push_back(NoteProblem{"periodic_checkpoint", error.message});
+}
+
+void PeriodicLeader::drive(bool may_lead, Instant now, CoordinationOutputs& out) {
+  if (attempt_ == 0 || !config_.snapshots.keeps_anything()) return;
+  may_lead_ = may_lead;
+  if (!may_lead) {
+    if (state_ == PeriodicState::publishing) return;  // its outcome is known in a moment, and nobody waits for it
+    if (state_ > PeriodicState::waiting) drop(now, out);
+    if (state_ == PeriodicState::surveying || state_ == PeriodicState::keeping) state_ = PeriodicState::off;
+    return;
+  }
+  const bool asking = state_ == PeriodicState::surveying || state_ == PeriodicState::keeping;
+  if (asking && now >= asked_at_ + kAnswerMax) {
+    return fall_back({ErrorCode::deadline_exceeded, sentence("pod {} does not answer; there are no periodic checkpoints until it does", *awaited_.begin())}, now, out);
+  }
+  if (plan_stale_ && state_ >= PeriodicState::snapshotting && state_ <= PeriodicState::writing) {
+    give_up({ErrorCode::conflict, "what the ranks hold has changed"}, now, out);
+  }
+  if ((state_ == PeriodicState::off || (plan_stale_ && state_ == PeriodicState::waiting)) && now >= retry_at_) return survey(now, out);
+  if (state_ == PeriodicState::waiting && config_.snapshots.periodic()) look(now, out);
+}
+
+// ---- plan ----
+
+void PeriodicLeader::survey(Instant now, CoordinationOutputs& out) {
+  const RegisteredMessage* const own = ranks_.registered();
+  if (own == nullptr) {
+    retry_at_ = now + kRetrySoon;
+    return;
+  }
+  next_term();
+  plan_stale_ = false;
+  state_ = PeriodicState::surveying;
+  asked_at_ = now;
+  layouts_.clear();
+  const std::vector<std::uint32_t> pods = pods_.reachable_pods();
+  awaited_ = {pods.begin(), pods.end()};
+  send_to_all(SurveyMessage{.term = term_, .layout_hash = layout_hash(own->layout)}, out);
+}
+
+void PeriodicLeader::on_surveyed(std::uint32_t from, const SurveyedMessage& surveyed, Instant now, CoordinationOutputs& out) {
+  if (surveyed.term == 0) {
+    plan_stale_ = true;
+    retry_at_ = now + kRetrySoon;  // tensors that appear late seldom come alone
+    return;
+  }
+  if (state_ != PeriodicState::surveying || surveyed.term != term_ || awaited_.erase(from) == 0) return;
+  for (const std::uint32_t rank : surveyed.ranks) {
+    if (config_.pod_of(rank) == from) layouts_[rank] = ranks_.registered()->layout;
+  }
+  for (const RanksLayout& other : surveyed.layouts) {
+    for (const std::uint32_t rank : other.ranks) {
+      if (config_.pod_of(rank) == from) layouts_[rank] = other.layout;
+    }
+  }
+  if (awaited_.empty()) keep(now, out);
+}
+
+void PeriodicLeader::keep(Instant now, CoordinationOutputs& out) {
+  if (layouts_.size() < config_.world_size()) {
+    state_ = PeriodicState::off;
+    retry_at_ = now + kRetrySoon;
+    return;
+  }
+  std::vector<std::uint32_t> writers;
+  for (const auto& [rank, layout] : layouts_) writers.push_back(rank);
+  shares_ = split_for_writers(layouts_.begin()->second, writers);
+  next_term();
+  state_ = PeriodicState::keeping;
+  asked_at_ = now;
+  for (const std::uint32_t pod : pods_.reachable_pods()) {
+    awaited_.insert(pod);
+    PeerKeepMessage order{.term = term_, .snapshots = config_.snapshots.periodic(), .shadow_every_steps = config_.snapshots.shadow_every_steps};
+    for (const WriterPlan& share : shares_) {
+      if (config_.pod_of(share.rank) == pod) order.shares.push_back(share);
+    }
+    out.push_back(SendToPeer{pod, std::move(order)});
+  }
+}
+
+void PeriodicLeader::on_kept(const PeerKeptMessage& kept, Instant now, CoordinationOutputs& out) {
+  if (state_ != PeriodicState::keeping || kept.term != term_ || awaited_.erase(kept.ordinal) == 0) return;
+  if (!kept.ok) {
+    fall_back(kept.error, now, out);
+    retry_at_ = now + kRetryLater;
+    return;
+  }
+  if (!awaited_.empty()) return;
+  told_.clear();
+  state_ = PeriodicState::waiting;
+}
+
+// ---- one checkpoint ----
+
+void PeriodicLeader::look(Instant now, CoordinationOutputs& out) {
+  const std::optional<Instant> due = schedule_.next_look();
+  if (!due || now < *due) return;
+  std::uint64_t step = 0;
+  for (const auto& [number, rank] : ranks_.all()) {
+    if (rank.alive && !rank.finished) step = std::max(step, rank.word.step);
+  }
+  // The words that were seen may be old; those for the next look are fetched now.
+  out.push_back(LookAtRanks{});
+  const std::optional<std::uint64_t> target = schedule_.next_target(step, now);
+  if (!target) return;
+  next_term();
+  step_ = *target;
+  state_ = PeriodicState::snapshotting;
+  longest_microseconds_ = 0;
+  const std::vector<std::uint32_t> pods = pods_.reachable_pods();
+  awaited_ = {pods.begin(), pods.end()};
+  send_to_all(SnapshotMessage{.term = term_, .step = step_}, out);
+}
+
+void PeriodicLeader::on_snapshotted(const PodSnapshottedMessage& snapshotted, Instant now, CoordinationOutputs& out) {
+  if (state_ != PeriodicState::snapshotting || snapshotted.term != term_ || !awaited_.contains(snapshotted.ordinal)) return;
+  if (snapshotted.outcome == SnapshotOutcome::missed) {
+    schedule_.missed();
+    send_to_all(SnapshotMessage{.term = term_, .step = 0}, out);
+    state_ = PeriodicState::waiting;
+    return;
+  }
+  if (snapshotted.outcome == SnapshotOutcome::failed) return give_up(snapshotted.error, now, out);
+  awaited_.erase(snapshotted.ordinal);
+  longest_microseconds_ = std::max(longest_microseconds_, snapshotted.microseconds);
+  if (!awaited_.empty()) return;
+  taken_at_ = now;
+  path_.clear();
+  state_ = PeriodicState::creating;
+  out.push_back(CreateFolder{term_, attempt_, step_});
+}
+
+void PeriodicLeader::on_folder_created(const FolderCreated& created, Instant now, CoordinationOutputs& out) {
+  if (created.term != term_ || state_ != PeriodicState::creating) {
+    if (created.path) out.push_back(RemoveFolder{*created.path});
+    return;
+  }
+  if (!created.path) return give_up(with_context(created.path.error(), "making the checkpoint's folder"), now, out);
+  path_ = *created.path;
+  written_.clear();
+  state_ = PeriodicState::writing;
+  const std::vector<std::uint32_t> pods = pods_.reachable_pods();
+  awaited_ = {pods.begin(), pods.end()};
+  send_to_all(AssignMessage{.term = term_, .step = step_, .path = path_, .writers = shares_}, out);
+}
+
+void PeriodicLeader::on_written(const PodWrittenMessage& written, Instant now, CoordinationOutputs& out) {
+  if (state_ != PeriodicState::writing || written.term != term_ || awaited_.erase(written.ordinal) == 0) return;
+  if (!written.ok) return give_up(written.error, now, out);
+  written_[written.ordinal] = written;
+  if (awaited_.empty()) publish(now, out);
+}
+
+void PeriodicLeader::publish(Instant now, CoordinationOutputs& out) {
+  Result<Manifest> manifest = make_manifest();
+  if (!manifest) return give_up(manifest.error(), now, out);
+  bytes_ = file_bytes(*manifest);
+  state_ = PeriodicState::publishing;
+  out.push_back(PublishCheckpoint{term_, path_, *std::move(manifest)});
+}
+
+Result<Manifest> PeriodicLeader::make_manifest() const {
+  Manifest manifest{.kind = CheckpointKind::periodic,
+                    .attempt = attempt_,
+                    .step = step_,
+                    .term = 0,  // a breakpoint of the same step goes first
+                    .world_size = config_.world_size(),
+                    .live_ranks = config_.world_size(),
+                    .trigger = {"periodic", describe(config_.snapshots)},
+                    .parent = parent_};
+  std::vector<WrittenStripe> stripes;
+  for (const WriterPlan& share : shares_) {
+    for (const RankWrittenFile& file : written_.at(config_.pod_of(share.rank)).ranks) {
+      if (file.rank == share.rank) stripes.push_back({&layouts_.at(share.rank), file.written});
+    }
+  }
+  if (Status added = add_tensors(manifest, stripes); !added) return std::unexpected(added.error());
+  for (const auto& [pod, written] : written_) {
+    if (!written.states_file.name.empty()) add_states(manifest, written.states_file, written.states);
+  }
+  return manifest;
+}
+
+std::optional<KnownCheckpoint> PeriodicLeader::on_published(const CheckpointPublished& published, Instant now, CoordinationOutputs& out) {
+  if (published.term != term_ || state_ != PeriodicState::publishing) return std::nullopt;
+  if (!published.published) {
+    give_up(with_context(published.published.error(), "publishing the checkpoint"), now, out);
+    return std::nullopt;
+  }
+  schedule_.done({.stopped = std::chrono::microseconds(longest_microseconds_), .written = now - taken_at_}, now);
+  told_.clear();
+  state_ = PeriodicState::waiting;
+  out.push_back(ReportPeriodic{.step = step_,
+                               .path = path_,
+                               .bytes = published.published->bytes,
+                               .stopped_milliseconds = static_cast<double>(longest_microseconds_) / 1e3,
+                               .written_milliseconds = to_milliseconds(now - taken_at_),
+                               .rhythm = schedule_.explain()});
+  return KnownCheckpoint{step_, path_, published.published->manifest_hash, published.published->bytes};
+}
+
+// ---- when it does not work out ----
+
+void PeriodicLeader::give_up(const Error& why, Instant now, CoordinationOutputs& out) {
+  note(with_context(why, sentence("the periodic checkpoint of step {} was given up", step_)), out);
+  drop(now, out);
+}
+
+// Something more important has come, or training is over: nothing to tell anybody.
+void PeriodicLeader::drop(Instant now, CoordinationOutputs& out) {
+  const bool announced = state_ >= PeriodicState::snapshotting;
+  const bool has_folder = !path_.empty() && (state_ == PeriodicState::writing || state_ == PeriodicState::publishing);
+  state_ = PeriodicState::waiting;
+  schedule_.abandoned(now);
+  if (announced) send_to_all(SnapshotMessage{.term = term_, .step = 0}, out);
+  if (has_folder) out.push_back(RemoveFolder{std::exchange(path_, {})});
+}
+
+void PeriodicLeader::fall_back(const Error& why, Instant now, CoordinationOutputs& out) {
+  state_ = PeriodicState::off;
+  plan_stale_ = true;
+  retry_at_ = now + kRetrySoon;
+  note(why, out);
+}
+
+std::optional<Instant> PeriodicLeader::next_wake() const {
+  if (attempt_ == 0 || !may_lead_ || !config_.snapshots.keeps_anything()) return std::nullopt;
+  switch (state_) {
+    case PeriodicState::off: return retry_at_;
+    case PeriodicState::surveying:
+    case PeriodicState::keeping: return asked_at_ + kAnswerMax;
+    case PeriodicState::waiting: {
+      std::optional<Instant> wake = config_.snapshots.periodic() ? schedule_.next_look() : std::nullopt;
+      if (plan_stale_) wake = wake ? std::min(*wake, retry_at_) : retry_at_;
+      return wake;
+    }
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace rekindle
