@@ -35,6 +35,9 @@ class Gates {
   }
   void publish_phase(RankPhase phase) noexcept { publish({word_.step, phase, word_.slot}); }
 
+  // The step at which the sidecar wants a snapshot; behind a gate that was passed it is not older than the gate.
+  std::uint64_t snapshot_step() const noexcept { return block_->snapshot_step.load(std::memory_order_acquire); }
+
   // Passes into `through`, or waits. After `stop` the word says where the rank stopped.
   GateAnswer pass_step_gate(RankPhase through) noexcept { return pass(through, RankPhase::waiting_at_step, 0); }
   GateAnswer pass_update_gate() noexcept { return pass(RankPhase::updating, RankPhase::waiting_at_update, word_.step + 1); }

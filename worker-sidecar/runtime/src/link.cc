@@ -39,8 +39,9 @@ std::int64_t whole_seconds(Duration duration) { return std::chrono::round<std::c
 
 }  // namespace
 
-Link::Link(const OpenOptions& options, Registry& registry, SmallState& small_state, Gates& gates, const LinkLimits& limits)
-    : options_(options), limits_(limits), registry_(registry), small_state_(small_state), gates_(gates), pause_(limits.first_pause) {}
+Link::Link(const OpenOptions& options, Registry& registry, SmallState& small_state, Gates& gates, ShadowKeeper& keeper,
+           const LinkLimits& limits)
+    : options_(options), limits_(limits), registry_(registry), small_state_(small_state), gates_(gates), keeper_(keeper), pause_(limits.first_pause) {}
 
 Link::~Link() {
   if (thread_.joinable()) {
@@ -140,6 +141,15 @@ void Link::report_collective_failed(CollectiveFailedMessage failed) {
     const std::lock_guard held(mutex_);
     if (reachable_) requests_.push_back(failed);
     collective_failed_ = std::move(failed);
+  }
+  wake();
+}
+
+void Link::report_snapshotted(SnapshottedMessage taken) {
+  {
+    const std::lock_guard held(mutex_);
+    // Without a sidecar nobody waits for it any more.
+    if (reachable_) requests_.push_back(taken);
   }
   wake();
 }
@@ -273,6 +283,7 @@ void Link::handle(SidecarSocket::Arrival arrival) {
   if (const auto* take = std::get_if<TakeMessage>(&arrival.message)) return on_take(*take);
   if (const auto* refused = std::get_if<RefusedMessage>(&arrival.message)) return on_refused(*refused);
   if (const auto* end = std::get_if<EndMessage>(&arrival.message)) return on_end(*end);
+  if (const auto* keep = std::get_if<KeepMessage>(&arrival.message)) return on_keep(*keep);
   if (auto* order = std::get_if<WriteMessage>(&arrival.message)) return on_write(std::move(*order));
   if (std::holds_alternative<WelcomeMessage>(arrival.message)) {
     const std::lock_guard held(mutex_);
@@ -364,6 +375,27 @@ void Link::on_write(WriteMessage order) {
   highest_term_ = order.term;
   std::erase_if(orders_, [&](const WriteMessage& waiting) { return waiting.term < order.term; });
   orders_.push_back(std::move(order));
+}
+
+void Link::on_keep(const KeepMessage& keep) {
+  const int descriptor = socket_.take_descriptor();
+  if (descriptor < 0) return disconnect("the sidecar sent no shadow");
+  std::uint64_t incarnation = 0;
+  {
+    const std::lock_guard held(mutex_);
+    if (mapping_) incarnation = mapping_->incarnation;
+  }
+  Outcome<ShadowMapping> mapping = ShadowMapping::map(descriptor, options_.rank, incarnation);
+  ::close(descriptor);
+  if (!mapping) {
+    // An older plan may not fit what is registered any more, and the sidecar does not read it again.
+    keeper_.offer(nullptr);
+    return send(KeptMessage{.serial = keep.serial,
+                            .ok = false,
+                            .error = {.code = ErrorCode::exhausted, .message = mapping.error().sentence, .retry = Retry::no}});
+  }
+  keeper_.offer(std::make_shared<ShadowMapping>(*std::move(mapping)));
+  send(KeptMessage{.serial = keep.serial, .ok = true, .error = {}});
 }
 
 void Link::on_end(const EndMessage& end) {

@@ -28,6 +28,7 @@
 #include "worker-sidecar/runtime/src/open_options.h"
 #include "worker-sidecar/runtime/src/registry.h"
 #include "worker-sidecar/runtime/src/robust_owner.h"
+#include "worker-sidecar/runtime/src/shadow_keeper.h"
 #include "worker-sidecar/runtime/src/shard_writer.h"
 #include "worker-sidecar/runtime/src/sidecar_socket.h"
 #include "worker-sidecar/runtime/src/small_state.h"
@@ -49,7 +50,7 @@ class Link {
  public:
   using RestoreEvent = std::variant<OfferMessage, TakeMessage>;
 
-  Link(const OpenOptions& options, Registry& registry, SmallState& small_state, Gates& gates, const LinkLimits& limits);
+  Link(const OpenOptions& options, Registry& registry, SmallState& small_state, Gates& gates, ShadowKeeper& keeper, const LinkLimits& limits);
   ~Link();  // ends the thread; without finish() the sidecar sees an end that nobody announced
 
   Done start();
@@ -65,6 +66,7 @@ class Link {
   // The next word of the sidecar about the restore.
   Outcome<RestoreEvent> next_restore_event();
   void report_collective_failed(CollectiveFailedMessage failed);
+  void report_snapshotted(SnapshottedMessage taken);
   // UNAVAILABLE while there is no sidecar.
   Done ask_for_checkpoint();
   // Says goodbye and ends the thread.
@@ -88,6 +90,7 @@ class Link {
   void on_take(const TakeMessage& take);
   void on_refused(const RefusedMessage& refused);
   void on_write(WriteMessage order);
+  void on_keep(const KeepMessage& keep);
   void on_end(const EndMessage& end);
   void send_requests();
   void send(const LocalMessage& message);
@@ -102,6 +105,7 @@ class Link {
   Registry& registry_;
   SmallState& small_state_;
   Gates& gates_;
+  ShadowKeeper& keeper_;
   int bell_ = -1;  // eventfd: the training thread has put something below
 
   // Library thread.

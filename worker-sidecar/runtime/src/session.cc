@@ -43,7 +43,8 @@ Outcome<std::unique_ptr<Session>> Session::open(const OpenOptions& options, cons
     session->gates_.attach(*session->private_block_);
     session->small_state_.attach(*session->private_block_);
   } else {
-    session->link_ = std::make_unique<Link>(options, session->registry_, session->small_state_, session->gates_, limits);
+    session->link_ = std::make_unique<Link>(options, session->registry_, session->small_state_, session->gates_, session->keeper_, limits);
+    session->keeper_.set_report([link = session->link_.get()](const SnapshottedMessage& taken) { link->report_snapshotted(taken); });
     if (Done done = session->link_->start(); !done) return std::unexpected(done.error());
     if (Done done = session->link_->wait_for_welcome(options.open_time_max); !done) return std::unexpected(done.error());
   }
@@ -84,6 +85,7 @@ rk_status Session::change_registry(Change&& change, bool capture_now) {
   {
     const auto held = registry_.lock();
     if (const Done done = change(); !done) return remember_error(done.error());
+    keeper_.registry_changed();
     refresh_small_state(capture_now);
   }
   return RK_OK;
@@ -248,6 +250,7 @@ rk_status Session::step_begin(std::uint64_t step) {
     capture_at_step_begin_ = false;
   }
   if (gates_.pass_step_gate(RankPhase::computing) == GateAnswer::stop) [[unlikely]] return stop();
+  keep_copies();
   stage_ = Stage::in_step;
   return RK_OK;
 }
@@ -265,6 +268,7 @@ void Session::commit() noexcept {
   small_state_.capture(slot, word.step + 1, attempt_);
   gates_.publish({word.step + 1, RankPhase::between, slot});
   stage_ = Stage::committed;
+  if (keeper_.wanted_at_commit(word.step + 1)) [[unlikely]] keeper_.at_commit(gates_.word(), attempt_);
 }
 
 rk_status Session::update_end() {
@@ -286,6 +290,7 @@ rk_status Session::update_skip() {
 rk_status Session::step_end() {
   if (stage_ != Stage::committed) [[unlikely]] return stage_ == Stage::stopped ? RK_STOP : wrong_moment("rk_step_end");
   if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) [[unlikely]] return stop();
+  keep_copies();
   stage_ = Stage::between;
   return RK_OK;
 }

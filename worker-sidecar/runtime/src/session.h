@@ -19,6 +19,7 @@
 #include "worker-sidecar/runtime/src/link.h"
 #include "worker-sidecar/runtime/src/open_options.h"
 #include "worker-sidecar/runtime/src/registry.h"
+#include "worker-sidecar/runtime/src/shadow_keeper.h"
 #include "worker-sidecar/runtime/src/small_state.h"
 #include "worker-sidecar/runtime/src/stand_alone.h"
 
@@ -65,6 +66,11 @@ class Session {
   rk_status stop() noexcept;
   void with_block(const std::function<void(ControlBlock&)>& use);
   void commit() noexcept;
+  // Behind a step gate that was passed.
+  void keep_copies() noexcept {
+    const std::uint64_t snapshot_step = gates_.snapshot_step();
+    if (keeper_.wanted_at_gate(snapshot_step, gates_.word().step)) [[unlikely]] keeper_.at_gate(snapshot_step, gates_.word(), attempt_);
+  }
   // What has to follow a change of what is captured. `capture_now`: the slot has to hold the state of the committed step.
   void refresh_small_state(bool capture_now);
   void capture_again() noexcept;
@@ -81,6 +87,7 @@ class Session {
   Gates gates_;
   SmallState small_state_;
   Registry registry_;
+  ShadowKeeper keeper_{registry_, small_state_};
   Stage stage_ = Stage::opened;
   bool capture_at_step_begin_ = false;
   std::uint64_t attempt_ = 0;

@@ -1,5 +1,6 @@
 #include "worker-sidecar/runtime/src/small_state.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -67,6 +68,12 @@ void SmallState::capture(std::uint8_t slot, std::uint64_t step, std::uint64_t at
                           .entries = static_cast<std::uint32_t>(values_.size()),
                           .checksum = XXH3_64bits(payload, payload_bytes_)};
   std::memcpy(slots_[slot], &header, sizeof header);
+}
+
+void SmallState::copy_slot(std::uint8_t slot, std::byte* to, std::uint64_t room) const noexcept {
+  SlotHeader header{};
+  std::memcpy(&header, slots_[slot], sizeof header);
+  std::memcpy(to, slots_[slot], std::min<std::uint64_t>(sizeof header + header.bytes, room));
 }
 
 }  // namespace rekindle

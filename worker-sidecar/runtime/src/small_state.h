@@ -39,6 +39,9 @@ class SmallState {
   // Publishing is the caller's.
   void capture(std::uint8_t slot, std::uint64_t step, std::uint64_t attempt) noexcept;
 
+  // The slot as it is, header and payload, to where `room` bytes are; room() and the header together always fit.
+  void copy_slot(std::uint8_t slot, std::byte* to, std::uint64_t room) const noexcept;
+
   const std::byte* value(std::uint8_t slot, std::size_t index) const noexcept {
     return slots_[slot] + sizeof(SlotHeader) + offsets_[index];
   }

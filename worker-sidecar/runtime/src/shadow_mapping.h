@@ -1,0 +1,39 @@
+// The rank's mapping of its shadow (docs/formats/shadow.md): the file that the sidecar handed over, or private memory when the process is alone.
+//
+// The rest of the file is allocated here, in the training process, so that its memory counts in the training container's limit, and touched, so that no copy
+// meets a page that is not there. The mapping does not follow into a forked child.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "worker-sidecar/protocol/shadow_plan.h"
+#include "worker-sidecar/runtime/src/failure.h"
+
+namespace rekindle {
+
+class ShadowMapping {
+ public:
+  // `descriptor` stays the caller's. VERSION, MEMORY (the volume is full), UNAVAILABLE with what does not fit.
+  static Outcome<ShadowMapping> map(int descriptor, std::uint32_t rank, std::uint64_t incarnation);
+  // Memory that nobody else sees.
+  static Outcome<ShadowMapping> make_private(ShadowPlan plan);
+
+  ShadowMapping() = default;
+  ShadowMapping(ShadowMapping&& other) noexcept;
+  ShadowMapping& operator=(ShadowMapping&& other) noexcept;
+  ~ShadowMapping();
+
+  const ShadowPlan& plan() const { return plan_; }
+  ShadowSlotHeader& header_of(std::uint32_t slot) const { return *reinterpret_cast<ShadowSlotHeader*>(slot_begin(slot)); }
+  std::byte* slot_begin(std::uint32_t slot) const { return memory_ + plan_.offset_of_slot(slot); }
+
+ private:
+  ShadowMapping(ShadowPlan plan, std::byte* memory, std::size_t bytes) : plan_(std::move(plan)), memory_(memory), bytes_(bytes) {}
+
+  ShadowPlan plan_;
+  std::byte* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace rekindle
