@@ -95,6 +95,17 @@ CandidateOrder order_candidates(const FolderScan& scan, const JobIdentity& job) 
   return order;
 }
 
+void leave_out_other_jobs(CandidateOrder& order, const std::string& job_uid) {
+  std::erase_if(order.usable, [&](const Candidate& candidate) {
+    const std::string& made_by = candidate.sealed.manifest.job.uid;
+    if (made_by == job_uid) return false;
+    order.refused.push_back({.path = candidate.path,
+                             .complete = true,
+                             .reason = "it was made by an earlier job of this name (uid " + made_by + "), and this one resumes from its own only"});
+    return true;
+  });
+}
+
 Status may_start_afresh(const CandidateOrder& order, const std::string& job_folder) {
   if (!order.usable.empty()) return {};
   std::string broken;

@@ -58,6 +58,9 @@ struct CandidateOrder {
 
 CandidateOrder order_candidates(const FolderScan& scan, const JobIdentity& job);
 
+// For jobs that go on only from their own checkpoints: those of an earlier job of the same name are refused.
+void leave_out_other_jobs(CandidateOrder& order, const std::string& job_uid);
+
 // Whether a job that finds nothing usable may begin from nothing. Not when checkpoints have been published and cannot be read: that
 // would look like success and lose everything, so it is left to a person (corrupt; the sentence names the folders).
 Status may_start_afresh(const CandidateOrder& order, const std::string& job_folder);

@@ -26,7 +26,8 @@ Result<std::unique_ptr<LocalHost>> LocalHost::start(const HostSettings& settings
                                   .ranks_per_pod = settings.ranks_per_pod,
                                   .after_fault = AfterBreakpoint::stop,
                                   .wait_for_go = false,
-                                  .limits = {.deadline = settings.deadline}};
+                                  .limits = {.deadline = settings.deadline},
+                                  .snapshots = settings.checkpoints.snapshots};
   Result<std::unique_ptr<Host>> host = Host::start(
       local->loop_->context,
       {.settings = settings, .coordination = coordination, .create_checkpoint_root = true, .observer = local.get(), .peers = nullptr});
@@ -128,6 +129,12 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
     tell("failed", {}, record.message);
     std::fprintf(stderr, "rekindle: the checkpoint could not be written: %s\n", record.message.c_str());
   }
+}
+
+void LocalHost::periodic(const ReportPeriodic& report, std::uint32_t attempt, Instant at) {
+  events_.write({.event = "periodic", .attempt = attempt, .step = report.step, .path = report.path, .message = report.rhythm}, at);
+  std::fprintf(stderr, "rekindle: step %llu saved in %s while training went on; it stood for %.1f ms (%s)\n", static_cast<unsigned long long>(report.step),
+               report.path.c_str(), report.stopped_milliseconds, report.rhythm.c_str());
 }
 
 void LocalHost::attempt_begun(const AttemptBegun& begun, Instant at) {

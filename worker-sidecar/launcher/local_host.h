@@ -47,6 +47,7 @@ class LocalHost final : public Saver, private HostObserver {
   void log(Severity level, std::string_view message, const Facts& fields) override;
   void rank_died(std::uint32_t rank, RankWord word, bool finished, Instant at) override;
   void breakpoint(const BreakpointRecord& record, std::uint32_t attempt, Instant at) override;
+  void periodic(const ReportPeriodic& report, std::uint32_t attempt, Instant at) override;
   void attempt_begun(const AttemptBegun& begun, Instant at) override;
   void first_step(std::uint32_t attempt, std::uint64_t step, Instant at) override;
   void problem(const std::string& code, const std::string& message) override;

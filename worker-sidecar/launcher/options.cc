@@ -39,6 +39,13 @@ ParsedRun parse_run(const std::vector<std::string>& words) {
   app.add_option("--job", options.job, "name of this run; runs with one name resume each other (default: REKINDLE_JOB, else local)");
   app.add_option("--deadline", options.deadline_seconds, "seconds that a checkpoint may take when something is ending (default 60)")
       ->check(CLI::Range(1u, 86400u));
+  app.add_option("--checkpoint-every", options.checkpoint_every,
+                 "also save while training goes on: \"500 steps\", \"10 min\", auto (as often as it pays) or off (default: REKINDLE_CHECKPOINT_EVERY, else off)");
+  app.add_option("--shadow-every", options.shadow_every,
+                 "keep a copy of each rank's share in memory at every \"N steps\", so that a step survives the death of all ranks (default off)");
+  app.add_option("--keep", options.keep, "how many complete checkpoints stay (default: REKINDLE_KEEP, else 3)");
+  app.add_option("--write-bandwidth-max", options.write_bandwidth_max, "of each writer, for example \"500 MiB/s\" (default: no limit)");
+  app.add_option("--resume", options.resume, "same-name (default) goes on from any run of this name, same-job only from checkpoints of this very run");
   app.add_option("--events", options.events_file, "append what happens to this file, one JSON object a line");
   app.add_flag("--tag-output", options.tag_output, "put \"[rank N] \" in front of every line that a rank prints");
   app.add_flag("--verbose", options.verbose, "say more about what the sidecar inside does");

@@ -68,6 +68,19 @@ int run_locally(const RunOptions& options, LauncherSignals& signals) {
   settings.deadline = std::chrono::seconds(options.deadline_seconds);
   settings.grace = settings.deadline;
 
+  const std::pair<const char*, const std::string*> given[] = {{"REKINDLE_CHECKPOINT_EVERY", &options.checkpoint_every},
+                                                              {"REKINDLE_SHADOW_EVERY", &options.shadow_every},
+                                                              {"REKINDLE_KEEP", &options.keep},
+                                                              {"REKINDLE_WRITE_BANDWIDTH_MAX", &options.write_bandwidth_max},
+                                                              {"REKINDLE_RESUME", &options.resume}};
+  for (const auto& [name, value] : given) {
+    if (!value->empty()) base[name] = *value;
+  }
+  const Result<CheckpointSettings> checkpoints =
+      read_checkpoint_settings([&](const char* name) { return base.contains(name) ? base[name] : std::string(); });
+  if (!checkpoints) return complain(checkpoints.error().message, kUsageCode);
+  settings.checkpoints = *checkpoints;
+
   const Result<JobLock> lock = JobLock::take(settings.checkpoint_folder, settings.job);
   if (!lock) return complain(lock.error().message);
   const Result<RunFolder> folder = RunFolder::make();

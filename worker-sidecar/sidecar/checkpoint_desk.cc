@@ -34,7 +34,8 @@ CheckpointDesk::CheckpointDesk(FileSystem& file_system, const HostSettings& sett
     : file_system_(file_system),
       root_(settings.checkpoint_folder),
       job_{.namespace_name = settings.job_namespace, .name = settings.job, .uid = settings.job_uid},
-      create_root_(create_root) {}
+      create_root_(create_root),
+      policy_(settings.checkpoints) {}
 
 Status CheckpointDesk::open() {
   Result<JobFolder> folder = open_job_folder(file_system_, {.root = root_, .job = job_, .nonce = draw_nonce(), .create_root = create_root_});
@@ -47,6 +48,7 @@ Result<CandidateOrder> CheckpointDesk::candidates() {
   Result<FolderScan> scan = scan_job_folder(file_system_, job_folder_);
   if (!scan) return std::unexpected(scan.error());
   CandidateOrder order = order_candidates(*scan, job_);
+  if (policy_.resume_from == ResumeFrom::same_job) leave_out_other_jobs(order, job_.uid);
   if (Status fine = may_start_afresh(order, job_folder_); !fine) return std::unexpected(fine.error());
   return order;
 }
@@ -85,7 +87,9 @@ Result<std::string> CheckpointDesk::publish(const std::string& folder, const Man
 }
 
 Result<PruneReport> CheckpointDesk::prune(std::uint64_t own_attempt) {
-  return prune_checkpoints(file_system_, job_folder_, job_, {.own_attempt = own_attempt});
+  RetentionPolicy retention = policy_.retention;
+  retention.own_attempt = own_attempt;
+  return prune_checkpoints(file_system_, job_folder_, job_, retention);
 }
 
 Status CheckpointDesk::remove(const std::string& folder) { return remove_checkpoint_folder(file_system_, job_folder_, folder); }

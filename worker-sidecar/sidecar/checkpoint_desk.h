@@ -52,6 +52,7 @@ class CheckpointDesk {
   const std::string root_;
   const JobIdentity job_;
   const bool create_root_;
+  const CheckpointSettings policy_;
   std::string job_folder_;
 };
 

@@ -160,6 +160,12 @@ void ControlFile::permit(std::uint64_t step) {
   ring();
 }
 
+void ControlFile::want_snapshot(std::uint64_t step) {
+  block_->snapshot_step.store(step, std::memory_order_release);
+  // Paired with the fence in the rank's step gate.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
 void ControlFile::release(GateOrder order) {
   block_->order.store(static_cast<std::uint32_t>(order), std::memory_order_relaxed);
   block_->permit.store(0, std::memory_order_relaxed);

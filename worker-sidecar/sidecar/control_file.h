@@ -58,6 +58,8 @@ class ControlFile {
   std::uint32_t hold_number() const { return hold_number_; }
   // Lets the update to `step` through although the gates are closed.
   void permit(std::uint64_t step);
+  // A rank that passes a step gate at exactly this step takes a snapshot; 0: none. A word read afterwards is either not beyond the gate, or the rank has seen it.
+  void want_snapshot(std::uint64_t step);
   // Opens the gates. With GateOrder::stop the rank leaves its loop at this and every later gate.
   void release(GateOrder order);
 

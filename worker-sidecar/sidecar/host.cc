@@ -172,6 +172,7 @@ HostStatus Host::Parts::status() const {
                     .live_ranks = coordination.live_ranks(),
                     .breakpoints_durable = durable_count,
                     .breakpoints_failed = failed_count,
+                    .periodic_durable = periodic_count,
                     .storage_ready = storage == StorageState::ready};
   for (std::uint32_t rank = settings.first_rank(); rank < settings.first_rank() + settings.ranks_per_pod; ++rank) {
     const ControlFile* const control = ranks.control_of(rank);

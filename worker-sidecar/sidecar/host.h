@@ -42,6 +42,7 @@ struct HostStatus {
   std::uint32_t local_live_ranks = 0;
   std::uint64_t breakpoints_durable = 0;
   std::uint64_t breakpoints_failed = 0;
+  std::uint64_t periodic_durable = 0;
   bool storage_ready = false;
 };
 

@@ -93,7 +93,7 @@ void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
   if (!found) return;  // it was refused, or another connection has taken its rank
   const std::uint32_t rank = *found;
   if (const auto* registered = std::get_if<RegisteredMessage>(&message)) {
-    ranks.set_states(rank, registered->states);
+    ranks.set_registered(rank, *registered);
     tell(RankRegistered{rank, *registered});
   } else if (const auto* loaded = std::get_if<LoadedMessage>(&message)) {
     tell(RankLoaded{rank, *loaded});
@@ -105,6 +105,10 @@ void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
   } else if (const auto* collective = std::get_if<CollectiveFailedMessage>(&message)) {
     log(Severity::warning, "a collective failed", {{"rank", std::to_string(rank)}, {"why", collective->why}});
     tell(RankCollectiveFailed{rank, *collective});
+  } else if (const auto* kept = std::get_if<KeptMessage>(&message)) {
+    tell(RankKept{rank, kept->serial, kept->ok ? Status() : Status(std::unexpected(kept->error))});
+  } else if (const auto* taken = std::get_if<SnapshottedMessage>(&message)) {
+    tell(RankSnapshotted{rank, taken->step, taken->microseconds});
   } else if (std::holds_alternative<CheckpointWantedMessage>(message)) {
     tell(RankWantsCheckpoint{rank});
   } else if (std::holds_alternative<FinishedMessage>(message)) {

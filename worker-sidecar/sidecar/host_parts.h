@@ -75,6 +75,12 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   void on(const ReportRestore& output);
   void on(const NoteProblem& output);
   void on(const ExitAllowed& output);
+  void on(const WriteFromShadow& output);
+  void on(const KeepForRank& output);
+  void on(const OrderSnapshot& output);
+  void on(const LookAtRanks& output);
+  void on(const RemoveFolder& output);
+  void on(const ReportPeriodic& output);
 
   struct PendingHello {
     LinkId link = 0;
@@ -115,6 +121,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   std::map<std::uint64_t, BreakpointState> states_of_terms;
   std::uint64_t durable_count = 0;
   std::uint64_t failed_count = 0;
+  std::uint64_t periodic_count = 0;
 
   DiskPool disk;  // last: its work is waited for before the rest goes
 };

@@ -90,8 +90,8 @@ void Host::Parts::on(const ClaimAttempt& output) {
                        .time = wall_time_rfc3339()};
   on_disk([kept = desk, record = std::move(record)] { return kept->claim(record); },
           [](Parts& self, Result<AttemptRecord> claimed) {
-            if (!claimed) return self.tell(AttemptClaimed{std::unexpected(claimed.error())});
-            self.tell(AttemptClaimed{static_cast<std::uint32_t>(claimed->attempt)});
+            if (!claimed) return self.tell(AttemptClaimed{.attempt = std::unexpected(claimed.error()), .failures = {}});
+            self.tell(AttemptClaimed{.attempt = static_cast<std::uint32_t>(claimed->attempt), .failures = {.failures = claimed->attempt - 1}});
           });
 }
 
@@ -208,6 +208,66 @@ void Host::Parts::on(const ReportRestore& output) {
   log(Severity::info, output.step == 0 ? "nothing to restore" : "restored",
       {{"attempt", std::to_string(output.attempt)}, {"step", std::to_string(output.step)}, {"path", output.path}});
   if (observer != nullptr) observer->restore_report(output.attempt, output.step, output.path, output.refused);
+}
+
+// ---- periodic checkpoints and shadows ----
+
+void Host::Parts::on(const KeepForRank& output) {
+  Result<std::shared_ptr<const ShadowFile>> shadow = ranks.make_shadow(
+      output.rank,
+      {.serial = output.term, .snapshots = output.snapshots, .shadow_every_steps = output.shadow_every_steps, .pieces = output.pieces});
+  if (shadow && !ranks.link_of(output.rank)) shadow = fail(ErrorCode::unavailable, sentence("rank {} is not connected", output.rank), Retry::yes);
+  if (!shadow) return tell(RankKept{output.rank, output.term, std::unexpected(shadow.error())});
+  send_to_rank(output.rank, KeepMessage{output.term}, (*shadow)->descriptor());
+}
+
+void Host::Parts::on(const OrderSnapshot& output) {
+  ranks.want_snapshot(output.step);
+  if (output.step != 0) on(LookAtRanks{});
+}
+
+void Host::Parts::on(const LookAtRanks&) {
+  for (const auto& [rank, word] : ranks.live_words()) tell(RankSeen{rank, word});
+}
+
+void Host::Parts::on(const WriteFromShadow& output) {
+  const std::shared_ptr<const RankTable::Shadow> shadow = ranks.shadow_of(output.rank);
+  if (!shadow) {
+    return tell(RankWriteFailed{output.rank,
+                                {.term = output.write.term,
+                                 .error = {ErrorCode::not_found, sentence("there is no shadow of rank {} here", output.rank), Retry::yes}}});
+  }
+  WriteOptions options;
+  options.bytes_per_second_max = settings.checkpoints.bytes_per_second_max;
+  on_disk(
+      [kept = desk, shadow, order = output.write, attempt = coordination.attempt(), options] {
+        return write_from_shadow(real_file_system(), kept->job_folder(), order, attempt, shadow->layout, *shadow->file, options);
+      },
+      [rank = output.rank, term = output.write.term](Parts& self, Result<WrittenFile> written) {
+        if (!written) return self.tell(RankWriteFailed{rank, {.term = term, .error = written.error()}});
+        self.tell(RankWritten{rank, {.term = term, .written = *std::move(written)}});
+      });
+}
+
+void Host::Parts::on(const RemoveFolder& output) {
+  on_disk([kept = desk, path = output.path] { return kept->remove(path); },
+          [path = output.path](Parts& self, Status removed) {
+            if (removed) return self.log(Severity::info, "an unfinished checkpoint was removed", {{"path", path}});
+            self.log(Severity::warning, "an unfinished checkpoint could not be removed", {{"path", path}, {"message", removed.error().message}});
+          });
+}
+
+void Host::Parts::on(const ReportPeriodic& output) {
+  ++periodic_count;
+  problems.erase("periodic_checkpoint");
+  log(Severity::info, "periodic checkpoint",
+      {{"step", std::to_string(output.step)},
+       {"path", output.path},
+       {"bytes", std::to_string(output.bytes)},
+       {"stopped_milliseconds", std::to_string(output.stopped_milliseconds)},
+       {"written_milliseconds", std::to_string(output.written_milliseconds)},
+       {"rhythm", output.rhythm}});
+  if (observer != nullptr) observer->periodic(output, coordination.attempt(), monotonic_now());
 }
 
 void Host::Parts::on(const NoteProblem& output) { note_problem(output.code, output.message); }

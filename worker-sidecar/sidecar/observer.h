@@ -27,6 +27,7 @@ class HostObserver {
   virtual void rank_died(std::uint32_t /*rank*/, RankWord /*word*/, bool /*finished*/, Instant /*at*/) {}
   // The newest state of one breakpoint; called again for each change.
   virtual void breakpoint(const BreakpointRecord& /*record*/, std::uint32_t /*attempt*/, Instant /*at*/) {}
+  virtual void periodic(const ReportPeriodic& /*report*/, std::uint32_t /*attempt*/, Instant /*at*/) {}
   virtual void attempt_begun(const AttemptBegun& /*begun*/, Instant /*at*/) {}
   // The first step that a rank of this pod committed in the attempt.
   virtual void first_step(std::uint32_t /*attempt*/, std::uint64_t /*step*/, Instant /*at*/) {}

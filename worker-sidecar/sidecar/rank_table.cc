@@ -20,6 +20,8 @@ struct RankTable::Place {
   bool process_watched = false;
   std::optional<LinkId> link;
   std::vector<StateDescription> states;
+  Layout layout;
+  std::shared_ptr<const Shadow> shadow;
   std::optional<RankWord> reported;
   bool alive = true;
   bool finished = false;
@@ -35,6 +37,7 @@ Result<const ControlFile*> RankTable::admit(std::uint32_t rank, std::int64_t pid
   Result<ControlFile> file = ControlFile::create(
       run_folder_, {.rank = rank, .world_size = world_size_, .incarnation = draw_number(), .state_bytes_max = state_bytes_max});
   if (!file) return std::unexpected(file.error());
+  ShadowFile::remove(run_folder_, rank);
   return seat(rank, std::move(*file), pid, link, std::move(process));
 }
 
@@ -112,8 +115,46 @@ void RankTable::mark_finished(std::uint32_t rank) {
   if (const auto found = places_.find(rank); found != places_.end()) found->second->finished = true;
 }
 
-void RankTable::set_states(std::uint32_t rank, std::vector<StateDescription> states) {
-  if (const auto found = places_.find(rank); found != places_.end()) found->second->states = std::move(states);
+void RankTable::set_registered(std::uint32_t rank, const RegisteredMessage& registered) {
+  const auto found = places_.find(rank);
+  if (found == places_.end()) return;
+  Place& place = *found->second;
+  place.states = registered.states;
+  place.layout = registered.layout;
+  if (place.shadow) return;
+  // Of a rank that lived on while this sidecar was restarted.
+  if (Result<ShadowFile> file = ShadowFile::open(run_folder_, rank, place.control.incarnation())) {
+    place.shadow = std::make_shared<const Shadow>(Shadow{std::make_shared<const ShadowFile>(*std::move(file)), place.layout});
+  }
+}
+
+Result<std::shared_ptr<const ShadowFile>> RankTable::make_shadow(std::uint32_t rank, const KeptShare& share) {
+  const auto found = places_.find(rank);
+  if (found == places_.end()) return fail(ErrorCode::unavailable, sentence("rank {} is not here", rank));
+  Place& place = *found->second;
+  Result<ShadowPlan> plan = plan_shadow({.rank = rank,
+                                         .incarnation = place.control.incarnation(),
+                                         .serial = share.serial,
+                                         .snapshots = share.snapshots,
+                                         .shadow_every_steps = share.shadow_every_steps,
+                                         .state_bytes = place.control.slot_bytes()},
+                                        place.layout, share.pieces);
+  if (!plan) return std::unexpected(plan.error());
+  Result<ShadowFile> file = ShadowFile::create(run_folder_, *std::move(plan));
+  if (!file) return std::unexpected(file.error());
+  auto kept = std::make_shared<const ShadowFile>(*std::move(file));
+  place.shadow = std::make_shared<const Shadow>(Shadow{kept, place.layout});
+  return kept;
+}
+
+std::shared_ptr<const RankTable::Shadow> RankTable::shadow_of(std::uint32_t rank) const {
+  const auto found = places_.find(rank);
+  return found == places_.end() ? nullptr : found->second->shadow;
+}
+
+std::vector<std::uint64_t> RankTable::shadow_steps(std::uint32_t rank, std::uint64_t attempt) const {
+  const std::shared_ptr<const Shadow> shadow = shadow_of(rank);
+  return shadow ? shadow->file->whole_steps(attempt) : std::vector<std::uint64_t>();
 }
 
 std::optional<std::uint32_t> RankTable::rank_of(LinkId link) const {
@@ -162,6 +203,18 @@ void RankTable::hold_live() {
   }
 }
 
+void RankTable::want_snapshot(std::uint64_t step) {
+  for (auto& [rank, place] : places_) place->control.want_snapshot(step);
+}
+
+std::vector<std::pair<std::uint32_t, RankWord>> RankTable::live_words() const {
+  std::vector<std::pair<std::uint32_t, RankWord>> words;
+  for (const auto& [rank, place] : places_) {
+    if (place->alive) words.emplace_back(rank, place->control.word());
+  }
+  return words;
+}
+
 void RankTable::permit(std::uint32_t rank, std::uint64_t step) {
   if (const auto found = places_.find(rank); found != places_.end()) found->second->control.permit(step);
 }
@@ -201,6 +254,9 @@ RankTable::Captured RankTable::capture(const std::vector<std::uint32_t>& ranks, 
     const Place& place = *found->second;
     if (place.states.empty()) continue;
     Result<CapturedState> captured = place.control.captured(step, attempt);
+    if (!captured && place.shadow) {
+      if (Result<CapturedState> kept = place.shadow->file->captured(step, attempt)) captured = std::move(kept);
+    }
     if (!captured) {
       miss(rank, captured.error().message);
       continue;

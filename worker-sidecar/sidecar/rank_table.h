@@ -18,6 +18,7 @@
 #include "worker-sidecar/sidecar/checkpoint_desk.h"
 #include "worker-sidecar/sidecar/control_file.h"
 #include "worker-sidecar/sidecar/local_server.h"
+#include "worker-sidecar/sidecar/shadow_file.h"
 
 namespace rekindle {
 
@@ -39,7 +40,7 @@ class RankTable {
   // Somebody who knows says that the process is over (its parent did waitpid).
   void process_ended(std::uint32_t rank);
   void mark_finished(std::uint32_t rank);
-  void set_states(std::uint32_t rank, std::vector<StateDescription> states);
+  void set_registered(std::uint32_t rank, const RegisteredMessage& registered);
 
   std::optional<std::uint32_t> rank_of(LinkId link) const;
   std::optional<LinkId> link_of(std::uint32_t rank) const;
@@ -50,12 +51,30 @@ class RankTable {
   std::vector<std::uint32_t> live_ranks() const;
   const ControlFile* control_of(std::uint32_t rank) const;
 
+  // Makes the rank's shadow anew for these pieces of what it has registered; the one before is over.
+  struct KeptShare {
+    std::uint64_t serial = 0;
+    bool snapshots = false;
+    std::uint64_t shadow_every_steps = 0;
+    std::vector<PiecePlan> pieces;
+  };
+  Result<std::shared_ptr<const ShadowFile>> make_shadow(std::uint32_t rank, const KeptShare& share);
+  // With the layout that it was planned for; null: there is none. May be used on other threads.
+  struct Shadow {
+    std::shared_ptr<const ShadowFile> file;
+    Layout layout;
+  };
+  std::shared_ptr<const Shadow> shadow_of(std::uint32_t rank) const;
+  std::vector<std::uint64_t> shadow_steps(std::uint32_t rank, std::uint64_t attempt) const;
+
   void hold_live();
+  void want_snapshot(std::uint64_t step);
   void permit(std::uint32_t rank, std::uint64_t step);
   void release_all(GateOrder order);
 
   // Live ranks whose word is another than at the last call for them.
   std::vector<std::pair<std::uint32_t, RankWord>> changed_words();
+  std::vector<std::pair<std::uint32_t, RankWord>> live_words() const;
   // Makes changed_words report every live rank again.
   void forget_words();
 

@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/base/instant.h"
+#include "worker-sidecar/checkpoint/snapshot_settings.h"
 
 namespace rekindle {
 
@@ -27,6 +28,7 @@ struct HostSettings {
   std::uint32_t ranks_per_pod = 1;
   Duration deadline = std::chrono::seconds(60);
   Duration grace = std::chrono::seconds(75);
+  CheckpointSettings checkpoints;
 
   std::uint32_t world_size() const { return pods * ranks_per_pod; }
   std::uint32_t first_rank() const { return ordinal * ranks_per_pod; }

@@ -142,7 +142,8 @@ Status PodSidecar::start() {
                                                                             .ranks_per_pod = options_.host.ranks_per_pod,
                                                                             .after_fault = AfterBreakpoint::park,
                                                                             .wait_for_go = true,
-                                                                            .limits = {.deadline = options_.host.deadline}},
+                                                                            .limits = {.deadline = options_.host.deadline},
+                                                                            .snapshots = options_.host.checkpoints.snapshots},
                                                            .create_checkpoint_root = false,
                                                            .observer = this,
                                                            .peers = mesh_.get()});
