@@ -28,6 +28,7 @@ struct WrittenFile {
   std::string hash;
   std::vector<std::string> chunks;  // as in ManifestFile; empty when the reporter did not say
   std::vector<WrittenEntry> entries;
+  std::string way;  // how the bytes went to the disk, for people: plain, direct, queued; empty when the reporter did not say
 
   bool operator==(const WrittenFile&) const = default;
 };

@@ -22,7 +22,7 @@ Json to_json(const HelloMessage& m) {
           {"term", m.term}};
 }
 Json to_json(const ControlMessage& m) {
-  return {{"slot_bytes", m.slot_bytes}, {"incarnation", m.incarnation}, {"checkpoint_dir", m.checkpoint_dir}};
+  return {{"slot_bytes", m.slot_bytes}, {"incarnation", m.incarnation}, {"checkpoint_dir", m.checkpoint_dir}, {"ranks_here", m.ranks_here}};
 }
 Json to_json(const WelcomeMessage&) { return Json::object(); }
 Json to_json(const RegisteredMessage& m) {
@@ -91,6 +91,9 @@ void read(JsonFields& in, const Json&, ControlMessage& m) {
   m.slot_bytes = number32(in, "slot_bytes");
   m.incarnation = in.number("incarnation");
   m.checkpoint_dir = short_text(in, "checkpoint_dir");
+  const std::uint64_t ranks_here = in.number_or("ranks_here", 1);
+  if (ranks_here == 0 || ranks_here > kRanksMax) in.refuse("ranks_here", "must be between 1 and " + std::to_string(kRanksMax));
+  else m.ranks_here = static_cast<std::uint32_t>(ranks_here);
 }
 void read(JsonFields&, const Json&, WelcomeMessage&) {}
 void read(JsonFields& in, const Json&, RegisteredMessage& m) {

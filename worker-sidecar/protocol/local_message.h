@@ -41,6 +41,7 @@ struct ControlMessage {
   std::uint32_t slot_bytes = 0;
   std::uint64_t incarnation = 0;
   std::string checkpoint_dir;
+  std::uint32_t ranks_here = 1;  // of this pod: they read the same files when they restore
 
   bool operator==(const ControlMessage&) const = default;
 };

@@ -16,6 +16,7 @@ constexpr std::array<ErrorCode, 13> kErrorCodes = {
 
 // More than any deadline, so that seconds always fit a Duration.
 constexpr double kSecondsMax = 1e7;
+constexpr std::size_t kWayBytesMax = 64;
 
 }  // namespace
 
@@ -138,6 +139,7 @@ Json encode_written(const WrittenFile& written) {
   }
   Json object = {{"file", written.file}, {"bytes", written.bytes}, {"hash", written.hash}, {"entries", std::move(entries)}};
   if (!written.chunks.empty()) object["chunks"] = written.chunks;
+  if (!written.way.empty()) object["way"] = written.way;
   return object;
 }
 
@@ -161,6 +163,7 @@ WrittenFile read_written(JsonFields& in) {
     if (Status status = part.finish(); !status) return std::unexpected(status.error());
     return entry;
   });
+  written.way = optional_text(in, "way", kWayBytesMax);
   return written;
 }
 

@@ -79,7 +79,10 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
   }
   if (!known) problems.erase("control_block");
   server->send(link,
-               ControlMessage{.slot_bytes = (*control)->slot_bytes(), .incarnation = (*control)->incarnation(), .checkpoint_dir = desk->job_folder()},
+               ControlMessage{.slot_bytes = (*control)->slot_bytes(),
+                              .incarnation = (*control)->incarnation(),
+                              .checkpoint_dir = desk->job_folder(),
+                              .ranks_here = settings.ranks_per_pod},
                coordination.attempt(), (*control)->descriptor());
   log(Severity::info, known ? "a rank came back" : "a rank came",
       {{"rank", std::to_string(hello.rank)}, {"pid", std::to_string(hello.pid)}, {"library_version", hello.library_version}});

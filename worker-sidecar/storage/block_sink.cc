@@ -4,20 +4,22 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 #include "common/base/assert.h"
+#include "worker-sidecar/checkpoint/pace.h"
+#include "worker-sidecar/storage/block_memory.h"
 #include "worker-sidecar/storage/write_queue.h"
 
 namespace rekindle {
 namespace {
 
-constexpr std::size_t kAlignmentBytes = 4096;           // of memory, offset and length, good for every disk of today
 constexpr std::uint64_t kDirectFileBytesMin = 1u << 20;  // smaller files gain nothing
 constexpr std::size_t kSliceBytes = 256u << 10;          // copied and hashed while it is in the processor's cache
+constexpr Duration kPauseMax = std::chrono::milliseconds(50);  // of a capped write, between two looks at whether it may go on
 
 }  // namespace
 
@@ -31,12 +33,8 @@ std::string_view to_string(WriteWay way) {
 }
 
 struct BlockSink::State {
-  struct FreeMemory {
-    void operator()(char* memory) const { std::free(memory); }
-  };
-
   struct Block {
-    std::unique_ptr<char, FreeMemory> memory;
+    BlockMemory memory;
     std::uint64_t offset = 0;  // in the file
     std::size_t filled = 0;
     bool under_way = false;
@@ -47,6 +45,8 @@ struct BlockSink::State {
   const std::string path;
   const std::uint64_t file_bytes;
   const BlockOptions options;
+  Waiter& waiter;
+  Pace pace;
   std::vector<Block> blocks;
   std::size_t current = 0;  // being filled
   std::uint64_t taken = 0;
@@ -55,7 +55,7 @@ struct BlockSink::State {
   std::unique_ptr<WriteQueue> queue;  // gone before the blocks are
 
   Status open_direct() {
-    if (options.way_max == WriteWay::plain || file_bytes < kDirectFileBytesMin || options.block_bytes % kAlignmentBytes != 0) return {};
+    if (options.way_max == WriteWay::plain || file_bytes < kDirectFileBytesMin || options.block_bytes % kBlockAlignmentBytes != 0) return {};
     const int descriptor = file_system.open(path, O_WRONLY | O_DIRECT | O_NOFOLLOW, 0);
     if (descriptor < 0) return {};  // tmpfs and some network file systems: through the cache, then
     direct.emplace(file_system, descriptor);
@@ -106,9 +106,9 @@ struct BlockSink::State {
     while (free < blocks.size() && blocks[free].under_way) ++free;
     if (free == blocks.size()) {
       const std::size_t most = way == WriteWay::queued ? kBlocksMax : 1;
-      auto* const memory = blocks.size() < most ? static_cast<char*>(std::aligned_alloc(kAlignmentBytes, memory_bytes())) : nullptr;
-      if (memory != nullptr) {
-        blocks.push_back({.memory = std::unique_ptr<char, FreeMemory>(memory)});
+      BlockMemory memory = blocks.size() < most ? BlockMemory(memory_bytes()) : BlockMemory();
+      if (memory) {
+        blocks.push_back({.memory = std::move(memory)});
       } else if (blocks.empty()) {
         return fail(ErrorCode::unavailable, "there is no memory for a write buffer of " + std::to_string(memory_bytes()) + " bytes");
       } else {
@@ -125,12 +125,28 @@ struct BlockSink::State {
   // A file that is smaller than a block needs no more memory than it has bytes.
   std::size_t memory_bytes() const {
     const std::uint64_t wanted = std::min<std::uint64_t>(options.block_bytes, std::max<std::uint64_t>(file_bytes, 1));
-    return static_cast<std::size_t>((wanted + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes);
+    return round_up_to_alignment(static_cast<std::size_t>(wanted));
+  }
+
+  Status may_go_on() const { return options.may_go_on ? options.may_go_on() : Status(); }
+
+  // A cap may mean a long wait; whoever may stop the write is asked all through it.
+  Status wait_for_pace() {
+    for (Duration left = pace.wait_for(blocks[current].filled, waiter.now()); left > Duration();) {
+      const Duration part = std::min(left, kPauseMax);
+      waiter.pause(part);
+      left -= part;
+      if (Status status = may_go_on(); !status) return status;
+    }
+    return {};
   }
 
   Status end_block() {
+    if (options.bytes_per_second_max != 0) {
+      if (Status status = wait_for_pace(); !status) return status;
+    }
     if (Status status = write_block(); !status) return status;
-    return options.may_go_on ? options.may_go_on() : Status();
+    return may_go_on();
   }
 
   Status append(const char* data, std::size_t bytes) {
@@ -174,11 +190,15 @@ BlockSink::BlockSink(BlockSink&&) noexcept = default;
 
 Result<BlockSink> BlockSink::open(FileSystem& file_system, const OpenFile& file, std::string path, std::uint64_t file_bytes, BlockOptions options) {
   RK_ASSERT(options.block_bytes > 0);
+  Waiter& waiter = options.waiter != nullptr ? *options.waiter : real_waiter();
+  const Pace pace(options.bytes_per_second_max, options.block_bytes, options.bytes_per_second_max != 0 ? waiter.now() : Duration());
   BlockSink sink(std::make_unique<State>(State{.file_system = file_system,
                                                .plain = file.descriptor(),
                                                .path = std::move(path),
                                                .file_bytes = file_bytes,
-                                               .options = std::move(options)}));
+                                               .options = std::move(options),
+                                               .waiter = waiter,
+                                               .pace = pace}));
   if (Status status = sink.state_->open_direct(); !status) return std::unexpected(status.error());
   return sink;
 }

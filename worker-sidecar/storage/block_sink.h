@@ -15,6 +15,7 @@
 
 #include "common/base/error.h"
 #include "worker-sidecar/storage/files.h"
+#include "worker-sidecar/storage/waiter.h"
 
 namespace rekindle {
 
@@ -30,7 +31,9 @@ struct BlockOptions {
   std::size_t block_bytes = 4u << 20;
   WriteWay way_max = WriteWay::queued;           // a test or a person may ask for less
   std::function<void(const char*, std::size_t)> on_bytes;  // each byte once, in order, as it is written
-  std::function<Status()> may_go_on;             // asked for each block
+  std::function<Status()> may_go_on;             // asked for each block, and all through the pauses of a capped write
+  std::uint64_t bytes_per_second_max = 0;        // 0: as fast as the storage takes them
+  Waiter* waiter = nullptr;                      // null: the kernel's clock
 };
 
 class BlockSink {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "worker-sidecar/storage/read_queue.h"
 #include "worker-sidecar/storage/write_queue.h"
 
 namespace rekindle {
@@ -52,6 +53,8 @@ class FileSystem {
 
   // Null: writes go one at a time, by pwrite.
   virtual std::unique_ptr<WriteQueue> make_write_queue(unsigned) { return nullptr; }
+  // Null: reads go one at a time, by pread.
+  virtual std::unique_ptr<ReadQueue> make_read_queue(unsigned) { return nullptr; }
 };
 
 // The kernel's.

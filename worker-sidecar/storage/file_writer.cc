@@ -71,7 +71,11 @@ Result<DataFileWriter> DataFileWriter::create(FileSystem& file_system, const std
   State& state = *writer.state_;
   // The umask of a training process must not shut the sidecar out; storage without modes is used as it is.
   file_system.fchmod(state.file.descriptor(), kSharedFileMode);
-  Status status = state.open_sink({.block_bytes = options.block_bytes, .way_max = options.way_max, .may_go_on = std::move(options.may_go_on)});
+  Status status = state.open_sink({.block_bytes = options.block_bytes,
+                                   .way_max = options.way_max,
+                                   .may_go_on = std::move(options.may_go_on),
+                                   .bytes_per_second_max = options.bytes_per_second_max,
+                                   .waiter = options.waiter});
   if (status) status = state.sink->append(state.layout.header.data(), state.layout.header.size());
   if (!status) return std::unexpected(status.error());
   return writer;

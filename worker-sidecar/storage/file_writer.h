@@ -30,6 +30,8 @@ struct WriteOptions {
   WriteWay way_max = WriteWay::queued;
   // An error stops the write and becomes its result. Empty: never stopped.
   std::function<Status()> may_go_on;
+  std::uint64_t bytes_per_second_max = 0;  // of this file; 0: no cap
+  Waiter* waiter = nullptr;                // for the pauses of a capped write; null: the kernel's clock
 };
 
 struct WrittenDataFile {

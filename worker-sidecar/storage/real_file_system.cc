@@ -79,7 +79,8 @@ class RealFileSystem final : public FileSystem {
   void will_read(int descriptor, std::uint64_t offset, std::uint64_t bytes) override {
     ::posix_fadvise(descriptor, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
   }
-  std::unique_ptr<WriteQueue> make_write_queue(unsigned depth) override { return make_ring_queue(depth); }
+  std::unique_ptr<WriteQueue> make_write_queue(unsigned depth) override { return make_ring_write_queue(depth); }
+  std::unique_ptr<ReadQueue> make_read_queue(unsigned depth) override { return make_ring_read_queue(depth); }
 
   bool is_member_of(gid_t group) override {
     if (::getegid() == group) return true;

@@ -1,13 +1,15 @@
-// A WriteQueue of the kernel's (io_uring).
+// Queues of the kernel's (io_uring).
 #pragma once
 
 #include <memory>
 
+#include "worker-sidecar/storage/read_queue.h"
 #include "worker-sidecar/storage/write_queue.h"
 
 namespace rekindle {
 
 // Null where the kernel has none or a container may not use it.
-std::unique_ptr<WriteQueue> make_ring_queue(unsigned depth);
+std::unique_ptr<WriteQueue> make_ring_write_queue(unsigned depth);
+std::unique_ptr<ReadQueue> make_ring_read_queue(unsigned depth);
 
 }  // namespace rekindle

@@ -1,16 +1,15 @@
 #include "worker-sidecar/storage/verifier.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "worker-sidecar/checkpoint/file_entries.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
+#include "worker-sidecar/storage/block_source.h"
 #include "worker-sidecar/storage/files.h"
 #include "worker-sidecar/storage/publisher.h"
-#include "worker-sidecar/storage/read_ahead.h"
 
 namespace rekindle {
 namespace {
@@ -36,18 +35,14 @@ class FileCheck {
       : file_system_(file_system), path_(std::move(path)), expected_(expected), result_(result), on_bytes_(on_bytes) {}
 
   void run() {
-    const Result<OpenFile> file = open_for_reading(file_system_, path_);
+    const Result<SourceFile> file = SourceFile::open(file_system_, path_, ReadWay::queued);
     if (!file) return report(0, expected_.file->bytes, file.error().message);
-    FileInfo info;
-    if (const int status = file_system_.fstat(file->descriptor(), info); status < 0) {
-      return report(0, expected_.file->bytes, storage_failure(-status, "looking at", path_).error().message);
+    if (file->bytes() != expected_.file->bytes) {
+      report(std::min(file->bytes(), expected_.file->bytes), std::max(file->bytes(), expected_.file->bytes),
+             "it has " + std::to_string(file->bytes()) + " bytes; the manifest says " + std::to_string(expected_.file->bytes));
+      if (file->bytes() < expected_.file->bytes) return;
     }
-    if (info.bytes != expected_.file->bytes) {
-      report(std::min(info.bytes, expected_.file->bytes), std::max(info.bytes, expected_.file->bytes),
-             "it has " + std::to_string(info.bytes) + " bytes; the manifest says " + std::to_string(expected_.file->bytes));
-      if (info.bytes < expected_.file->bytes) return;
-    }
-    if (hash_contents(file->descriptor())) check_header(file->descriptor());
+    if (hash_contents(*file)) check_header(file->plain());
   }
 
  private:
@@ -60,30 +55,32 @@ class FileCheck {
   }
 
   // True when every byte is as it was written.
-  bool hash_contents(int descriptor) {
-    const ManifestFile& file = *expected_.file;
-    std::string buffer(static_cast<std::size_t>(std::min(kHashChunkBytes, file.bytes)), '\0');
+  bool hash_contents(const SourceFile& file) {
+    const ManifestFile& expected = *expected_.file;
     HashStream hash;
     bool fine = true;
-    ReadAhead ahead(file_system_, descriptor, file.bytes);
-    for (std::uint64_t position = 0, index = 0; position < file.bytes; position += kHashChunkBytes, ++index) {
-      ahead.reached(position);
-      const auto part = static_cast<std::size_t>(std::min(kHashChunkBytes, file.bytes - position));
-      if (Status status = read_exactly(file_system_, descriptor, buffer.data(), part, position, path_); !status) {
-        report(position, position + part, status.error().message);
+    std::uint64_t position = 0;
+    BlockSource source(file_system_, {.block_bytes = kHashChunkBytes});
+    source.start(file, every_block(expected.bytes, kHashChunkBytes));
+    while (true) {
+      const Result<std::optional<BlockSource::Block>> block = source.next();
+      if (!block) {
+        report(position, std::min(position + kHashChunkBytes, expected.bytes), block.error().message);
         return false;
       }
-      result_.bytes_read += part;
-      const std::string_view chunk(buffer.data(), part);
+      if (!*block) break;
+      const std::string_view chunk = (*block)->data;
       hash.update(chunk.data(), chunk.size());
-      if (!file.chunks.empty() && chunk_hash_of(chunk) != file.chunks[index]) {
-        report(position, position + part, "its bytes are not those that were written");
+      if (!expected.chunks.empty() && chunk_hash_of(chunk) != expected.chunks[position / kHashChunkBytes]) {
+        report(position, position + chunk.size(), "its bytes are not those that were written");
         fine = false;
       }
+      position += chunk.size();
+      result_.bytes_read += chunk.size();
       on_bytes_(result_.bytes_read);
     }
-    if (fine && hash.digest() != file.hash) {
-      report(0, file.bytes, "its bytes are not those that were written (the hash of the whole file differs)");
+    if (fine && hash.digest() != expected.hash) {
+      report(0, expected.bytes, "its bytes are not those that were written (the hash of the whole file differs)");
       fine = false;
     }
     return fine;

@@ -7,7 +7,6 @@
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/checkpoint/restore_plan.h"
-#include "worker-sidecar/storage/piece_reader.h"
 #include "worker-sidecar/storage/publisher.h"
 
 namespace rekindle {
@@ -43,8 +42,9 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
   for (const RegisteredTensor& tensor : registry.tensors()) tensors.push_back({.data = tensor.data, .bytes = tensor.bytes});
   std::vector<Destination> states;
   for (const RegisteredState& state : registry.states()) states.push_back({.data = state.data, .bytes = state.description.bytes});
-  const Status read = read_plan(file_system, place.job_folder + "/" + place.path, sealed->manifest, *plan, {.tensors = tensors, .states = states});
   Loading loading{.state_missing = plan->state_missing, .memory_touched = true};
+  const Status read = read_plan(file_system, place.job_folder + "/" + place.path, sealed->manifest, *plan, {.tensors = tensors, .states = states}, {},
+                                {.ranks_here = rank.ranks_here, .report = &loading.read});
   if (!read) loading.result = refuse(with_context(read.error(), sentence("checkpoint {}", place.path)));
   return loading;
 }

@@ -10,6 +10,7 @@
 #include "worker-sidecar/runtime/src/failure.h"
 #include "worker-sidecar/runtime/src/registry.h"
 #include "worker-sidecar/storage/file_system.h"
+#include "worker-sidecar/storage/piece_reader.h"
 
 namespace rekindle {
 
@@ -22,12 +23,14 @@ struct CheckpointPlace {
 struct RankPlace {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
+  std::uint32_t ranks_here = 1;  // of this pod, which read the same files at the same time
 };
 
 struct Loading {
   Done result;
   bool state_missing = false;
   bool memory_touched = false;  // also after a failure
+  ReadReport read;              // after a success
 };
 
 // CORRUPT, MISMATCH with the differences, STORAGE.

@@ -181,6 +181,11 @@ std::string Link::job_folder() const {
   return job_folder_;
 }
 
+std::uint32_t Link::ranks_here() const {
+  const std::lock_guard held(mutex_);
+  return ranks_here_;
+}
+
 void Link::wake() {
   const std::uint64_t one = 1;
   // Full only when it is rung already.
@@ -329,6 +334,7 @@ void Link::on_control(const ControlMessage& control) {
   said_unprotected_ = false;
   gates_.expect_orders();
   job_folder_ = control.checkpoint_dir;
+  ranks_here_ = control.ranks_here;
   reachable_ = true;
   absent_too_long_ = false;
   if (registered_) requests_.push_front(*registered_);

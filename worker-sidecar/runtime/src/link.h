@@ -73,6 +73,7 @@ class Link {
   void finish(int exit_code);
 
   std::string job_folder() const;
+  std::uint32_t ranks_here() const;  // of this pod
 
  private:
   enum class Stage : std::uint8_t { away, greeting, linked };
@@ -126,6 +127,7 @@ class Link {
   // Guarded by mutex_.
   ControlMapping mapping_;
   std::string job_folder_;
+  std::uint32_t ranks_here_ = 1;
   bool welcomed_ = false;
   std::uint32_t attempt_ = 0;  // 0 until the take
   std::optional<Failure> refused_;

@@ -218,7 +218,7 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
     Loading loading;
     if (!offer.path.empty()) {
       loading = load_checkpoint(real_file_system(), {.job_folder = link_->job_folder(), .path = offer.path, .manifest_hash = offer.manifest_hash},
-                                {.rank = options_.rank, .world_size = options_.world_size}, registry_);
+                                {.rank = options_.rank, .world_size = options_.world_size, .ranks_here = link_->ranks_here()}, registry_);
     } else if (memory_touched) {
       loading.result = refuse(RK_ERROR_CORRUPT, "registered memory holds parts of a checkpoint that was refused, so this process cannot begin at step 0; start it "
                                                 "again");

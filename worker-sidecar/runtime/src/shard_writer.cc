@@ -68,7 +68,8 @@ Result<WrittenFile> write_shard(FileSystem& file_system, const std::string& job_
   };
   Result<WrittenDataFile> written = write_data_file(file_system, join_path(job_folder, order.path), order.file, *pieces, options);
   if (!written) return std::unexpected(written.error());
-  WrittenFile report{.file = order.file, .bytes = written->bytes, .hash = std::move(written->hash), .chunks = std::move(written->chunks), .entries = {}};
+  WrittenFile report{.file = order.file, .bytes = written->bytes, .hash = std::move(written->hash), .chunks = std::move(written->chunks), .entries = {},
+                     .way = std::string(to_string(written->way))};
   for (std::size_t index = 0; index < order.pieces.size(); ++index) {
     const PiecePlan& piece = order.pieces[index];
     const DataEntry& entry = written->entries[index];

@@ -14,7 +14,7 @@ namespace {
 const std::string kHash = "0123456789abcdef0123456789abcdef";
 
 const TriggerMessage kTrigger{.term = 65536, .cause = TriggerCause::hook, .pod = 1, .detail = "main", .seconds_left = 30, .after = AfterBreakpoint::park, .breakpoint = "b-1"};
-const WrittenFile kFile{.file = "rank-1.safetensors", .bytes = 96, .hash = kHash, .entries = {{"w[0:2]", "w", 0, 2, 64, 96}}};
+const WrittenFile kFile{.file = "rank-1.safetensors", .bytes = 96, .hash = kHash, .entries = {{"w[0:2]", "w", 0, 2, 64, 96}}, .way = "queued"};
 
 struct LocalCase {
   LocalMessage message;
@@ -26,7 +26,8 @@ std::vector<LocalCase> local_cases() {
   return {
       {HelloMessage{1, 4, 77, 65536, "0.1.0", 3},
        R"({"library_version":"0.1.0","pid":77,"rank":1,"state_bytes_max":65536,"term":3,"world_size":4})"},
-      {ControlMessage{4096, 9, "/rekindle/checkpoints"}, R"({"checkpoint_dir":"/rekindle/checkpoints","incarnation":9,"slot_bytes":4096})"},
+      {ControlMessage{4096, 9, "/rekindle/checkpoints", 8},
+       R"({"checkpoint_dir":"/rekindle/checkpoints","incarnation":9,"ranks_here":8,"slot_bytes":4096})"},
       {WelcomeMessage{}, "{}"},
       {RegisteredMessage{{{whole_tensor("w", Dtype::f32, {4, 2})}}, {{"sampler", 16}}, true},
        R"({"late":true,"states":[{"bytes":16,"name":"sampler"}],"tensors":[{"dtype":"F32","global_shape":[4,2],"name":"w","offset":[0,0],"shape":[4,2],"written_in":"update"}]})"},
@@ -39,7 +40,7 @@ std::vector<LocalCase> local_cases() {
       {WriteMessage{65536, 3, 185, "a2-s185-y", "rank-1.safetensors", {{"w", 0, 2}}},
        R"({"file":"rank-1.safetensors","hold":3,"path":"a2-s185-y","pieces":[{"begin_row":0,"end_row":2,"tensor":"w"}],"step":185,"term":65536})"},
       {WrittenMessage{65536, kFile},
-       R"({"bytes":96,"entries":[{"begin_byte":64,"begin_row":0,"end_byte":96,"end_row":2,"key":"w[0:2]","tensor":"w"}],"file":"rank-1.safetensors","hash":")" + kHash + R"(","term":65536})"},
+       R"({"bytes":96,"entries":[{"begin_byte":64,"begin_row":0,"end_byte":96,"end_row":2,"key":"w[0:2]","tensor":"w"}],"file":"rank-1.safetensors","hash":")" + kHash + R"(","term":65536,"way":"queued"})"},
       {WriteFailedMessage{65536, full}, R"({"error":{"code":"exhausted","message":"the volume is full","retry":false},"term":65536})"},
       {CollectiveFailedMessage{184, "ring broken"}, R"({"step":184,"why":"ring broken"})"},
       {CheckpointWantedMessage{}, "{}"},
@@ -80,7 +81,7 @@ std::vector<PeerCase> peer_cases() {
        R"({"path":"a2-s185-y","step":185,"term":131072,"writers":[{"file":"rank-1.safetensors","pieces":[{"begin_row":0,"end_row":2,"tensor":"w"}],"rank":1}]})"},
       {written,
        R"({"failed_ranks":[],"inexact_ranks":[3],"ok":true,"ordinal":1,"ranks":[{"bytes":96,"entries":[{"begin_byte":64,"begin_row":0,"end_byte":96,"end_row":2,"key":"w[0:2]","tensor":"w"}],"file":"rank-1.safetensors","hash":")" +
-           kHash + R"(","rank":1}],"states":[{"begin_byte":64,"bytes":16,"end_byte":80,"file":"state-1.safetensors","key":"state/1/sampler","name":"sampler","rank":1}],"states_file":{"bytes":80,"hash":")" +
+           kHash + R"(","rank":1,"way":"queued"}],"states":[{"begin_byte":64,"bytes":16,"end_byte":80,"file":"state-1.safetensors","key":"state/1/sampler","name":"sampler","rank":1}],"states_file":{"bytes":80,"hash":")" +
            kHash + R"(","name":"state-1.safetensors"},"term":65536})"},
       {CommittedMessage{131072, 185, "a2-s185-y", kHash, AfterBreakpoint::stop, 1024, 0.5},
        R"({"after":"stop","bytes":1024,"manifest_hash":")" + kHash + R"(","path":"a2-s185-y","seconds":0.5,"step":185,"term":131072})"},
@@ -142,6 +143,15 @@ TEST(Messages, IgnoreFieldsOfALaterMinorVersion) {
   EXPECT_TRUE(decode_local_message(13, R"({"exit_code":0,"colour":"green"})").has_value());
 }
 
+TEST(Messages, SayWhatAnEarlierVersionDidNotAsFarAsCanBe) {
+  const auto control = decode_local_message(2, R"({"checkpoint_dir":"/c","incarnation":9,"slot_bytes":4096})");
+  ASSERT_TRUE(control.has_value()) << control.error().message;
+  EXPECT_EQ(std::get<ControlMessage>(*control).ranks_here, 1u);
+  const auto written = decode_local_message(9, R"({"bytes":96,"entries":[],"file":"rank-1.safetensors","hash":")" + kHash + R"(","term":1})");
+  ASSERT_TRUE(written.has_value()) << written.error().message;
+  EXPECT_EQ(std::get<WrittenMessage>(*written).written.way, "");
+}
+
 TEST(Messages, OfAnUnknownKindAreNamedSoThatTheyCanBeSkipped) {
   EXPECT_EQ(decode_local_message(99, "{}").error().code, ErrorCode::not_found);
   EXPECT_EQ(decode_peer_message(116, "{}").error().code, ErrorCode::not_found);
@@ -174,6 +184,8 @@ TEST(Messages, RefuseNumbersOutOfRange) {
   EXPECT_FALSE(decode_local_message(7, R"({"attempt":0,"step":1,"path":"a"})").has_value());
   EXPECT_FALSE(decode_local_message(7, R"({"attempt":2,"step":1,"path":"a","summary":{"bytes":1,"world_size":2,"live_ranks":3}})").has_value());
   EXPECT_FALSE(decode_local_message(7, R"({"attempt":2,"step":1,"path":"a","summary":{"bytes":1,"world_size":65537,"live_ranks":3}})").has_value());
+  EXPECT_FALSE(decode_local_message(2, R"({"checkpoint_dir":"/c","incarnation":9,"slot_bytes":4096,"ranks_here":0})").has_value());
+  EXPECT_FALSE(decode_local_message(2, R"({"checkpoint_dir":"/c","incarnation":9,"slot_bytes":4096,"ranks_here":65537})").has_value());
   EXPECT_FALSE(decode_local_message(17, R"({"container":"main","seconds_left":-1})").has_value());
   EXPECT_FALSE(decode_local_message(17, R"({"container":"main","seconds_left":1e300})").has_value());
   EXPECT_FALSE(decode_peer_message(110, R"({"term":1,"step":2,"ranks":[-1]})").has_value());

@@ -1,0 +1,217 @@
+#include "worker-sidecar/storage/block_source.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <vector>
+
+#include "tests/support/checkpoint_builder.h"
+#include "tests/support/faulty_file_system.h"
+#include "tests/support/temporary_folder.h"
+
+namespace rekindle {
+namespace {
+
+constexpr std::size_t kBlockBytes = 64u << 10;
+
+// A queue that does each read when it is waited for, the newest first, and says of the first ones what the test wants.
+class OddQueue final : public ReadQueue {
+ public:
+  OddQueue(FileSystem& file_system, std::deque<std::int64_t>& results, std::size_t& most) : file_system_(file_system), results_(results), most_(most) {}
+
+  int begin(int descriptor, void* data, std::size_t bytes, std::uint64_t offset, std::uint64_t tag) override {
+    under_way_.push_back({descriptor, data, bytes, offset, tag});
+    most_ = std::max(most_, under_way_.size());
+    return 0;
+  }
+
+  ReadEnd wait() override {
+    const Read read = under_way_.back();
+    under_way_.pop_back();
+    std::size_t bytes = read.bytes;
+    if (!results_.empty()) {
+      const std::int64_t result = results_.front();
+      results_.pop_front();
+      if (result < 0) return {read.tag, result};
+      bytes = static_cast<std::size_t>(result);
+    }
+    return {read.tag, bytes == 0 ? 0 : file_system_.pread(read.descriptor, read.data, bytes, read.offset)};
+  }
+
+ private:
+  struct Read {
+    int descriptor;
+    void* data;
+    std::size_t bytes;
+    std::uint64_t offset;
+    std::uint64_t tag;
+  };
+  FileSystem& file_system_;
+  std::deque<std::int64_t>& results_;
+  std::size_t& most_;
+  std::vector<Read> under_way_;
+};
+
+class OddFileSystem final : public FaultyFileSystem {
+ public:
+  explicit OddFileSystem(std::deque<std::int64_t> results = {}, Breakage breakage = {}) : FaultyFileSystem(breakage), results_(std::move(results)) {}
+  std::unique_ptr<ReadQueue> make_read_queue(unsigned) override { return std::make_unique<OddQueue>(real_file_system(), results_, most_); }
+  // Through the page cache, so that the test needs no storage that can do otherwise.
+  int open(const std::string& path, int flags, mode_t mode) override { return FaultyFileSystem::open(path, flags & ~O_DIRECT, mode); }
+  void will_read(int, std::uint64_t offset, std::uint64_t bytes) override { hinted_ = std::max(hinted_, offset + bytes); }
+
+  std::size_t most() const { return most_; }  // reads under way at once
+  std::uint64_t hinted() const { return hinted_; }
+
+ private:
+  std::deque<std::int64_t> results_;
+  std::size_t most_ = 0;
+  std::uint64_t hinted_ = 0;
+};
+
+struct Drawn {
+  Status status;
+  std::string bytes;
+  ReadWay way = ReadWay::plain;
+};
+
+Drawn draw(FileSystem& file_system, const SourceFile& file, ReadWay way_max, std::function<std::optional<BlockSpan>()> take) {
+  Drawn drawn;
+  BlockSource source(file_system, {.block_bytes = kBlockBytes, .way_max = way_max});
+  source.start(file, std::move(take));
+  while (true) {
+    const Result<std::optional<BlockSource::Block>> block = source.next();
+    if (!block) drawn.status = std::unexpected(block.error());
+    if (!block || !*block) break;
+    drawn.bytes.append((*block)->data);
+  }
+  drawn.way = source.way();
+  return drawn;
+}
+
+Drawn draw_file(FileSystem& file_system, const std::string& data, ReadWay way_max, std::size_t bytes_expected = 0) {
+  const TemporaryFolder folder;
+  write_bytes(folder.at("f"), data);
+  const Result<SourceFile> file = SourceFile::open(file_system, folder.at("f"), way_max);
+  if (!file) return {.status = std::unexpected(file.error()), .bytes = {}};
+  return draw(file_system, *file, way_max, every_block(std::max(bytes_expected, data.size()), kBlockBytes));
+}
+
+TEST(BlockSource, EveryWayReadsTheSameBytes) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, kBlockBytes - 1, kBlockBytes, kBlockBytes + 1, 16 * kBlockBytes, 40 * kBlockBytes + 4097}) {
+    const std::string data = make_bytes(bytes, 7);
+    for (const ReadWay way : {ReadWay::plain, ReadWay::direct, ReadWay::queued}) {
+      SCOPED_TRACE(std::to_string(bytes) + " bytes, " + std::string(to_string(way)));
+      const Drawn drawn = draw_file(real_file_system(), data, way);
+      ASSERT_TRUE(drawn.status) << drawn.status.error().message;
+      EXPECT_TRUE(drawn.bytes == data);
+      EXPECT_LE(drawn.way, way);
+    }
+  }
+}
+
+TEST(BlockSource, BlocksThatComeInAnyOrderAreGivenInTheirs) {
+  OddFileSystem odd;
+  const std::string data = make_bytes(40 * kBlockBytes + 5, 8);
+  const Drawn drawn = draw_file(odd, data, ReadWay::queued);
+  ASSERT_TRUE(drawn.status);
+  EXPECT_EQ(drawn.way, ReadWay::queued);
+  EXPECT_EQ(odd.most(), BlockSourceOptions::kBlocksMax);
+  EXPECT_TRUE(drawn.bytes == data);
+}
+
+TEST(BlockSource, OnlyTheSpansThatAreTakenAreRead) {
+  OddFileSystem odd;
+  const TemporaryFolder folder;
+  const std::string data = make_bytes(40 * kBlockBytes, 9);
+  write_bytes(folder.at("f"), data);
+  const Result<SourceFile> file = SourceFile::open(odd, folder.at("f"), ReadWay::queued);
+  ASSERT_TRUE(file.has_value());
+  std::deque<BlockSpan> spans{{3 * kBlockBytes, kBlockBytes}, {7 * kBlockBytes, 10}, {39 * kBlockBytes, kBlockBytes}};
+  const Drawn drawn = draw(odd, *file, ReadWay::queued, [&]() -> std::optional<BlockSpan> {
+    if (spans.empty()) return std::nullopt;
+    const BlockSpan span = spans.front();
+    spans.pop_front();
+    return span;
+  });
+  ASSERT_TRUE(drawn.status);
+  EXPECT_TRUE(drawn.bytes == data.substr(3 * kBlockBytes, kBlockBytes) + data.substr(7 * kBlockBytes, 10) + data.substr(39 * kBlockBytes));
+}
+
+TEST(BlockSource, WhatIsReadByHalfOrNotAtAllIsCarriedOn) {
+  OddFileSystem odd({4096, 0, -EINTR, -EAGAIN, 12288});
+  const std::string data = make_bytes(40 * kBlockBytes + 5, 10);
+  const Drawn drawn = draw_file(odd, data, ReadWay::queued);
+  ASSERT_TRUE(drawn.status) << drawn.status.error().message;
+  EXPECT_TRUE(drawn.bytes == data);
+}
+
+TEST(BlockSource, StorageThatDoesNoDirectReadsAfterAllGivesThemThroughTheCache) {
+  OddFileSystem odd({-EINVAL});
+  const std::string data = make_bytes(40 * kBlockBytes, 11);
+  const Drawn drawn = draw_file(odd, data, ReadWay::queued);
+  ASSERT_TRUE(drawn.status) << drawn.status.error().message;
+  EXPECT_EQ(drawn.way, ReadWay::plain);
+  EXPECT_TRUE(drawn.bytes == data);
+}
+
+TEST(BlockSource, AReadThatFailsNamesTheFileAndEndsIt) {
+  OddFileSystem odd({static_cast<std::int64_t>(kBlockBytes), -EIO});
+  const Drawn drawn = draw_file(odd, make_bytes(40 * kBlockBytes, 12), ReadWay::queued);
+  ASSERT_FALSE(drawn.status);
+  EXPECT_EQ(drawn.status.error().code, ErrorCode::io);
+  EXPECT_NE(drawn.status.error().message.find("reading /"), std::string::npos) << drawn.status.error().message;
+}
+
+TEST(BlockSource, AFileThatShrinksMeanwhileIsAClearError) {
+  for (const ReadWay way : {ReadWay::plain, ReadWay::direct, ReadWay::queued}) {
+    SCOPED_TRACE(to_string(way));
+    const TemporaryFolder folder;
+    const std::string data = make_bytes(40 * kBlockBytes, 13);
+    write_bytes(folder.at("f"), data);
+    const Result<SourceFile> file = SourceFile::open(real_file_system(), folder.at("f"), way);
+    ASSERT_TRUE(file.has_value());
+    write_bytes(folder.at("f"), data.substr(0, 20 * kBlockBytes + 100));
+    const Drawn drawn = draw(real_file_system(), *file, way, every_block(data.size(), kBlockBytes));
+    ASSERT_FALSE(drawn.status);
+    EXPECT_EQ(drawn.status.error().code, ErrorCode::corrupt);
+    EXPECT_NE(drawn.status.error().message.find("ends at byte 1310820"), std::string::npos) << drawn.status.error().message;
+  }
+}
+
+TEST(BlockSource, ThePageCacheIsToldWhatComesNext) {
+  OddFileSystem odd;
+  const TemporaryFolder folder;
+  const std::string data = make_bytes(40 * kBlockBytes, 14);
+  write_bytes(folder.at("f"), data);
+  const Result<SourceFile> file = SourceFile::open(odd, folder.at("f"), ReadWay::plain);
+  ASSERT_TRUE(file.has_value());
+  BlockSource source(odd, {.block_bytes = kBlockBytes, .way_max = ReadWay::plain});
+  source.start(*file, every_block(data.size(), kBlockBytes));
+  ASSERT_TRUE(source.next().has_value());
+  EXPECT_EQ(odd.hinted(), BlockSourceOptions::kBlocksMax * kBlockBytes);
+}
+
+TEST(BlockSource, AnAbandonedReadLeavesNothingUnderWay) {
+  const TemporaryFolder folder;
+  const std::string data = make_bytes(40 * kBlockBytes, 15);
+  write_bytes(folder.at("f"), data);
+  const Result<SourceFile> file = SourceFile::open(real_file_system(), folder.at("f"), ReadWay::queued);
+  ASSERT_TRUE(file.has_value());
+  BlockSource source(real_file_system(), {.block_bytes = kBlockBytes});
+  source.start(*file, every_block(data.size(), kBlockBytes));
+  const Result<std::optional<BlockSource::Block>> block = source.next();
+  ASSERT_TRUE(block.has_value() && *block);
+  EXPECT_TRUE((*block)->data == std::string_view(data).substr(0, kBlockBytes));
+}
+
+TEST(SourceFile, WhatIsNoPlainFileIsRefused) {
+  const TemporaryFolder folder;
+  const Result<SourceFile> file = SourceFile::open(real_file_system(), folder.path(), ReadWay::queued);
+  ASSERT_FALSE(file);
+  EXPECT_NE(file.error().message.find("is not a plain file"), std::string::npos) << file.error().message;
+}
+
+}  // namespace
+}  // namespace rekindle
