@@ -15,25 +15,35 @@ namespace {
 
 constexpr std::size_t kReadChunkBytes = 4u << 20;
 
-char* place_of(const RestoreMemory& memory, const ReadRange& range) {
+const Destination& destination_of(const RestoreMemory& memory, const ReadRange& range) {
   const std::span<const Destination> destinations = range.kind == TargetKind::tensor ? memory.tensors : memory.states;
   RK_ASSERT(range.index < destinations.size());
   const Destination& destination = destinations[range.index];
   RK_ASSERT(range.target_byte <= destination.bytes && range.bytes <= destination.bytes - range.target_byte);
-  return static_cast<char*>(destination.data) + range.target_byte;
+  return destination;
+}
+
+// The one place where bytes enter registered memory: those at `offset` of the range.
+Status put_bytes(const RestoreMemory& memory, const ReadRange& range, std::uint64_t offset, const char* from, std::size_t bytes) {
+  const Destination& destination = destination_of(memory, range);
+  if (destination.array != nullptr) return destination.array->copy_in(range.target_byte + offset, from, bytes);
+  std::memcpy(static_cast<char*>(destination.data) + range.target_byte + offset, from, bytes);
+  return {};
 }
 
 // Copies what the ranges want of [begin, begin + bytes). Ranges are by begin_byte, but one part of a file may be wanted twice (replicated state),
 // so those that reach into later chunks stay in play: `first` is the first that is not wholly behind.
-void scatter(const FileReads& reads, const RestoreMemory& memory, const char* data, std::uint64_t begin, std::size_t bytes, std::size_t& first) {
+Status scatter(const FileReads& reads, const RestoreMemory& memory, const char* data, std::uint64_t begin, std::size_t bytes, std::size_t& first) {
   const std::uint64_t end = begin + bytes;
   for (std::size_t i = first; i < reads.ranges.size() && reads.ranges[i].begin_byte < end; ++i) {
     const ReadRange& range = reads.ranges[i];
     const std::uint64_t from = std::max(begin, range.begin_byte);
     const std::uint64_t to = std::min(end, range.begin_byte + range.bytes);
-    if (from < to) std::memcpy(place_of(memory, range) + (from - range.begin_byte), data + (from - begin), to - from);
+    if (from >= to) continue;
+    if (Status status = put_bytes(memory, range, from - range.begin_byte, data + (from - begin), to - from); !status) return status;
   }
   while (first < reads.ranges.size() && reads.ranges[first].begin_byte + reads.ranges[first].bytes <= end) ++first;
+  return {};
 }
 
 Status check_header(FileSystem& file_system, int descriptor, const std::string& path, const ManifestFile& file, const std::vector<DataEntry>& entries) {
@@ -62,7 +72,7 @@ Status read_file(FileSystem& file_system, const std::string& path, const Manifes
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), expected.bytes - position));
     if (Status status = read_exactly(file_system, file->descriptor(), buffer.data(), part, position, path); !status) return status;
     hash.update(buffer.data(), part);
-    scatter(reads, memory, buffer.data(), position, part, first);
+    if (Status status = scatter(reads, memory, buffer.data(), position, part, first); !status) return status;
     position += part;
     if (may_go_on) {
       if (Status status = may_go_on(); !status) return status;
@@ -92,13 +102,18 @@ Status read_plan(FileSystem& file_system, const std::string& checkpoint_folder, 
 
 Status read_plan_unverified(FileSystem& file_system, const std::string& checkpoint_folder, const RestorePlan& plan,
                             const RestoreMemory& memory) {
+  std::vector<char> buffer;
   for (const FileReads& reads : plan.files) {
     const std::string path = join_path(checkpoint_folder, reads.file);
     const Result<OpenFile> file = open_for_reading(file_system, path);
     if (!file) return std::unexpected(file.error());
     for (const ReadRange& range : reads.ranges) {
-      if (Status status = read_exactly(file_system, file->descriptor(), place_of(memory, range), range.bytes, range.begin_byte, path); !status) {
-        return status;
+      for (std::uint64_t done = 0; done < range.bytes;) {
+        const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(kReadChunkBytes, range.bytes - done));
+        buffer.resize(std::max(buffer.size(), part));
+        if (Status status = read_exactly(file_system, file->descriptor(), buffer.data(), part, range.begin_byte + done, path); !status) return status;
+        if (Status status = put_bytes(memory, range, done, buffer.data(), part); !status) return status;
+        done += part;
       }
     }
   }

@@ -8,6 +8,7 @@
 
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/restore_plan.h"
+#include "worker-sidecar/storage/array_memory.h"
 #include "worker-sidecar/storage/file_system.h"
 
 namespace rekindle {
@@ -15,6 +16,7 @@ namespace rekindle {
 struct Destination {
   void* data = nullptr;
   std::uint64_t bytes = 0;
+  const ArrayMemory* array = nullptr;  // instead of `data`
 };
 
 struct RestoreMemory {
