@@ -11,7 +11,7 @@ import pathlib
 import struct
 
 PHASES = ("starting", "restoring", "between", "computing", "updating", "waiting at update", "waiting at step",
-          "collective failed", "finished", "evaluating", "compiling", "waiting for data")
+          "collective failed", "finished", "evaluating", "compiling", "waiting for data", "swapped")
 DOINGS = ("starting", "between steps", "computing", "reducing", "updating", "finishing")
 
 _TRAINING_PHASES = range(2, len(PHASES))

@@ -46,7 +46,8 @@ struct Layout {
 // Small state of one rank, registered beside the tensors.
 struct StateDescription {
   std::string name;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;  // variable: at most
+  bool variable = false;    // what is saved has a length of its own at each step
 
   bool operator==(const StateDescription&) const = default;
 };

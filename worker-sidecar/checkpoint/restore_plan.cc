@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "common/base/assert.h"
 #include "worker-sidecar/checkpoint/coverage.h"
+#include "worker-sidecar/checkpoint/cursor.h"
 
 namespace rekindle {
 namespace {
@@ -22,6 +24,17 @@ TensorsByName tensors_by_name(const Manifest& manifest) {
 
 std::string describe(Dtype dtype, const Extents& shape) { return std::string(to_string(dtype)) + " " + describe_shape(shape); }
 
+std::string describe_state_size(const std::string& name, std::uint64_t here, bool variable, std::uint64_t saved) {
+  return "state \"" + name + "\" has " + (variable ? "at most " : "") + std::to_string(here) + " bytes here and " + std::to_string(saved) +
+         " in the checkpoint";
+}
+
+std::optional<std::size_t> find_cursor_state(const std::vector<StateDescription>& states) {
+  const auto found = std::ranges::find(states, kCursorName, &StateDescription::name);
+  if (found == states.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - states.begin());
+}
+
 // The states of the rank in the manifest; empty when they belong to another number of ranks or were lost.
 std::map<std::string_view, const ManifestState*> states_of(const Manifest& manifest, const RestoreTarget& target) {
   std::map<std::string_view, const ManifestState*> states;
@@ -33,19 +46,36 @@ std::map<std::string_view, const ManifestState*> states_of(const Manifest& manif
   return states;
 }
 
-void list_tensor_differences(const Manifest& manifest, const Layout& layout, std::vector<std::string>& differences) {
+std::string describe_difference(const TensorDescription& tensor, Dtype dtype, const Extents& global_shape, std::string_view where) {
+  return "tensor \"" + tensor.name + "\" is " + describe(tensor.dtype, tensor.global_shape) + " here and " + describe(dtype, global_shape) + " " +
+         std::string(where);
+}
+
+// `whole_job`: the layouts are those of all ranks, so that what nobody registers is gone from the model.
+void list_tensor_differences(const Manifest& manifest, std::span<const Layout* const> layouts, bool whole_job, std::vector<std::string>& differences) {
   const TensorsByName saved = tensors_by_name(manifest);
   std::map<std::string_view, const TensorDescription*> registered;
-  for (const TensorDescription& tensor : layout.tensors) {
-    registered.emplace(tensor.name, &tensor);
+  std::vector<const TensorDescription*> in_order;
+  for (const Layout* const layout : layouts) {
+    for (const TensorDescription& tensor : layout->tensors) {
+      const auto [known, fresh] = registered.emplace(tensor.name, &tensor);
+      if (fresh) {
+        in_order.push_back(&tensor);
+      } else if (known->second->dtype != tensor.dtype || known->second->global_shape != tensor.global_shape) {
+        differences.push_back(describe_difference(tensor, known->second->dtype, known->second->global_shape, "on another rank"));
+      }
+    }
+  }
+  for (const TensorDescription* const described : in_order) {
+    const TensorDescription& tensor = *described;
     const auto found = saved.find(tensor.name);
     if (found == saved.end()) {
       differences.push_back("tensor \"" + tensor.name + "\" is registered and not in the checkpoint");
     } else if (found->second->dtype != tensor.dtype || found->second->global_shape != tensor.global_shape) {
-      differences.push_back("tensor \"" + tensor.name + "\" is " + describe(tensor.dtype, tensor.global_shape) + " here and " +
-                            describe(found->second->dtype, found->second->global_shape) + " in the checkpoint");
+      differences.push_back(describe_difference(tensor, found->second->dtype, found->second->global_shape, "in the checkpoint"));
     }
   }
+  if (!whole_job) return;
   for (const ManifestTensor& tensor : manifest.tensors) {
     if (!registered.contains(tensor.name)) differences.push_back("tensor \"" + tensor.name + "\" is in the checkpoint and not registered");
   }
@@ -96,7 +126,15 @@ void add_common_part(const ManifestPiece& piece, const TensorDescription& tensor
 
 std::vector<std::string> list_differences(const Manifest& manifest, const RestoreTarget& target) {
   std::vector<std::string> differences;
-  list_tensor_differences(manifest, target.layout, differences);
+  const Layout* const own = &target.layout;
+  list_tensor_differences(manifest, {&own, 1}, !target.job_checked, differences);
+  if (find_cursor_state(target.states)) {
+    for (const ManifestState* const copy : find_cursor(manifest)) {
+      if (copy->bytes == kCursorBytes) continue;
+      differences.push_back(describe_state_size(std::string(kCursorName), kCursorBytes, false, copy->bytes));
+      break;
+    }
+  }
   const auto saved = states_of(manifest, target);
   if (saved.empty()) return differences;
   std::map<std::string_view, const StateDescription*> registered;
@@ -105,14 +143,19 @@ std::vector<std::string> list_differences(const Manifest& manifest, const Restor
     const auto found = saved.find(state.name);
     if (found == saved.end()) {
       differences.push_back("state \"" + state.name + "\" is registered and not in the checkpoint");
-    } else if (found->second->bytes != state.bytes) {
-      differences.push_back("state \"" + state.name + "\" has " + std::to_string(state.bytes) + " bytes here and " +
-                            std::to_string(found->second->bytes) + " in the checkpoint");
+    } else if (state.name != kCursorName && (state.variable ? found->second->bytes > state.bytes : found->second->bytes != state.bytes)) {
+      differences.push_back(describe_state_size(state.name, state.bytes, state.variable, found->second->bytes));
     }
   }
   for (const auto& [name, state] : saved) {
     if (!registered.contains(name)) differences.push_back("state \"" + std::string(name) + "\" is in the checkpoint and not registered");
   }
+  return differences;
+}
+
+std::vector<std::string> list_job_differences(const Manifest& manifest, std::span<const Layout* const> layouts) {
+  std::vector<std::string> differences;
+  list_tensor_differences(manifest, layouts, true, differences);
   return differences;
 }
 
@@ -136,13 +179,28 @@ Result<RestorePlan> plan_restore(const Manifest& manifest, const RestoreTarget& 
   }
   RestorePlan plan;
   const auto states = states_of(manifest, target);
-  plan.state_missing = !target.states.empty() && states.empty();
-  if (!plan.state_missing) {
-    for (std::size_t i = 0; i < target.states.size(); ++i) {
-      const ManifestState& state = *states.at(target.states[i].name);
-      if (state.bytes == 0) continue;
-      files[state.file].push_back({.begin_byte = state.begin_byte, .bytes = state.bytes, .kind = TargetKind::state, .index = i});
+  plan.state_bytes.assign(target.states.size(), 0);
+  const auto read_state = [&](const ManifestState& state, std::size_t index) {
+    const std::uint64_t target_byte = std::exchange(plan.state_bytes[index], plan.state_bytes[index] + state.bytes);
+    if (state.bytes == 0) return;
+    files[state.file].push_back(
+        {.begin_byte = state.begin_byte, .bytes = state.bytes, .kind = TargetKind::state, .index = index, .target_byte = target_byte});
+  };
+  const std::optional<std::size_t> cursor = find_cursor_state(target.states);
+  for (std::size_t i = 0; i < target.states.size(); ++i) {
+    if (i == cursor) continue;
+    if (states.empty()) {
+      plan.state_missing = true;
+    } else {
+      read_state(*states.at(target.states[i].name), i);
     }
+  }
+  if (cursor) {
+    for (const ManifestState* const copy : find_cursor(manifest)) {
+      read_state(*copy, *cursor);
+      plan.cursor_ranks.push_back(copy->rank);
+    }
+    if (plan.cursor_ranks.empty()) plan.state_missing = true;
   }
   for (auto& [file, ranges] : files) {
     std::ranges::sort(ranges, {}, [](const ReadRange& range) { return std::pair(range.begin_byte, range.index); });

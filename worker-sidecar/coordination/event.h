@@ -113,6 +113,7 @@ struct RankSnapshotted {
   std::uint32_t rank = 0;
   std::uint64_t step = 0;
   std::uint64_t microseconds = 0;
+  Status taken;
 };
 
 // --- this pod ---

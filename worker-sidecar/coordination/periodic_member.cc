@@ -107,6 +107,9 @@ void PeriodicMember::answer_snapshot(SnapshotOutcome outcome, Error error, Coord
 
 void PeriodicMember::on_rank_snapshotted(const RankSnapshotted& snapshotted, CoordinationOutputs& out) {
   if (snapshot_step_ == 0 || snapshotted.step != snapshot_step_ || taking_.erase(snapshotted.rank) == 0) return;
+  if (!snapshotted.taken) {
+    return answer_snapshot(SnapshotOutcome::failed, with_context(snapshotted.taken.error(), sentence("rank {} could not copy its share", snapshotted.rank)), out);
+  }
   longest_microseconds_ = std::max(longest_microseconds_, snapshotted.microseconds);
   if (taking_.empty()) answer_snapshot(SnapshotOutcome::taken, {}, out);
 }

@@ -26,6 +26,7 @@ enum class RankPhase : std::uint8_t {
   evaluating = 9,
   compiling = 10,
   waiting_for_data = 11,
+  swapped = 12,  // registered memory holds something else; behind the clean ones, so that it is dirty like what we do not know
 };
 
 enum class GateOrder : std::uint32_t { go_on = 0, stop = 1 };

@@ -27,10 +27,17 @@ Json to_json(const ControlMessage& m) {
 Json to_json(const WelcomeMessage&) { return Json::object(); }
 Json to_json(const RegisteredMessage& m) {
   Json states = Json::array();
-  for (const StateDescription& state : m.states) states.push_back({{"name", state.name}, {"bytes", state.bytes}});
+  for (const StateDescription& state : m.states) {
+    states.push_back({{"name", state.name}, {"bytes", state.bytes}});
+    if (state.variable) states.back()["variable"] = true;
+  }
   return {{"tensors", encode_layout(m.layout)}, {"states", std::move(states)}, {"late", m.late}};
 }
-Json to_json(const OfferMessage& m) { return {{"path", m.path}, {"step", m.step}, {"manifest_hash", m.manifest_hash}}; }
+Json to_json(const OfferMessage& m) {
+  Json object = {{"path", m.path}, {"step", m.step}, {"manifest_hash", m.manifest_hash}};
+  if (m.job_checked) object["job_checked"] = true;
+  return object;
+}
 Json to_json(const LoadedMessage& m) {
   Json object = {{"path", m.path}, {"step", m.step}, {"ok", m.ok}, {"state_missing", m.state_missing}};
   if (!m.ok) object["error"] = encode_error(m.error);
@@ -73,7 +80,11 @@ Json to_json(const KeptMessage& m) {
   if (!m.ok) object["error"] = encode_error(m.error);
   return object;
 }
-Json to_json(const SnapshottedMessage& m) { return {{"step", m.step}, {"microseconds", m.microseconds}}; }
+Json to_json(const SnapshottedMessage& m) {
+  Json object = {{"step", m.step}, {"microseconds", m.microseconds}, {"ok", m.ok}};
+  if (!m.ok) object["error"] = encode_error(m.error);
+  return object;
+}
 
 // And back. Reading goes on after a fault; finish() tells.
 
@@ -103,7 +114,7 @@ void read(JsonFields& in, const Json&, RegisteredMessage& m) {
   else in.refuse("tensors", layout.error().message);
   m.states = each<StateDescription>(in, "states", kStatesMax, [](const Json& element) -> Result<StateDescription> {
     JsonFields part(element, "state");
-    StateDescription state{.name = short_text(part, "name", kNameBytesMax), .bytes = part.number("bytes")};
+    StateDescription state{.name = short_text(part, "name", kNameBytesMax), .bytes = part.number("bytes"), .variable = part.boolean_or("variable", false)};
     if (Status status = part.finish(); !status) return std::unexpected(status.error());
     return state;
   });
@@ -114,6 +125,7 @@ void read(JsonFields& in, const Json&, OfferMessage& m) {
   m.path = folder_name(in, "path");
   m.step = in.number_or("step", 0);
   m.manifest_hash = optional_text(in, "manifest_hash", 64);
+  m.job_checked = in.boolean_or("job_checked", false);
 }
 void read(JsonFields& in, const Json&, LoadedMessage& m) {
   m.path = folder_name(in, "path");
@@ -177,6 +189,8 @@ void read(JsonFields& in, const Json&, KeptMessage& m) {
 void read(JsonFields& in, const Json&, SnapshottedMessage& m) {
   m.step = in.number("step");
   m.microseconds = in.number("microseconds");
+  m.ok = in.boolean("ok");
+  m.error = read_error(in, "error");
 }
 
 template <typename Message>

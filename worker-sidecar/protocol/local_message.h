@@ -64,6 +64,7 @@ struct OfferMessage {
   std::string path;  // name of the folder inside the job's folder, as in every message
   std::uint64_t step = 0;
   std::string manifest_hash;
+  bool job_checked = false;  // the tensors of all ranks have been compared with it (list_job_differences)
 
   bool operator==(const OfferMessage&) const = default;
 };
@@ -193,6 +194,8 @@ struct KeptMessage {
 struct SnapshottedMessage {
   std::uint64_t step = 0;
   std::uint64_t microseconds = 0;
+  bool ok = true;
+  Error error;  // meant only when ok is false
 
   bool operator==(const SnapshottedMessage&) const = default;
 };

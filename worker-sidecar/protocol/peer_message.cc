@@ -12,9 +12,10 @@ using namespace message_fields;
 constexpr std::array<std::string_view, 8> kCauses = {"hook",              "operator", "rank_died",  "pod_lost",
                                                      "collective_failed", "user",     "terminated", "sidecar"};
 constexpr std::array<std::string_view, 3> kAfters = {"go_on", "park", "stop"};
-constexpr std::array<std::string_view, 12> kPhases = {
+constexpr std::array<std::string_view, 13> kPhases = {
     "starting",        "restoring",         "between",  "computing",  "updating",  "waiting_at_update",
-    "waiting_at_step", "collective_failed", "finished", "evaluating", "compiling", "waiting_for_data"};
+    "waiting_at_step", "collective_failed", "finished", "evaluating", "compiling", "waiting_for_data",
+    "swapped"};
 constexpr std::array<std::string_view, 4> kReadyStates = {"connected", "registered", "loaded", "running"};
 constexpr std::array<std::string_view, 3> kSnapshotOutcomes = {"taken", "missed", "failed"};
 constexpr double kSecondsMax = 1e7;

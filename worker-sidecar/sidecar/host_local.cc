@@ -111,7 +111,7 @@ void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
   } else if (const auto* kept = std::get_if<KeptMessage>(&message)) {
     tell(RankKept{rank, kept->serial, kept->ok ? Status() : Status(std::unexpected(kept->error))});
   } else if (const auto* taken = std::get_if<SnapshottedMessage>(&message)) {
-    tell(RankSnapshotted{rank, taken->step, taken->microseconds});
+    tell(RankSnapshotted{rank, taken->step, taken->microseconds, taken->ok ? Status() : Status(std::unexpected(taken->error))});
   } else if (std::holds_alternative<CheckpointWantedMessage>(message)) {
     tell(RankWantsCheckpoint{rank});
   } else if (std::holds_alternative<FinishedMessage>(message)) {

@@ -239,6 +239,14 @@ void RankTable::forget_words() {
   for (auto& [rank, place] : places_) place->reported.reset();
 }
 
+namespace {
+
+bool is_size_of(const StateDescription& registered, std::size_t bytes) {
+  return registered.variable ? bytes <= registered.bytes : bytes == registered.bytes;
+}
+
+}  // namespace
+
 RankTable::Captured RankTable::capture(const std::vector<std::uint32_t>& ranks, std::uint64_t step, std::uint64_t attempt) const {
   Captured result;
   const auto miss = [&](std::uint32_t rank, std::string why) {
@@ -265,7 +273,7 @@ RankTable::Captured RankTable::capture(const std::vector<std::uint32_t>& ranks, 
     RankState state{.rank = rank, .captured = {.step = captured->step, .attempt = captured->attempt, .entries = {}}};
     for (const StateDescription& registered : place.states) {
       const auto entry = std::ranges::find(captured->entries, registered.name, [](const auto& pair) -> const std::string& { return pair.first; });
-      if (entry == captured->entries.end() || entry->second.size() != registered.bytes) continue;
+      if (entry == captured->entries.end() || !is_size_of(registered, entry->second.size())) continue;
       state.captured.entries.push_back(std::move(*entry));
     }
     if (state.captured.entries.size() != place.states.size()) {

@@ -99,6 +99,23 @@ Result<WrittenDataFile> DataFileWriter::finish() {
   return written;
 }
 
+namespace {
+
+// The one place where bytes leave registered memory.
+Status append_piece(DataFileWriter& writer, const MemoryPiece& piece, std::uint64_t bytes, std::vector<char>& buffer) {
+  if (piece.array == nullptr) return writer.append(piece.data, bytes);
+  for (std::uint64_t done = 0; done < bytes;) {
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(kCopyBytes, bytes - done));
+    if (buffer.size() < part) buffer.resize(part);
+    if (Status status = piece.array->copy_out(buffer.data(), piece.begin_byte + done, part); !status) return status;
+    if (Status status = writer.append(buffer.data(), part); !status) return status;
+    done += part;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<WrittenDataFile> write_data_file(FileSystem& file_system, const std::string& folder, const std::string& file_name,
                                         std::span<const MemoryPiece> pieces, const WriteOptions& options) {
   std::vector<DataEntry> entries;
@@ -107,9 +124,10 @@ Result<WrittenDataFile> write_data_file(FileSystem& file_system, const std::stri
   Result<DataFileWriter> writer = DataFileWriter::create(file_system, folder, file_name, entries, options);
   if (!writer) return std::unexpected(writer.error());
   const DataFileLayout& layout = writer->layout();
+  std::vector<char> buffer;  // grows to what is needed, which is nothing for memory of this process
   for (std::size_t i = 0; i < layout.entries.size(); ++i) {
     const std::uint64_t bytes = layout.entries[i].end_byte - layout.entries[i].begin_byte;
-    if (Status status = writer->append(pieces[layout.source[i]].data, bytes); !status) return std::unexpected(status.error());
+    if (Status status = append_piece(*writer, pieces[layout.source[i]], bytes, buffer); !status) return std::unexpected(status.error());
   }
   return writer->finish();
 }

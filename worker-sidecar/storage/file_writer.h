@@ -14,6 +14,7 @@
 
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
+#include "worker-sidecar/storage/array_memory.h"
 #include "worker-sidecar/storage/block_sink.h"
 #include "worker-sidecar/storage/file_system.h"
 
@@ -23,7 +24,12 @@ namespace rekindle {
 struct MemoryPiece {
   DataEntry entry;
   const void* data = nullptr;
+  // Instead of `data`: the piece is what begins at `begin_byte` of this array, and goes through a buffer of at most kCopyBytes.
+  const ArrayMemory* array = nullptr;
+  std::uint64_t begin_byte = 0;
 };
+
+inline constexpr std::size_t kCopyBytes = 4u << 20;
 
 struct WriteOptions {
   std::size_t block_bytes = 4u << 20;

@@ -21,12 +21,20 @@ namespace {
 constexpr std::size_t kBlockBytes = kHashChunkBytes;  // a block is a chunk: whoever reads it can verify it
 constexpr std::size_t kBlocksAThreadMin = 4;          // of work, for a thread to be worth its start
 
-char* place_of(const RestoreMemory& memory, const ReadRange& range) {
+const Destination& destination_of(const RestoreMemory& memory, const ReadRange& range) {
   const std::span<const Destination> destinations = range.kind == TargetKind::tensor ? memory.tensors : memory.states;
   RK_ASSERT(range.index < destinations.size());
   const Destination& destination = destinations[range.index];
   RK_ASSERT(range.target_byte <= destination.bytes && range.bytes <= destination.bytes - range.target_byte);
-  return static_cast<char*>(destination.data) + range.target_byte;
+  return destination;
+}
+
+// The one place where bytes enter registered memory: those at `offset` of the range.
+Status put_bytes(const RestoreMemory& memory, const ReadRange& range, std::uint64_t offset, const char* from, std::size_t bytes) {
+  const Destination& destination = destination_of(memory, range);
+  if (destination.array != nullptr) return destination.array->copy_in(range.target_byte + offset, from, bytes);
+  std::memcpy(static_cast<char*>(destination.data) + range.target_byte + offset, from, bytes);
+  return {};
 }
 
 // What a plan wants of one file, to be found by place.
@@ -37,15 +45,17 @@ class Wanted {
   }
 
   // Copies what the ranges want of the block. Ranges are by begin_byte, but one part of a file may be wanted twice (replicated state).
-  void scatter(const RestoreMemory& memory, const BlockSource::Block& block) const {
+  Status scatter(const RestoreMemory& memory, const BlockSource::Block& block) const {
     const std::uint64_t end = block.offset + block.data.size();
     const auto first = std::ranges::upper_bound(ends_, block.offset) - ends_.begin();  // the first that is not wholly before
     for (auto i = static_cast<std::size_t>(first); i < ranges_.size() && ranges_[i].begin_byte < end; ++i) {
       const ReadRange& range = ranges_[i];
       const std::uint64_t from = std::max(block.offset, range.begin_byte);
       const std::uint64_t to = std::min(end, range.begin_byte + range.bytes);
-      if (from < to) std::memcpy(place_of(memory, range) + (from - range.begin_byte), block.data.data() + (from - block.offset), to - from);
+      if (from >= to) continue;
+      if (Status status = put_bytes(memory, range, from - range.begin_byte, block.data.data() + (from - block.offset), to - from); !status) return status;
     }
+    return {};
   }
 
   // Those blocks of the file that hold its header or something wanted, in order.
@@ -126,7 +136,7 @@ class Reading {
       if (!block) return std::unexpected(block.error());
       if (!*block) break;
       hash.update((*block)->data.data(), (*block)->data.size());
-      wanted.scatter(memory_, **block);
+      if (Status status = wanted.scatter(memory_, **block); !status) return status;
       report_.bytes += (*block)->data.size();
       if (Status status = may_go_on(); !status) return status;
     }
@@ -172,7 +182,7 @@ class Reading {
       if (chunk_hash_of(found.data) != expected.chunks[found.offset / kHashChunkBytes]) {
         return damaged(file.path(), " in bytes " + std::to_string(found.offset) + " to " + std::to_string(found.offset + found.data.size()));
       }
-      wanted.scatter(memory_, found);
+      if (Status status = wanted.scatter(memory_, found); !status) return status;
       if (&source == &sources_.front()) {
         if (Status status = may_go_on(); !status) return status;
       }
@@ -206,13 +216,18 @@ Status read_plan(FileSystem& file_system, const std::string& checkpoint_folder, 
 
 Status read_plan_unverified(FileSystem& file_system, const std::string& checkpoint_folder, const RestorePlan& plan,
                             const RestoreMemory& memory) {
+  std::vector<char> buffer;
   for (const FileReads& reads : plan.files) {
     const std::string path = join_path(checkpoint_folder, reads.file);
     const Result<OpenFile> file = open_for_reading(file_system, path);
     if (!file) return std::unexpected(file.error());
     for (const ReadRange& range : reads.ranges) {
-      if (Status status = read_exactly(file_system, file->descriptor(), place_of(memory, range), range.bytes, range.begin_byte, path); !status) {
-        return status;
+      for (std::uint64_t done = 0; done < range.bytes;) {
+        const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(kBlockBytes, range.bytes - done));
+        buffer.resize(std::max(buffer.size(), part));
+        if (Status status = read_exactly(file_system, file->descriptor(), buffer.data(), part, range.begin_byte + done, path); !status) return status;
+        if (Status status = put_bytes(memory, range, done, buffer.data(), part); !status) return status;
+        done += part;
       }
     }
   }

@@ -9,6 +9,7 @@
 
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/restore_plan.h"
+#include "worker-sidecar/storage/array_memory.h"
 #include "worker-sidecar/storage/file_system.h"
 #include "worker-sidecar/storage/source_file.h"
 
@@ -17,6 +18,7 @@ namespace rekindle {
 struct Destination {
   void* data = nullptr;
   std::uint64_t bytes = 0;
+  const ArrayMemory* array = nullptr;  // instead of `data`
 };
 
 struct RestoreMemory {

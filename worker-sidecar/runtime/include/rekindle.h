@@ -11,16 +11,18 @@
  *  4. Threads: a session belongs to one training thread, which makes all calls on it. The library has one thread of its
  *     own, which writes checkpoints while the training thread computes, waits in a collective or holds an interpreter lock.
  *     Functions that may be called from any thread say so.
- *  5. Memory given to rk_register and rk_register_state stays the caller's, must stay mapped until rk_unregister or rk_close, and
- *     is changed only between rk_update_begin and rk_update_end (tensors RK_UPDATE and states) or anywhere in a step
- *     (tensors RK_ANYWHERE).
+ *  5. Memory given to rk_register, rk_register_state and rk_register_cursor stays the caller's, must stay mapped until rk_unregister or
+ *     rk_close, and is changed only between rk_update_begin and rk_update_end (tensors RK_UPDATE, states, the cursor) or anywhere in a
+ *     step (tensors RK_ANYWHERE); or else in RK_SWAPPED, see rk_set_phase.
  *  6. A step is one completed update, counted from 1. "Step n is committed" means: everything registered is the result of
  *     exactly n updates. A checkpoint of step 184 resumes with step 185.
  *  7. The library installs no signal handlers, never calls exit or abort because of something outside it, and ends the process
  *     in one case only: the session is parked after a breakpoint and the sidecar says that the container is being terminated
  *     (exit code 143; RK_NEVER_EXIT switches it off).
  *  8. Not promised: use after fork() in the child (every call returns RK_ERROR_STATE there), two sessions in one process.
- *  9. Stand-alone (no socket): one rank. The same calls work, with these differences: rk_open opens the checkpoint folder and fails
+ *  9. Functions that the caller gives (rk_memory, rk_register_state_callback) are called on the thread that each says, must not call
+ *     functions of this header, and must not throw.
+ * 10. Stand-alone (no socket): one rank. The same calls work, with these differences: rk_open opens the checkpoint folder and fails
  *     with STORAGE when it cannot be used; rk_checkpoint writes in the calling thread and returns when the checkpoint is durable;
  *     rk_collective_failed returns RK_STOP at once; nothing holds the gates, and the end of the process saves nothing.
  */
@@ -64,8 +66,9 @@ typedef enum rk_dtype {
 } rk_dtype;
 
 typedef enum rk_written_in {
-  RK_UPDATE = 0,  /* changed only inside the update bracket: parameters, optimizer moments */
-  RK_ANYWHERE = 1 /* changed in the forward pass too: running statistics, scales; copied at every rk_update_end */
+  RK_UPDATE = 0,   /* changed only inside the update bracket: parameters, optimizer moments */
+  RK_ANYWHERE = 1, /* changed in the forward pass too: running statistics, scales; copied at every rk_update_end */
+  RK_DERIVED = 2   /* rebuilt from the others (gathered parameters, caches): never saved, restored or compared */
 } rk_written_in;
 
 enum {
@@ -93,14 +96,36 @@ typedef struct rk_shard {
   int64_t offset[RK_DIMENSIONS_MAX];
 } rk_shard;
 
-/* A dense row-major array. Elements are little-endian. */
+/* How to reach memory that the processor cannot read: that of a device. copy_out and copy_in get addresses that the caller registered (moved
+ * on by a number of bytes) and host memory of the library; they return 0 when all bytes have been copied. They see what all work that
+ * was enqueued before the call leaves, so they wait for it; what copy_in has written is seen by all work that is enqueued later.
+ * A copy that fails fails the save or the restore, never the process.
+ * Threads: copy_out is called on the library's thread, and on the training thread in rk_checkpoint (stand-alone) and, for RK_ANYWHERE, in
+ * rk_update_end; copy_in on the training thread in rk_restore. */
+typedef struct rk_memory {
+  size_t struct_size;
+  void* context; /* given to each function; must live until the last tensor with it is unregistered or the session closed */
+  int (*copy_out)(void* context, void* to_host, const void* from, size_t bytes);
+  int (*copy_in)(void* context, void* to, const void* from_host, size_t bytes);
+  /* Waits until all work enqueued so far, gradients included, is done; not 0 when that work failed. Called on the training thread in
+   * rk_update_begin before the gate, once for each different context. May be NULL: the caller has waited by itself. */
+  int (*wait)(void* context);
+  uint32_t reserved[6];
+} rk_memory;
+
+/* An array of little-endian elements. */
 typedef struct rk_tensor {
   size_t struct_size;
-  const char* name; /* unique in the session, at most 255 bytes */
+  const char* name; /* unique in the session, at most 255 bytes, not beginning with "rekindle." */
   void* data;
+  const rk_memory* memory; /* NULL: memory of this process; otherwise copied, and data is an address that its functions understand */
   rk_dtype dtype;
-  int32_t rank;     /* number of dimensions, 0 (a scalar) to RK_DIMENSIONS_MAX */
+  int32_t rank; /* number of dimensions, 0 (a scalar) to RK_DIMENSIONS_MAX */
   int64_t shape[RK_DIMENSIONS_MAX];
+  /* Elements from one index to the next of each dimension; all zero: dense and row-major. Views with gaps or another order are gathered
+   * when they are saved and scattered when they are restored. Refused: negative strides, elements that share memory
+   * (stride 0 included), and strides together with `memory`. */
+  int64_t stride[RK_DIMENSIONS_MAX];
   rk_shard shard;
   rk_written_in written_in;
   uint32_t reserved[5];
@@ -121,8 +146,22 @@ enum {
   RK_STATE_MISSING = 1u
 };
 
+/* How far the job has read its data, counted over all ranks and equal on each, so that any number of ranks can go on from it. */
+typedef struct rk_cursor {
+  size_t struct_size;
+  uint64_t epoch;
+  uint64_t samples; /* of this epoch, read by all ranks together */
+  uint32_t reserved[6];
+} rk_cursor;
+
 /* What the training thread is doing besides a step; long silence in these is work, not a hang. */
-typedef enum rk_phase { RK_TRAINING = 0, RK_EVALUATING = 1, RK_COMPILING = 2, RK_WAITING_FOR_DATA = 3 } rk_phase;
+typedef enum rk_phase {
+  RK_TRAINING = 0,
+  RK_EVALUATING = 1,
+  RK_COMPILING = 2,
+  RK_WAITING_FOR_DATA = 3,
+  RK_SWAPPED = 4 /* registered memory holds something else (averaged weights for an evaluation): not to be saved until the phase changes */
+} rk_phase;
 
 /* RK_ABI_VERSION that the library was built with. Any thread. */
 RK_API uint32_t rk_abi_version(void);
@@ -155,6 +194,26 @@ RK_API rk_status rk_unregister(rk_session* session, const char* name);
  * of this process. bytes is fixed for the session. Errors: ARGUMENT (together over state_bytes_max), STATE. */
 RK_API rk_status rk_register_state(rk_session* session, const char* name, void* data, size_t bytes);
 
+/* Small state whose size changes from step to step (a data loader's dictionary), at most bytes_max, which count toward state_bytes_max.
+ * Both functions are called on the training thread. save is called at every commit: it puts the state into `to`, which has room
+ * for `room` bytes, and returns how many it put there, or a negative number when it cannot. Then the commit stands, this rank's small
+ * state of that step counts as missing, and rk_last_error() has the sentence. load is called once, in rk_restore, with exactly
+ * the bytes that save gave, after everything else has been verified and taken; not 0: they cannot be used, and rk_restore fails with MISMATCH.
+ * Errors as rk_register_state. */
+RK_API rk_status rk_register_state_callback(rk_session* session, const char* name, size_t bytes_max,
+                                            int64_t (*save)(void* context, void* to, size_t room),
+                                            int (*load)(void* context, const void* from, size_t bytes), void* context);
+
+/* The cursor, at most one a session. Captured with every commit like a state; restored on every rank, also when the number of ranks
+ * has changed or this rank's small state was lost. A checkpoint in which the ranks' cursors differ is refused.
+ * Errors as rk_register_state. */
+RK_API rk_status rk_register_cursor(rk_session* session, rk_cursor* cursor);
+
+/* Fills *memory with functions for memory of CUDA device `device` (as cuDeviceGet counts), found in libcuda.so.1 when this is called. It keeps the
+ * device's primary context, which is what torch and JAX use, until the process ends. Any thread.
+ * Errors: ARGUMENT (memory without struct_size, no such device), UNAVAILABLE (no driver). */
+RK_API rk_status rk_cuda_memory(int32_t device, rk_memory* memory);
+
 /* Fills all registered memory with the newest step that the whole job can verify, one decision for all ranks.
  * Called once, after registering, also on the first start. Errors: CORRUPT, MISMATCH (registered memory may be partly
  * overwritten then; the job must not train on it), STORAGE, STATE. position must have struct_size set. */
@@ -165,7 +224,8 @@ RK_API rk_status rk_restore(rk_session* session, rk_position* position);
 RK_API rk_status rk_step_begin(rk_session* session, uint64_t step);
 
 /* All gradients of this step are complete and valid: from here to rk_update_end registered memory changes. No
- * communication inside. May block before it returns; RK_STOP: the update must not be made. */
+ * communication inside. May block before it returns; RK_STOP: the update must not be made. STATE: rk_memory.wait says that the
+ * work before it failed; the update must not be made, and the step can be reported with rk_collective_failed. */
 RK_API rk_status rk_update_begin(rk_session* session);
 
 /* The update is complete: captures small state and RK_ANYWHERE tensors and commits the step. Never blocks. */
@@ -184,7 +244,9 @@ RK_API rk_status rk_collective_failed(rk_session* session, const char* why);
 /* Asks for a checkpoint of the whole job now and returns when the order is given; training goes on. Between steps. */
 RK_API rk_status rk_checkpoint(rk_session* session);
 
-/* Says what the thread does between steps. Cheap. */
+/* Says what the thread does between steps. Cheap. Into and out of RK_SWAPPED it passes a gate: it may block while a breakpoint is written, and
+ * RK_STOP means leave the loop (memory was not to be changed yet, or is back as it was). In RK_SWAPPED registered
+ * memory may be anything; it has to be back before the phase is set to another one, which comes before the next step or update. */
 RK_API rk_status rk_set_phase(rk_session* session, rk_phase phase);
 
 /* Ends the session and frees it, NULL is allowed. Returns the exit code that the process should end with: 0 when the program

@@ -1,6 +1,8 @@
 // The functions of rekindle.h. The only place of the library that catches: nothing that is thrown inside crosses the ABI.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -8,6 +10,8 @@
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/runtime/include/rekindle.h"
+#include "worker-sidecar/runtime/src/c_struct.h"
+#include "worker-sidecar/runtime/src/cuda_memory.h"
 #include "worker-sidecar/runtime/src/last_error.h"
 #include "worker-sidecar/runtime/src/open_options.h"
 #include "worker-sidecar/runtime/src/session.h"
@@ -108,6 +112,33 @@ rk_status rk_unregister(rk_session* session, const char* name) {
 
 rk_status rk_register_state(rk_session* session, const char* name, void* data, size_t bytes) {
   return with_session(session, [&](Session& open) { return open.add_state(name, data, bytes); });
+}
+
+rk_status rk_register_state_callback(rk_session* session, const char* name, size_t bytes_max, int64_t (*save)(void* context, void* to, size_t room),
+                                     int (*load)(void* context, const void* from, size_t bytes), void* context) {
+  return with_session(session, [&](Session& open) {
+    return open.add_state(name, bytes_max, {.function = save, .context = context}, {.function = load, .context = context});
+  });
+}
+
+rk_status rk_register_cursor(rk_session* session, rk_cursor* cursor) {
+  return with_session(session, [&](Session& open) {
+    if (cursor == nullptr) return remember_error(RK_ERROR_ARGUMENT, "rk_register_cursor: cursor is NULL");
+    return open.add_cursor(cursor);
+  });
+}
+
+rk_status rk_cuda_memory(int32_t device, rk_memory* memory) {
+  return guarded([&]() -> rk_status {
+    if (memory == nullptr) return remember_error(RK_ERROR_ARGUMENT, "rk_cuda_memory: memory is NULL");
+    const rekindle::Outcome<rk_memory> checked = rekindle::read_struct(memory, "rk_memory");
+    if (!checked) return remember_error(checked.error());
+    rekindle::Outcome<rk_memory> found = rekindle::cuda_memory(device);
+    if (!found) return remember_error(found.error());
+    found->struct_size = checked->struct_size;
+    std::memcpy(memory, &*found, std::min(checked->struct_size, sizeof(rk_memory)));
+    return RK_OK;
+  });
 }
 
 rk_status rk_restore(rk_session* session, rk_position* position) {

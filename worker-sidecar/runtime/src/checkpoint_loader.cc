@@ -1,11 +1,13 @@
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
 
+#include <cstring>
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include <poll.h>
 
 #include "common/base/sentence.h"
+#include "worker-sidecar/checkpoint/cursor.h"
 #include "worker-sidecar/checkpoint/restore_plan.h"
 #include "worker-sidecar/storage/publisher.h"
 
@@ -24,6 +26,25 @@ Result<SealedManifest> read_manifest_patiently(FileSystem& file_system, const Ch
   }
 }
 
+bool is_cursor(const RegisteredState& state) { return state.description.name == kCursorName; }
+
+bool is_held(const RegisteredState& state) { return is_cursor(state) || state.description.variable; }
+
+bool is_saved(const RestorePlan& plan, const RegisteredState& state) {
+  return is_cursor(state) ? !plan.cursor_ranks.empty() : !plan.state_missing;
+}
+
+// Every rank's copy has been read; what the program gets is the one that all of them are.
+Status settle_cursor(std::vector<HeldState>& held, const Registry& registry, const std::vector<std::uint32_t>& ranks) {
+  for (HeldState& value : held) {
+    if (!is_cursor(registry.states()[value.index])) continue;
+    const Result<Cursor> agreed = agree_on_cursor({value.bytes.data(), value.bytes.size()}, ranks);
+    if (!agreed) return std::unexpected(agreed.error());
+    value.bytes.resize(kCursorBytes);
+  }
+  return {};
+}
+
 }  // namespace
 
 Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, const RankPlace& rank, const Registry& registry) {
@@ -33,20 +54,46 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
     return {.result = refuse(RK_ERROR_CORRUPT, sentence("the manifest of {} has hash {}, and {} was to be restored", place.path, sealed->hash,
                                                            place.manifest_hash))};
   }
-  const RestoreTarget target{.rank = rank.rank, .world_size = rank.world_size, .layout = registry.layout(), .states = registry.state_descriptions()};
+  const RestoreTarget target{.rank = rank.rank, .world_size = rank.world_size, .layout = registry.layout(), .states = registry.state_descriptions(),
+                             .job_checked = rank.job_checked};
   const Result<RestorePlan> plan = plan_restore(sealed->manifest, target);
   if (!plan) {
     return {.result = refuse(RK_ERROR_MISMATCH, sentence("checkpoint {} does not fit what is registered: {}", place.path, plan.error().message))};
   }
   std::vector<Destination> tensors;
-  for (const RegisteredTensor& tensor : registry.tensors()) tensors.push_back({.data = tensor.data, .bytes = tensor.bytes});
+  for (const RegisteredTensor& tensor : registry.tensors()) tensors.push_back({.data = tensor.data, .bytes = tensor.bytes, .array = tensor.array.get()});
+  Loading loading{.result = {}, .state_missing = plan->state_missing, .memory_touched = true, .held = {}};
   std::vector<Destination> states;
-  for (const RegisteredState& state : registry.states()) states.push_back({.data = state.data, .bytes = state.description.bytes});
-  Loading loading{.state_missing = plan->state_missing, .memory_touched = true};
-  const Status read = read_plan(file_system, place.job_folder + "/" + place.path, sealed->manifest, *plan, {.tensors = tensors, .states = states}, {},
-                                {.ranks_here = rank.ranks_here, .report = &loading.read});
-  if (!read) loading.result = refuse(with_context(read.error(), sentence("checkpoint {}", place.path)));
+  for (std::size_t i = 0; i < registry.states().size(); ++i) {
+    const RegisteredState& state = registry.states()[i];
+    if (!is_held(state) || !is_saved(*plan, state)) {
+      states.push_back({.data = state.data, .bytes = plan->state_bytes[i]});
+      continue;
+    }
+    HeldState& held = loading.held.emplace_back(HeldState{.index = i, .bytes = std::vector<char>(plan->state_bytes[i])});
+    states.push_back({.data = held.bytes.data(), .bytes = held.bytes.size()});
+  }
+  // Copy functions of the program's own are called one at a time.
+  const bool own_copies = std::ranges::any_of(registry.tensors(), [](const RegisteredTensor& tensor) { return tensor.array != nullptr; });
+  ReadOptions options{.ranks_here = rank.ranks_here, .report = &loading.read};
+  if (own_copies) options.threads_max = 1;
+  const Status read = read_plan(file_system, place.job_folder + "/" + place.path, sealed->manifest, *plan, {.tensors = tensors, .states = states}, {}, options);
+  const Status agreed = read ? settle_cursor(loading.held, registry, plan->cursor_ranks) : read;
+  if (!agreed) loading.result = refuse(with_context(agreed.error(), sentence("checkpoint {}", place.path)));
   return loading;
+}
+
+Done hand_over(const std::vector<HeldState>& held, const Registry& registry) {
+  for (const HeldState& value : held) {
+    const RegisteredState& state = registry.states()[value.index];
+    if (state.load.function == nullptr) {
+      std::memcpy(state.data, value.bytes.data(), value.bytes.size());
+    } else if (const int answer = state.load.function(state.load.context, value.bytes.data(), value.bytes.size()); answer != 0) {
+      return refuse(RK_ERROR_MISMATCH, sentence("the load function of state '{}' returned {} for the {} bytes that were saved", state.description.name, answer,
+                                                value.bytes.size()));
+    }
+  }
+  return {};
 }
 
 }  // namespace rekindle

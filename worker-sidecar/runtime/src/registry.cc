@@ -1,9 +1,12 @@
 #include "worker-sidecar/runtime/src/registry.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "common/base/sentence.h"
+#include "worker-sidecar/checkpoint/cursor.h"
 #include "worker-sidecar/runtime/src/c_struct.h"
+#include "worker-sidecar/runtime/src/strided_memory.h"
 
 namespace rekindle {
 namespace {
@@ -50,7 +53,7 @@ Outcome<TensorDescription> describe(const rk_tensor& tensor) {
     description.offset = *std::move(offset);
   }
   const int written_in = number_of(tensor.written_in);
-  if (written_in != RK_UPDATE && written_in != RK_ANYWHERE) {
+  if (written_in != RK_UPDATE && written_in != RK_ANYWHERE && written_in != RK_DERIVED) {
     return refuse(RK_ERROR_ARGUMENT,
                   sentence("tensor '{}': written_in {} is none of rk_written_in", tensor.name, written_in));
   }
@@ -59,13 +62,40 @@ Outcome<TensorDescription> describe(const rk_tensor& tensor) {
   return description;
 }
 
+// Null for dense memory of this process.
+Outcome<std::unique_ptr<RegisteredMemory>> find_way_to(const rk_tensor& tensor, const TensorDescription& description) {
+  const bool strided = !all_zero(tensor.stride);
+  if (tensor.memory == nullptr) {
+    if (!strided) return nullptr;
+    return StridedMemory::make(description, tensor.stride, tensor.data);
+  }
+  if (strided) {
+    return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has strides and rk_memory; views of device memory cannot be registered, register the array itself",
+                                              tensor.name));
+  }
+  const Outcome<rk_memory> functions = read_struct(tensor.memory, "rk_memory");
+  if (!functions) return std::unexpected(functions.error());
+  if (functions->copy_out == nullptr || functions->copy_in == nullptr) {
+    return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}': rk_memory.{} is NULL; both copy functions are needed", tensor.name,
+                                              functions->copy_out == nullptr ? "copy_out" : "copy_in"));
+  }
+  return std::make_unique<DeviceMemory>(tensor.name, *functions, tensor.data);
+}
+
 }  // namespace
+
+Done Registry::check_name(std::string_view name) const {
+  if (name.starts_with(kReservedNames)) {
+    return refuse(RK_ERROR_ARGUMENT, sentence("the name '{}' begins with '{}', which is the library's; use another one", name, kReservedNames));
+  }
+  return check_name_is_free(name);
+}
 
 Done Registry::check_name_is_free(std::string_view name) const {
   if (std::string fault = find_name_fault(name); !fault.empty()) {
     return refuse(RK_ERROR_ARGUMENT, sentence("the name '{}' {}", name, fault));
   }
-  const bool taken = find_tensor(name) != nullptr ||
+  const bool taken = find_tensor(name) != nullptr || std::ranges::find(derived_, name) != derived_.end() ||
                      std::any_of(states_.begin(), states_.end(), [&](const RegisteredState& state) { return state.description.name == name; });
   if (taken) {
     return refuse(RK_ERROR_ARGUMENT, sentence("the name '{}' is registered already; names are unique in a session, tensors and states together", name));
@@ -92,7 +122,7 @@ Done Registry::check_room(std::string_view name, std::uint64_t bytes, std::uint6
 
 Done Registry::add_tensor(const rk_tensor& tensor, std::uint64_t slot_room) {
   if (tensor.name == nullptr) return refuse(RK_ERROR_ARGUMENT, "rk_tensor.name is NULL");
-  if (Done done = check_name_is_free(tensor.name); !done) return done;
+  if (Done done = check_name(tensor.name); !done) return done;
   Outcome<TensorDescription> description = describe(tensor);
   if (!description) return std::unexpected(description.error());
   const std::uint64_t bytes = tensor_bytes(*description);
@@ -102,27 +132,74 @@ Done Registry::add_tensor(const rk_tensor& tensor, std::uint64_t slot_room) {
   if (tensors_.size() >= kTensorsMax) {
     return refuse(RK_ERROR_ARGUMENT, sentence("there are {} tensors already, which is the most one rank can register", tensors_.size()));
   }
+  Outcome<std::unique_ptr<RegisteredMemory>> array = find_way_to(tensor, *description);
+  if (!array) return std::unexpected(array.error());
+  if (number_of(tensor.written_in) == RK_DERIVED) {
+    derived_.emplace_back(tensor.name);
+    return {};
+  }
   const bool anywhere = description->written_in == WrittenIn::anywhere;
   if (anywhere) {
     if (Done done = check_room(tensor.name, bytes, slot_room); !done) return done;
   }
-  tensors_.push_back({.description = *std::move(description), .data = tensor.data, .bytes = bytes, .captured_index = std::nullopt});
-  if (anywhere) captured_.push_back({.is_state = false, .name = tensor.name});
-  number_captured();
+  const bool plain = *array == nullptr;
+  tensors_.push_back(
+      {.description = *std::move(description), .data = tensor.data, .bytes = bytes, .array = *std::move(array), .captured_index = std::nullopt});
+  if (anywhere) add_captured({.is_state = false, .name = tensor.name, .plain = plain});
+  list_devices();
   return {};
 }
 
 Done Registry::add_state(const char* name, void* data, std::uint64_t bytes, std::uint64_t slot_room) {
   if (name == nullptr) return refuse(RK_ERROR_ARGUMENT, "rk_register_state: name is NULL");
-  if (Done done = check_name_is_free(name); !done) return done;
+  if (Done done = check_name(name); !done) return done;
   if (data == nullptr && bytes != 0) {
     return refuse(RK_ERROR_ARGUMENT, sentence("state '{}' has {} bytes and data is NULL", name, bytes));
   }
-  if (Done done = check_room(name, bytes, slot_room); !done) return done;
-  states_.push_back({.description = {.name = name, .bytes = bytes}, .data = data});
-  captured_.push_back({.is_state = true, .name = name});
-  number_captured();
+  return add_checked_state({.description = {.name = name, .bytes = bytes}, .data = data}, slot_room);
+}
+
+Done Registry::add_state(const char* name, std::uint64_t bytes_max, SaveState save, LoadState load, std::uint64_t slot_room) {
+  if (name == nullptr) return refuse(RK_ERROR_ARGUMENT, "rk_register_state_callback: name is NULL");
+  if (Done done = check_name(name); !done) return done;
+  if (save.function == nullptr || load.function == nullptr) {
+    return refuse(RK_ERROR_ARGUMENT, sentence("state '{}': {} is NULL; both functions are needed", name, save.function == nullptr ? "save" : "load"));
+  }
+  return add_checked_state({.description = {.name = name, .bytes = bytes_max, .variable = true}, .save = save, .load = load}, slot_room);
+}
+
+Done Registry::add_cursor(rk_cursor* cursor, std::uint64_t slot_room) {
+  // What is kept of it is these two numbers as they lie there.
+  static_assert(offsetof(rk_cursor, samples) == offsetof(rk_cursor, epoch) + sizeof(cursor->epoch) && kCursorBytes == 2 * sizeof(cursor->epoch));
+  if (const Outcome<rk_cursor> given = read_struct(cursor, "rk_cursor"); !given) return std::unexpected(given.error());
+  if (Done done = check_name_is_free(kCursorName); !done) return refuse(RK_ERROR_ARGUMENT, "a cursor is registered already, and a session has one");
+  return add_checked_state({.description = {.name = std::string(kCursorName), .bytes = kCursorBytes}, .data = &cursor->epoch}, slot_room);
+}
+
+Done Registry::add_checked_state(RegisteredState state, std::uint64_t slot_room) {
+  if (Done done = check_room(state.description.name, state.description.bytes, slot_room); !done) return done;
+  Captured captured{.is_state = true, .name = state.description.name, .plain = state.save.function == nullptr};
+  states_.push_back(std::move(state));
+  add_captured(std::move(captured));
   return {};
+}
+
+void Registry::add_captured(Captured captured) {
+  const auto behind_plain = std::ranges::find(captured_, false, &Captured::plain);
+  captured_.insert(captured.plain ? behind_plain : captured_.end(), std::move(captured));
+  number_captured();
+}
+
+void Registry::list_devices() {
+  devices_.clear();
+  for (const RegisteredTensor& tensor : tensors_) {
+    const auto* const device = dynamic_cast<const DeviceMemory*>(tensor.array.get());
+    if (device == nullptr || device->functions().wait == nullptr) continue;
+    const rk_memory& functions = device->functions();
+    const bool listed = std::ranges::any_of(
+        devices_, [&](const rk_memory& known) { return known.context == functions.context && known.wait == functions.wait; });
+    if (!listed) devices_.push_back(functions);
+  }
 }
 
 Done Registry::move_tensor(const char* name, void* data) {
@@ -132,20 +209,24 @@ Done Registry::move_tensor(const char* name, void* data) {
     if (data == nullptr && tensor.bytes != 0) {
       return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has {} bytes and cannot move to NULL", name, tensor.bytes));
     }
-      tensor.data = data;
+    tensor.data = data;
+    if (tensor.array) tensor.array->move_to(data);
     return {};
   }
+  if (std::ranges::find(derived_, name) != derived_.end()) return {};
   return refuse(RK_ERROR_ARGUMENT, sentence("no tensor '{}' is registered", name));
 }
 
 Done Registry::remove_tensor(const char* name) {
   if (name == nullptr) return refuse(RK_ERROR_ARGUMENT, "rk_unregister: name is NULL");
+  if (std::erase(derived_, name) != 0) return {};
   const auto found = std::find_if(tensors_.begin(), tensors_.end(),
                                   [&](const RegisteredTensor& tensor) { return tensor.description.name == name; });
   if (found == tensors_.end()) return refuse(RK_ERROR_ARGUMENT, sentence("no tensor '{}' is registered", name));
   std::erase_if(captured_, [&](const Captured& captured) { return !captured.is_state && captured.name == name; });
   tensors_.erase(found);
   number_captured();
+  list_devices();
   return {};
 }
 
@@ -171,12 +252,11 @@ std::vector<CapturedValue> Registry::captured_values() const {
   std::vector<CapturedValue> values;
   for (const Captured& captured : captured_) {
     if (captured.is_state) {
-      const auto state = std::find_if(states_.begin(), states_.end(),
-                                      [&](const RegisteredState& one) { return one.description.name == captured.name; });
-      values.push_back({.name = captured.name, .data = state->data, .bytes = state->description.bytes});
+      const RegisteredState& state = *std::ranges::find(states_, captured.name, [](const RegisteredState& one) -> const std::string& { return one.description.name; });
+      values.push_back({.name = captured.name, .data = state.data, .bytes = state.description.bytes, .array = nullptr, .save = state.save});
     } else {
       const RegisteredTensor* const tensor = find_tensor(captured.name);
-      values.push_back({.name = captured.name, .data = tensor->data, .bytes = tensor->bytes});
+      values.push_back({.name = captured.name, .data = tensor->data, .bytes = tensor->bytes, .array = tensor->array.get(), .save = {}});
     }
   }
   return values;
@@ -184,11 +264,12 @@ std::vector<CapturedValue> Registry::captured_values() const {
 
 void Registry::number_captured() {
   for (std::size_t index = 0; index < captured_.size(); ++index) {
-    if (captured_[index].is_state) continue;
-    const auto tensor = std::find_if(tensors_.begin(), tensors_.end(), [&](const RegisteredTensor& one) {
-      return one.description.name == captured_[index].name;
-    });
-    tensor->captured_index = index;
+    const std::string& name = captured_[index].name;
+    if (captured_[index].is_state) {
+      std::ranges::find(states_, name, [](const RegisteredState& one) -> const std::string& { return one.description.name; })->captured_index = index;
+    } else {
+      std::ranges::find(tensors_, name, [](const RegisteredTensor& one) -> const std::string& { return one.description.name; })->captured_index = index;
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "worker-sidecar/checkpoint/layout.h"
 #include "worker-sidecar/runtime/src/failure.h"
+#include "worker-sidecar/runtime/src/registered_memory.h"
 #include "worker-sidecar/runtime/src/small_state.h"
 
 namespace rekindle {
@@ -22,12 +24,22 @@ struct RegisteredTensor {
   TensorDescription description;
   void* data = nullptr;
   std::uint64_t bytes = 0;
+  std::unique_ptr<RegisteredMemory> array;    // of a strided view or of device memory; otherwise `data` is all there is to know
   std::optional<std::size_t> captured_index;  // of an RK_ANYWHERE tensor: which value of the slot it is
+};
+
+// rk_register_state_callback's `load`.
+struct LoadState {
+  int (*function)(void* context, const void* from, std::size_t bytes) = nullptr;
+  void* context = nullptr;
 };
 
 struct RegisteredState {
   StateDescription description;
-  void* data = nullptr;
+  void* data = nullptr;  // null for a state of variable size, which has functions instead
+  SaveState save = {};
+  LoadState load = {};
+  std::size_t captured_index = 0;
 };
 
 class Registry {
@@ -39,26 +51,37 @@ class Registry {
   // The caller holds lock(). `slot_room` is what a slot can hold. Errors leave everything as it was.
   Done add_tensor(const rk_tensor& tensor, std::uint64_t slot_room);
   Done add_state(const char* name, void* data, std::uint64_t bytes, std::uint64_t slot_room);
+  Done add_state(const char* name, std::uint64_t bytes_max, SaveState save, LoadState load, std::uint64_t slot_room);
+  Done add_cursor(rk_cursor* cursor, std::uint64_t slot_room);
   Done move_tensor(const char* name, void* data);
   Done remove_tensor(const char* name);
 
+  // Without derived ones, of which nothing is kept but that their names are taken.
   const std::vector<RegisteredTensor>& tensors() const { return tensors_; }
   const std::vector<RegisteredState>& states() const { return states_; }
   const RegisteredTensor* find_tensor(std::string_view name) const;
 
   Layout layout() const;
   std::vector<StateDescription> state_descriptions() const;
-  // In order of registration, states and RK_ANYWHERE tensors together.
+  // In order of registration, states and RK_ANYWHERE tensors together, but those that are not plain memory after those that are.
   std::vector<CapturedValue> captured_values() const;
+
+  // What has to be waited for before gradients are complete, each once.
+  const std::vector<rk_memory>& devices_to_wait_for() const { return devices_; }
 
  private:
   // One registration of either kind, to keep the order.
   struct Captured {
     bool is_state = false;
     std::string name;
+    bool plain = true;
   };
 
+  Done check_name(std::string_view name) const;
   Done check_name_is_free(std::string_view name) const;
+  Done add_checked_state(RegisteredState state, std::uint64_t slot_room);
+  void add_captured(Captured captured);
+  void list_devices();
   Done check_room(std::string_view name, std::uint64_t bytes, std::uint64_t slot_room) const;
   void number_captured();
 
@@ -68,7 +91,9 @@ class Registry {
   // Guarded by mutex_, see above.
   std::vector<RegisteredTensor> tensors_;
   std::vector<RegisteredState> states_;
-  std::vector<Captured> captured_;
+  std::vector<std::string> derived_;
+  std::vector<Captured> captured_;  // plain ones first
+  std::vector<rk_memory> devices_;
 };
 
 }  // namespace rekindle

@@ -68,6 +68,7 @@ rk_status Session::wrong_moment(const char* call) const {
     case Stage::in_step: return remember_error(RK_ERROR_STATE, sentence("{} inside a step: the update of this step has to be made first (rk_update_begin ... rk_update_end)", call));
     case Stage::updating: return remember_error(RK_ERROR_STATE, sentence("{} inside the update bracket: rk_update_end comes first", call));
     case Stage::committed: return remember_error(RK_ERROR_STATE, sentence("{} after this step was committed: one update a step, rk_step_begin opens the next one", call));
+    case Stage::swapped: return remember_error(RK_ERROR_STATE, sentence("{} while registered memory is swapped: put it back and set another phase with rk_set_phase first", call));
     case Stage::stopped: return remember_error(RK_ERROR_STATE, sentence("{} after RK_STOP: leave the loop and call rk_close", call));
   }
   return RK_ERROR_INTERNAL;
@@ -96,10 +97,15 @@ void Session::refresh_small_state(bool capture_now) {
   if (capture_now) capture_again();
 }
 
-void Session::capture_again() noexcept {
+// What cannot be captured does not undo the step; the caller finds the sentence in rk_last_error().
+void Session::capture(std::uint8_t slot, std::uint64_t step) {
+  if (!small_state_.capture(slot, step, attempt_)) [[unlikely]] remember_error(RK_ERROR_STATE, small_state_.problem());
+}
+
+void Session::capture_again() {
   const RankWord word = gates_.word();
   const std::uint8_t slot = word.slot ^ 1u;
-  small_state_.capture(slot, word.step, attempt_);
+  capture(slot, word.step);
   gates_.publish({word.step, word.phase, slot});
 }
 
@@ -120,13 +126,25 @@ rk_status Session::add_tensor(const rk_tensor& given) {
   return announce_late();
 }
 
-rk_status Session::add_state(const char* name, void* data, std::size_t bytes) {
-  const auto add = [&] { return registry_.add_state(name, data, bytes, slot_room_); };
+template <typename Add>
+rk_status Session::add_small_state(const char* call, Add&& add) {
   if (stage_ == Stage::opened) return change_registry(add, false);
-  if (!between_steps()) return wrong_moment("rk_register_state");
+  if (!between_steps()) return wrong_moment(call);
   if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
   if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
   return announce_late();
+}
+
+rk_status Session::add_state(const char* name, void* data, std::size_t bytes) {
+  return add_small_state("rk_register_state", [&] { return registry_.add_state(name, data, bytes, slot_room_); });
+}
+
+rk_status Session::add_state(const char* name, std::size_t bytes_max, SaveState save, LoadState load) {
+  return add_small_state("rk_register_state_callback", [&] { return registry_.add_state(name, bytes_max, save, load, slot_room_); });
+}
+
+rk_status Session::add_cursor(rk_cursor* cursor) {
+  return add_small_state("rk_register_cursor", [&] { return registry_.add_cursor(cursor, slot_room_); });
 }
 
 rk_status Session::move_tensor(const char* name, void* data) {
@@ -176,7 +194,7 @@ rk_status Session::restore(rk_position& position) {
   restored_path_ = restored->path;
   with_block([&](ControlBlock& block) {
     block.attempt.store(attempt_, std::memory_order_release);
-    small_state_.capture(0, restored->step, attempt_);
+    capture(0, restored->step);
     gates_.publish({restored->step, RankPhase::between, 0});
   });
   // A program that starts from nothing, or derives its states, fills them in after this call.
@@ -199,6 +217,7 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
   std::optional<LoadedMessage> loaded;
   std::optional<Failure> failure;
   bool memory_touched = false;
+  std::vector<HeldState> held;
   for (;;) {
     Outcome<Link::RestoreEvent> event = link_->next_restore_event();
     if (!event) {
@@ -209,6 +228,7 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
       if (!loaded || !loaded->ok || loaded->path != take->path || loaded->step != take->step) {
         return refuse(RK_ERROR_INTERNAL, sentence("the sidecar took checkpoint '{}' of step {}, which this rank has not loaded", take->path, take->step));
       }
+      if (Done done = hand_over(held, registry_); !done) return std::unexpected(done.error());
       return Restored{.attempt = std::max<std::uint64_t>(take->attempt, 1),
                       .step = take->step,
                       .path = take->path.empty() ? "" : link_->job_folder() + "/" + take->path,
@@ -218,12 +238,14 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
     Loading loading;
     if (!offer.path.empty()) {
       loading = load_checkpoint(real_file_system(), {.job_folder = link_->job_folder(), .path = offer.path, .manifest_hash = offer.manifest_hash},
-                                {.rank = options_.rank, .world_size = options_.world_size, .ranks_here = link_->ranks_here()}, registry_);
+                                {.rank = options_.rank, .world_size = options_.world_size, .ranks_here = link_->ranks_here(), .job_checked = offer.job_checked},
+                                registry_);
     } else if (memory_touched) {
       loading.result = refuse(RK_ERROR_CORRUPT, "registered memory holds parts of a checkpoint that was refused, so this process cannot begin at step 0; start it "
                                                 "again");
     }
     memory_touched = memory_touched || loading.memory_touched;
+    held = std::move(loading.held);
     loaded = LoadedMessage{.path = offer.path, .step = offer.step, .ok = loading.result.has_value(), .error = {}, .state_missing = loading.state_missing};
     if (!loading.result) {
       failure = loading.result.error();
@@ -257,15 +279,29 @@ rk_status Session::step_begin(std::uint64_t step) {
 
 rk_status Session::update_begin() {
   if (stage_ != Stage::in_step) [[unlikely]] return stage_ == Stage::stopped ? RK_STOP : wrong_moment("rk_update_begin");
+  if (!registry_.devices_to_wait_for().empty()) [[unlikely]] {
+    if (const rk_status status = wait_for_devices(); status != RK_OK) return status;
+  }
   if (gates_.pass_update_gate() == GateAnswer::stop) [[unlikely]] return stop();
   stage_ = Stage::updating;
   return RK_OK;
 }
 
-void Session::commit() noexcept {
+// Whoever waits at the gate has gradients (PROTOCOL P9), so this comes before it.
+rk_status Session::wait_for_devices() {
+  for (const rk_memory& device : registry_.devices_to_wait_for()) {
+    if (const int answer = device.wait(device.context); answer != 0) {
+      return remember_error(RK_ERROR_STATE, sentence("rk_update_begin: the work on a device before the update to step {} failed (rk_memory.wait returned {}); the update must "
+                                                        "not be made", gates_.word().step + 1, answer));
+    }
+  }
+  return RK_OK;
+}
+
+void Session::commit() {
   const RankWord word = gates_.word();
   const std::uint8_t slot = word.slot ^ 1u;
-  small_state_.capture(slot, word.step + 1, attempt_);
+  capture(slot, word.step + 1);
   gates_.publish({word.step + 1, RankPhase::between, slot});
   stage_ = Stage::committed;
   if (keeper_.wanted_at_commit(word.step + 1)) [[unlikely]] keeper_.at_commit(gates_.word(), attempt_);
@@ -299,9 +335,10 @@ rk_status Session::step_end() {
 
 rk_status Session::collective_failed(const char* why) {
   if (stage_ == Stage::stopped) return RK_STOP;
-  if (stage_ != Stage::in_step && !between_steps()) return wrong_moment("rk_collective_failed");
+  if (stage_ != Stage::in_step && stage_ != Stage::swapped && !between_steps()) return wrong_moment("rk_collective_failed");
   if (!link_) return stop();
-  gates_.publish_phase(RankPhase::collective_failed);
+  // Swapped memory stays what it is: no source.
+  if (stage_ != Stage::swapped) gates_.publish_phase(RankPhase::collective_failed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::string_view reason = why != nullptr ? why : "";
   const CollectiveFailedMessage failed{.step = gates_.word().step, .why = std::string(reason.substr(0, kReasonBytesMax))};
@@ -321,14 +358,28 @@ rk_status Session::checkpoint() {
 
 rk_status Session::set_phase(rk_phase phase) {
   if (stage_ == Stage::stopped) return RK_STOP;
-  if (stage_ != Stage::in_step && !between_steps()) return wrong_moment("rk_set_phase");
+  if (stage_ != Stage::in_step && stage_ != Stage::swapped && !between_steps()) return wrong_moment("rk_set_phase");
+  const Stage stage = stage_ == Stage::swapped ? before_swap_ : stage_;
+  RankPhase next = RankPhase::swapped;
   switch (number_of(phase)) {
-    case RK_TRAINING: gates_.publish_phase(stage_ == Stage::in_step ? RankPhase::computing : RankPhase::between); return RK_OK;
-    case RK_EVALUATING: gates_.publish_phase(RankPhase::evaluating); return RK_OK;
-    case RK_COMPILING: gates_.publish_phase(RankPhase::compiling); return RK_OK;
-    case RK_WAITING_FOR_DATA: gates_.publish_phase(RankPhase::waiting_for_data); return RK_OK;
+    case RK_TRAINING: next = stage == Stage::in_step ? RankPhase::computing : RankPhase::between; break;
+    case RK_EVALUATING: next = RankPhase::evaluating; break;
+    case RK_COMPILING: next = RankPhase::compiling; break;
+    case RK_WAITING_FOR_DATA: next = RankPhase::waiting_for_data; break;
+    case RK_SWAPPED: break;
+    default: return remember_error(RK_ERROR_ARGUMENT, sentence("rk_set_phase: {} is none of rk_phase", number_of(phase)));
   }
-  return remember_error(RK_ERROR_ARGUMENT, sentence("rk_set_phase: {} is none of rk_phase", number_of(phase)));
+  const bool was_swapped = stage_ == Stage::swapped;
+  const bool will_be_swapped = next == RankPhase::swapped;
+  if (was_swapped == will_be_swapped) {
+    gates_.publish_phase(next);
+    return RK_OK;
+  }
+  // What a breakpoint reads may not change under it: into the swap as into an update, and out of it for whoever waits for this rank.
+  if (gates_.pass_step_gate(next) == GateAnswer::stop) return stop();
+  before_swap_ = stage;
+  stage_ = will_be_swapped ? Stage::swapped : stage;
+  return RK_OK;
 }
 
 int Session::close() {
@@ -337,7 +388,7 @@ int Session::close() {
   int exit_code = 0;
   if (stage_ == Stage::stopped) exit_code = kStoppedExitCode;
   if (stage_ == Stage::failed || stage_ == Stage::updating) exit_code = kFailedExitCode;
-  if (stage_ == Stage::stopped) gates_.publish_phase(RankPhase::finished);
+  if (stage_ == Stage::stopped || stage_ == Stage::swapped) gates_.publish_phase(RankPhase::finished);
   if (link_) link_->finish(exit_code);
   return exit_code;
 }

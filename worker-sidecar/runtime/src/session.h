@@ -2,7 +2,7 @@
 //
 //   opened --restore--> between --step_begin--> in_step --update_begin--> updating --update_end--> committed --step_end--> between
 //
-// stopped is entered from any gate that answers stop, and is left by close() alone; failed after a restore that may have overwritten memory.
+// swapped is entered from between, in_step and committed, and left to where it came from (rk_set_phase); stopped is entered from any gate that answers stop, and is left by close() alone; failed after a restore that may have overwritten memory.
 //
 // Guarantees: in the steady state (step_begin to step_end with open gates) no system call, no clock, no allocation. Every refusal leaves its
 // sentence in last_error.h. Threads: the training thread.
@@ -38,6 +38,8 @@ class Session {
   rk_status move_tensor(const char* name, void* data);
   rk_status remove_tensor(const char* name);
   rk_status add_state(const char* name, void* data, std::size_t bytes);
+  rk_status add_state(const char* name, std::size_t bytes_max, SaveState save, LoadState load);
+  rk_status add_cursor(rk_cursor* cursor);
   rk_status restore(rk_position& position);
   rk_status step_begin(std::uint64_t step);
   rk_status update_begin();
@@ -50,7 +52,7 @@ class Session {
   int close();
 
  private:
-  enum class Stage : std::uint8_t { opened, between, in_step, updating, committed, stopped, failed };
+  enum class Stage : std::uint8_t { opened, between, in_step, updating, committed, swapped, stopped, failed };
 
   struct Restored {
     std::uint64_t attempt = 1;
@@ -65,7 +67,8 @@ class Session {
   rk_status wrong_moment(const char* call) const;
   rk_status stop() noexcept;
   void with_block(const std::function<void(ControlBlock&)>& use);
-  void commit() noexcept;
+  rk_status wait_for_devices();
+  void commit();
   // Behind a step gate that was passed.
   void keep_copies() noexcept {
     const std::uint64_t snapshot_step = gates_.snapshot_step();
@@ -73,9 +76,12 @@ class Session {
   }
   // What has to follow a change of what is captured. `capture_now`: the slot has to hold the state of the committed step.
   void refresh_small_state(bool capture_now);
-  void capture_again() noexcept;
+  void capture(std::uint8_t slot, std::uint64_t step);
+  void capture_again();
   template <typename Change>
   rk_status change_registry(Change&& change, bool capture_now);
+  template <typename Add>
+  rk_status add_small_state(const char* call, Add&& add);
   rk_status announce_late();
   Outcome<Restored> restore_with_sidecar();
 
@@ -89,6 +95,7 @@ class Session {
   Registry registry_;
   ShadowKeeper keeper_{registry_, small_state_};
   Stage stage_ = Stage::opened;
+  Stage before_swap_ = Stage::between;
   bool capture_at_step_begin_ = false;
   std::uint64_t attempt_ = 0;
   std::string restored_path_;

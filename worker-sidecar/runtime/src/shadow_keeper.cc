@@ -4,6 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "common/base/sentence.h"
+#include "worker-sidecar/runtime/src/say.h"
+
 namespace rekindle {
 
 void ShadowKeeper::offer(std::shared_ptr<ShadowMapping> mapping) {
@@ -22,33 +25,44 @@ void ShadowKeeper::adopt() noexcept {
   next_shadow_step_ = 0;
 }
 
-// Where the pieces of the plan lie now. False: the program has unregistered or changed one, and the sidecar will send another plan.
-bool ShadowKeeper::resolve() noexcept {
+// Where the pieces of the plan lie now. An error when the program has unregistered or changed one; the sidecar will send another plan.
+Status ShadowKeeper::resolve() {
   copies_.clear();
   for (const ShadowPiece& piece : mapping_->plan().pieces) {
     const RegisteredTensor* const tensor = registry_.find_tensor(piece.piece.tensor);
-    if (tensor == nullptr || piece.piece.end_row > row_count(tensor->description)) return false;
-    const std::uint64_t begin = piece.piece.begin_row * row_bytes(tensor->description);
-    if ((piece.piece.end_row - piece.piece.begin_row) * row_bytes(tensor->description) != piece.bytes) return false;
-    if (piece.bytes == 0) continue;
-    Copy copy{.to_offset = piece.offset, .bytes = piece.bytes};
-    if (tensor->captured_index) {
-      copy.captured_index = *tensor->captured_index;
-      copy.captured_offset = begin;
-    } else {
-      copy.from = static_cast<const std::byte*>(tensor->data) + begin;
+    const bool fits = tensor != nullptr && piece.piece.end_row <= row_count(tensor->description) &&
+                      (piece.piece.end_row - piece.piece.begin_row) * row_bytes(tensor->description) == piece.bytes;
+    if (!fits) {
+      mapping_.reset();
+      next_shadow_step_ = 0;
+      return fail(ErrorCode::conflict, sentence("tensor \"{}\" is no longer registered as it was when the copies were planned", piece.piece.tensor));
     }
+    if (piece.bytes == 0) continue;
+    const std::uint64_t begin = piece.piece.begin_row * row_bytes(tensor->description);
+    Copy copy{.captured_index = tensor->captured_index, .begin_byte = begin, .to_offset = piece.offset, .bytes = piece.bytes};
+    if (tensor->array) copy.array = tensor->array.get();
+    else if (!copy.captured_index) copy.from = static_cast<const std::byte*>(tensor->data) + begin;
     copies_.push_back(copy);
   }
   resolved_ = true;
-  return true;
+  return {};
 }
 
-void ShadowKeeper::copy_into(std::uint32_t slot, RankWord word, std::uint64_t attempt) noexcept {
-  if (!resolved_ && !resolve()) {
-    mapping_.reset();
-    next_shadow_step_ = 0;
-    return;
+Status ShadowKeeper::copy_one(const Copy& copy, std::byte* to, std::uint8_t state_slot) const {
+  if (copy.captured_index) {
+    const std::byte* const captured = small_state_.value(state_slot, *copy.captured_index);
+    if (captured == nullptr) return fail(ErrorCode::not_found, "a tensor that changes anywhere could not be captured with this step");
+    std::memcpy(to, captured + copy.begin_byte, copy.bytes);
+    return {};
+  }
+  if (copy.array != nullptr) return copy.array->copy_out(to, copy.begin_byte, copy.bytes);
+  std::memcpy(to, copy.from, copy.bytes);
+  return {};
+}
+
+Status ShadowKeeper::copy_into(std::uint32_t slot, RankWord word, std::uint64_t attempt) {
+  if (!resolved_) {
+    if (Status status = resolve(); !status) return status;
   }
   ShadowSlotHeader& header = mapping_->header_of(slot);
   std::byte* const begin = mapping_->slot_begin(slot);
@@ -56,15 +70,15 @@ void ShadowKeeper::copy_into(std::uint32_t slot, RankWord word, std::uint64_t at
   // Nobody may see new bytes under the old step.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (const Copy& copy : copies_) {
-    const std::byte* const from = copy.from != nullptr ? copy.from : small_state_.value(word.slot & 1u, copy.captured_index) + copy.captured_offset;
-    std::memcpy(begin + copy.to_offset, from, copy.bytes);
+    if (Status status = copy_one(copy, begin + copy.to_offset, word.slot & 1u); !status) return status;
   }
   small_state_.copy_slot(word.slot & 1u, begin + mapping_->plan().state_offset, mapping_->plan().state_bytes);
   header.attempt.store(attempt, std::memory_order_relaxed);
   header.step.store(word.step, std::memory_order_release);
+  return {};
 }
 
-void ShadowKeeper::at_gate(std::uint64_t snapshot_step, RankWord word, std::uint64_t attempt) noexcept {
+void ShadowKeeper::at_gate(std::uint64_t snapshot_step, RankWord word, std::uint64_t attempt) {
   if (offered_.load(std::memory_order_acquire)) {
     adopt();
     if (mapping_ && mapping_->plan().shadow_slots() > 0) {
@@ -75,17 +89,22 @@ void ShadowKeeper::at_gate(std::uint64_t snapshot_step, RankWord word, std::uint
   if (snapshot_step != word.step || word.step == 0 || word.step == last_snapshot_ || !mapping_ || !mapping_->plan().has_snapshot_slot()) return;
   last_snapshot_ = word.step;
   const auto begin = std::chrono::steady_clock::now();
-  copy_into(mapping_->plan().snapshot_slot, word, attempt);
-  if (!mapping_) return;
+  const Status copied = copy_into(mapping_->plan().snapshot_slot, word, attempt);
   const auto spent = std::chrono::ceil<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
-  report_({.step = word.step, .microseconds = static_cast<std::uint64_t>(spent.count())});
+  SnapshottedMessage taken{.step = word.step, .microseconds = static_cast<std::uint64_t>(spent.count()), .ok = copied.has_value(), .error = {}};
+  if (!copied) taken.error = copied.error();
+  report_(taken);
 }
 
-void ShadowKeeper::at_commit(RankWord word, std::uint64_t attempt) noexcept {
+void ShadowKeeper::at_commit(RankWord word, std::uint64_t attempt) {
   const std::uint32_t slot = next_slot_;
   next_slot_ = (slot + 1) % mapping_->plan().shadow_slots();
   next_shadow_step_ += mapping_->plan().shadow_every_steps;
-  copy_into(slot, word, attempt);
+  // Training goes on without this copy; the one before stands in the other slot.
+  if (Status copied = copy_into(slot, word, attempt); !copied && told_ != copied.error().message) {
+    told_ = copied.error().message;
+    say(sentence("step {} is not in the shadow: {}", word.step, told_));
+  }
 }
 
 }  // namespace rekindle

@@ -12,6 +12,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "worker-sidecar/protocol/local_message.h"
@@ -42,24 +44,26 @@ class ShadowKeeper {
     return (snapshot_step == step && step != 0 && step != last_snapshot_) || offered_.load(std::memory_order_relaxed);
   }
   // Behind a step gate that was passed, with the word that was published there.
-  void at_gate(std::uint64_t snapshot_step, RankWord word, std::uint64_t attempt) noexcept;
+  void at_gate(std::uint64_t snapshot_step, RankWord word, std::uint64_t attempt);
 
   bool wanted_at_commit(std::uint64_t step) const noexcept { return step == next_shadow_step_; }
   // The step has just been published.
-  void at_commit(RankWord word, std::uint64_t attempt) noexcept;
+  void at_commit(RankWord word, std::uint64_t attempt);
 
  private:
   struct Copy {
-    const std::byte* from = nullptr;  // null: in the small state's slot
-    std::size_t captured_index = 0;
-    std::uint64_t captured_offset = 0;
+    const std::byte* from = nullptr;            // plain memory
+    const RegisteredMemory* array = nullptr;    // strided or of a device
+    std::optional<std::size_t> captured_index;  // in the small state's slot
+    std::uint64_t begin_byte = 0;               // of the array or the captured value
     std::uint64_t to_offset = 0;
     std::uint64_t bytes = 0;
   };
 
   void adopt() noexcept;
-  bool resolve() noexcept;
-  void copy_into(std::uint32_t slot, RankWord word, std::uint64_t attempt) noexcept;
+  Status resolve();
+  Status copy_one(const Copy& copy, std::byte* to, std::uint8_t state_slot) const;
+  Status copy_into(std::uint32_t slot, RankWord word, std::uint64_t attempt);
 
   const Registry& registry_;
   const SmallState& small_state_;
@@ -75,6 +79,7 @@ class ShadowKeeper {
   std::uint32_t next_slot_ = 0;
   std::uint64_t next_shadow_step_ = 0;  // 0: none
   std::uint64_t last_snapshot_ = 0;
+  std::string told_;
 };
 
 }  // namespace rekindle

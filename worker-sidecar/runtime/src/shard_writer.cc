@@ -26,15 +26,34 @@ Result<std::vector<MemoryPiece>> find_memory(const WriteMessage& order, const Pi
       return fail(ErrorCode::invalid_input, sentence("the order names rows {} to {} of tensor '{}', which has {}", piece.begin_row,
                                                         piece.end_row, piece.tensor, rows));
     }
-    const auto* const start = tensor->captured_index ? rank.small_state.value(word.slot & 1u, *tensor->captured_index)
-                                                     : static_cast<const std::byte*>(tensor->data);
-    pieces.push_back({.entry = entry_of_piece(tensor->description, piece.begin_row, piece.end_row),
-                      .data = start == nullptr ? nullptr : start + piece.begin_row * row_bytes(tensor->description)});
+    Result<MemoryPiece> found = piece_of(*tensor, piece.begin_row, piece.end_row, rank.small_state, word.slot & 1u);
+    if (!found) return std::unexpected(found.error());
+    pieces.push_back(*std::move(found));
   }
   return pieces;
 }
 
 }  // namespace
+
+Result<MemoryPiece> piece_of(const RegisteredTensor& tensor, std::uint64_t begin_row, std::uint64_t end_row, const SmallState& small_state,
+                             std::uint8_t slot) {
+  MemoryPiece piece{.entry = entry_of_piece(tensor.description, begin_row, end_row)};
+  const std::uint64_t begin_byte = begin_row * row_bytes(tensor.description);
+  const auto* start = static_cast<const std::byte*>(tensor.data);
+  if (tensor.captured_index) {
+    start = small_state.value(slot, *tensor.captured_index);
+    if (start == nullptr) {
+      return fail(ErrorCode::unavailable, sentence("tensor '{}', which changes anywhere in a step, could not be copied when this step was committed",
+                                                   tensor.description.name));
+    }
+  } else if (tensor.array) {
+    piece.array = tensor.array.get();
+    piece.begin_byte = begin_byte;
+    return piece;
+  }
+  piece.data = start == nullptr ? nullptr : start + begin_byte;
+  return piece;
+}
 
 Status check_pin(const WriteMessage& order, const PinnedRank& rank) {
   // What was read of the memory before came before this look at the words; the rank's fence in the gate is the other half.

@@ -16,6 +16,7 @@
 #include "worker-sidecar/runtime/src/registry.h"
 #include "worker-sidecar/runtime/src/small_state.h"
 #include "worker-sidecar/storage/file_system.h"
+#include "worker-sidecar/storage/file_writer.h"
 
 namespace rekindle {
 
@@ -25,6 +26,10 @@ struct PinnedRank {
   const Gates& gates;
   const ControlBlock& block;
 };
+
+// Where rows of a tensor lie at the committed step, whose captured values are in `slot`. Unavailable when they could not be captured.
+Result<MemoryPiece> piece_of(const RegisteredTensor& tensor, std::uint64_t begin_row, std::uint64_t end_row, const SmallState& small_state,
+                             std::uint8_t slot);
 
 // Conflict, with what is no longer so, or success while the rank is pinned for this order.
 Status check_pin(const WriteMessage& order, const PinnedRank& rank);

@@ -16,7 +16,7 @@ namespace rekindle {
 namespace {
 
 constexpr std::size_t kReceiveBytes = 64u << 10;
-// A sidecar has one descriptor for us; more in one message are taken off the kernel's hands and closed.
+// A sidecar has one descriptor a message for us; more are taken off the kernel's hands and closed.
 constexpr std::size_t kDescriptorsMax = 8;
 
 }  // namespace
@@ -45,7 +45,7 @@ bool SidecarSocket::connect(const std::string& path) {
 
 void SidecarSocket::close() {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-  if (received_descriptor_ >= 0) ::close(std::exchange(received_descriptor_, -1));
+  for (const int descriptor : std::exchange(received_descriptors_, {})) ::close(descriptor);
   passed_descriptor_ = -1;
 }
 
@@ -109,8 +109,13 @@ void SidecarSocket::receive(std::deque<Arrival>& arrivals) {
       if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;
       const std::size_t count = (one->cmsg_len - CMSG_LEN(0)) / sizeof(int);
       for (std::size_t i = 0; i < count; ++i) {
-        if (received_descriptor_ >= 0) ::close(received_descriptor_);
-        std::memcpy(&received_descriptor_, CMSG_DATA(one) + i * sizeof(int), sizeof(int));
+        int descriptor = -1;
+        std::memcpy(&descriptor, CMSG_DATA(one) + i * sizeof(int), sizeof(int));
+        received_descriptors_.push_back(descriptor);
+        // Nobody sends so many that we know what to do with.
+        if (received_descriptors_.size() <= kDescriptorsMax) continue;
+        ::close(received_descriptors_.front());
+        received_descriptors_.pop_front();
       }
     }
     if (received == 0) {
@@ -141,6 +146,11 @@ bool SidecarSocket::decode(std::deque<Arrival>& arrivals) {
   }
 }
 
-int SidecarSocket::take_descriptor() { return std::exchange(received_descriptor_, -1); }
+int SidecarSocket::take_descriptor() {
+  if (received_descriptors_.empty()) return -1;
+  const int descriptor = received_descriptors_.front();
+  received_descriptors_.pop_front();
+  return descriptor;
+}
 
 }  // namespace rekindle

@@ -42,7 +42,7 @@ class SidecarSocket {
   // Reads what is there and appends whole messages to `arrivals`. Messages of unknown kinds are skipped.
   void receive(std::deque<Arrival>& arrivals);
 
-  // The descriptor that came last, -1 if none; the caller owns it.
+  // The oldest descriptor that was not taken yet, -1 if none; the caller owns it.
   int take_descriptor();
 
  private:
@@ -51,7 +51,7 @@ class SidecarSocket {
 
   int descriptor_ = -1;
   int passed_descriptor_ = -1;
-  int received_descriptor_ = -1;
+  std::deque<int> received_descriptors_;
   std::string unsent_;
   FrameEncoder encoder_;
   FrameDecoder decoder_;

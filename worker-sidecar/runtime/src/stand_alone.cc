@@ -14,6 +14,7 @@
 #include "worker-sidecar/checkpoint/written.h"
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
 #include "worker-sidecar/runtime/src/say.h"
+#include "worker-sidecar/runtime/src/shard_writer.h"
 #include "worker-sidecar/storage/attempt_store.h"
 #include "worker-sidecar/storage/checkpoint_root.h"
 #include "worker-sidecar/storage/file_writer.h"
@@ -49,11 +50,23 @@ std::string wall_clock_text() {
   return std::string(text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts));
 }
 
-std::vector<MemoryPiece> tensor_pieces(const Registry& registry, const SmallState& small_state, std::uint8_t slot) {
+Result<std::vector<MemoryPiece>> tensor_pieces(const Registry& registry, const SmallState& small_state, std::uint8_t slot) {
   std::vector<MemoryPiece> pieces;
   for (const RegisteredTensor& tensor : registry.tensors()) {
-    pieces.push_back({.entry = entry_of_piece(tensor.description, 0, row_count(tensor.description)),
-                      .data = tensor.captured_index ? small_state.value(slot, *tensor.captured_index) : tensor.data});
+    Result<MemoryPiece> piece = piece_of(tensor, 0, row_count(tensor.description), small_state, slot);
+    if (!piece) return std::unexpected(piece.error());
+    pieces.push_back(*std::move(piece));
+  }
+  return pieces;
+}
+
+// All of them or none: of a rank whose small state is not complete nothing is kept, as under a sidecar.
+std::vector<MemoryPiece> state_pieces(const Registry& registry, const SmallState& small_state, std::uint8_t slot) {
+  std::vector<MemoryPiece> pieces;
+  for (const RegisteredState& state : registry.states()) {
+    const std::byte* const value = small_state.value(slot, state.captured_index);
+    if (value == nullptr) return {};
+    pieces.push_back({.entry = entry_of_state(0, {.name = state.description.name, .bytes = small_state.value_bytes(slot, state.captured_index)}), .data = value});
   }
   return pieces;
 }
@@ -89,6 +102,7 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
     const Loading loading = load_checkpoint(
         *file_system_, {.job_folder = job_folder_, .path = candidate.path, .manifest_hash = candidate.sealed.hash}, {}, registry);
     if (loading.result) {
+      if (Done done = hand_over(loading.held, registry); !done) return std::unexpected(done.error());
       restored = {.attempt = 1, .step = candidate.step, .path = join_path(job_folder_, candidate.path), .state_missing = loading.state_missing};
       attempt_.parent = ParentPoint{.attempt = candidate.attempt, .step = candidate.step, .path = candidate.path};
       break;
@@ -132,7 +146,9 @@ Done StandAlone::checkpoint(const Registry& registry, const SmallState& small_st
                     .parent = attempt_.parent,
                     .time = wall_clock_text()};
   const Layout layout = registry.layout();
-  const std::vector<MemoryPiece> pieces = tensor_pieces(registry, small_state, slot);
+  const Result<std::vector<MemoryPiece>> found = tensor_pieces(registry, small_state, slot);
+  if (!found) return refuse(found.error());
+  const std::vector<MemoryPiece>& pieces = *found;
   if (!pieces.empty()) {
     const std::string file = rank_file_name(0);
     Result<WrittenDataFile> written = write_data_file(*file_system_, folder, file, pieces);
@@ -145,17 +161,17 @@ Done StandAlone::checkpoint(const Registry& registry, const SmallState& small_st
     }
     if (Status status = add_tensors(manifest, {{.layout = &layout, .written = std::move(report)}}); !status) return refuse(status.error());
   }
-  if (!registry.states().empty()) {
+  const std::vector<MemoryPiece> states = state_pieces(registry, small_state, slot);
+  if (states.empty() && !registry.states().empty()) manifest.inexact_ranks.push_back(0);
+  if (!states.empty()) {
     const std::string file = state_file_name(0);
-    std::vector<MemoryPiece> states;
-    for (const RegisteredState& state : registry.states()) states.push_back({.entry = entry_of_state(0, state.description), .data = state.data});
     Result<WrittenDataFile> written = write_data_file(*file_system_, folder, file, states);
     if (!written) return refuse(written.error());
     std::vector<ManifestState> entries;
     for (std::size_t index = 0; index < states.size(); ++index) {
       const DataEntry& entry = written->entries[index];
       entries.push_back({.rank = 0, .name = registry.states()[index].description.name, .file = file, .key = entry.key,
-                         .bytes = registry.states()[index].description.bytes, .begin_byte = entry.begin_byte, .end_byte = entry.end_byte});
+                         .bytes = entry.end_byte - entry.begin_byte, .begin_byte = entry.begin_byte, .end_byte = entry.end_byte});
     }
     add_states(manifest, {.name = file, .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks}, entries);
   }

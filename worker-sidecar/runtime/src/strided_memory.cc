@@ -1,0 +1,131 @@
+#include "worker-sidecar/runtime/src/strided_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "common/base/sentence.h"
+
+namespace rekindle {
+namespace {
+
+struct Stride {
+  std::uint64_t extent = 0;
+  std::uint64_t elements = 0;
+};
+
+// No two elements share memory if, from the smallest stride on, each steps over everything that the smaller ones reach. Views of usual frameworks
+// (transposed, sliced, padded) are like that; strides that interleave without touching are refused as well.
+Done check_strides(const TensorDescription& tensor, std::vector<Stride> strides) {
+  std::ranges::sort(strides, {}, &Stride::elements);
+  std::uint64_t reach = 0;  // elements from the first to the last one that the strides so far lead to
+  for (const Stride& stride : strides) {
+    if (stride.elements == 0) {
+      return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has stride 0 over {} elements, so all of them are one (a broadcast); register the array that was broadcast",
+                                                tensor.name, stride.extent));
+    }
+    if (stride.elements <= reach) {
+      return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has strides with which elements may share memory; register the array that it is a view of",
+                                                tensor.name));
+    }
+    std::uint64_t more = 0;
+    if (__builtin_mul_overflow(stride.extent - 1, stride.elements, &more) || __builtin_add_overflow(reach, more, &reach) ||
+        reach > kTensorBytesMax / element_bytes(tensor.dtype)) {
+      return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has strides that reach over more than {} TiB", tensor.name, kTensorBytesMax >> 40));
+    }
+  }
+  return {};
+}
+
+// A size that the compiler knows makes one instruction of the copy.
+void copy_run(void* to, const void* from, std::size_t bytes) {
+  switch (bytes) {
+    case 1: std::memcpy(to, from, 1); return;
+    case 2: std::memcpy(to, from, 2); return;
+    case 4: std::memcpy(to, from, 4); return;
+    case 8: std::memcpy(to, from, 8); return;
+    default: std::memcpy(to, from, bytes); return;
+  }
+}
+
+}  // namespace
+
+Outcome<std::unique_ptr<StridedMemory>> StridedMemory::make(const TensorDescription& tensor, const std::int64_t* strides, void* data) {
+  std::vector<Stride> used;  // a dimension of one element is never stepped over
+  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+    if (strides[i] < 0) {
+      return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}': stride[{}] is {}; negative strides cannot be registered, register the array that was reversed",
+                                                tensor.name, i, strides[i]));
+    }
+    if (tensor.shape[i] > 1) used.push_back({tensor.shape[i], static_cast<std::uint64_t>(strides[i])});
+  }
+  if (tensor_bytes(tensor) == 0) return nullptr;
+  if (Done done = check_strides(tensor, used); !done) return std::unexpected(done.error());
+
+  auto memory = std::unique_ptr<StridedMemory>(new StridedMemory);
+  memory->data_ = static_cast<std::byte*>(data);
+  const std::uint64_t element = element_bytes(tensor.dtype);
+  memory->run_bytes_ = element;
+  // From the fastest dimension outward: one that continues where the run ends makes the run longer, one that continues the dimension
+  // inside it makes that one longer.
+  std::vector<Dimension> outward;
+  for (auto stride = used.rbegin(); stride != used.rend(); ++stride) {
+    const std::uint64_t step = stride->elements * element;
+    if (outward.empty() && step == memory->run_bytes_) {
+      memory->run_bytes_ *= stride->extent;
+    } else if (!outward.empty() && step == outward.back().extent * outward.back().step_bytes) {
+      outward.back().extent *= stride->extent;
+    } else {
+      outward.push_back({stride->extent, step});
+    }
+  }
+  if (outward.empty()) return nullptr;
+  memory->dimensions_.assign(outward.rbegin(), outward.rend());
+  return memory;
+}
+
+// Calls copy(place in memory, bytes) for each piece of the dense bytes asked for, in order.
+template <typename Copy>
+void StridedMemory::walk(std::uint64_t begin_byte, std::size_t bytes, Copy&& copy) const {
+  std::uint64_t rest = begin_byte / run_bytes_;
+  std::uint64_t inside = begin_byte % run_bytes_;
+  std::array<std::uint64_t, kDimensionsMax> index{};
+  std::byte* place = data_;
+  for (std::size_t i = dimensions_.size(); i-- > 0;) {
+    index[i] = rest % dimensions_[i].extent;
+    rest /= dimensions_[i].extent;
+    place += index[i] * dimensions_[i].step_bytes;
+  }
+  while (bytes > 0) {
+    const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(run_bytes_ - inside, bytes));
+    copy(place + inside, part);
+    bytes -= part;
+    inside = 0;
+    for (std::size_t i = dimensions_.size(); i-- > 0;) {
+      place += dimensions_[i].step_bytes;
+      if (++index[i] < dimensions_[i].extent) break;
+      place -= dimensions_[i].extent * dimensions_[i].step_bytes;
+      index[i] = 0;
+    }
+  }
+}
+
+Status StridedMemory::copy_out(void* to, std::uint64_t begin_byte, std::size_t bytes) const {
+  auto* out = static_cast<std::byte*>(to);
+  walk(begin_byte, bytes, [&](const std::byte* place, std::size_t part) {
+    copy_run(out, place, part);
+    out += part;
+  });
+  return {};
+}
+
+Status StridedMemory::copy_in(std::uint64_t begin_byte, const void* from, std::size_t bytes) const {
+  const auto* in = static_cast<const std::byte*>(from);
+  walk(begin_byte, bytes, [&](std::byte* place, std::size_t part) {
+    copy_run(place, in, part);
+    in += part;
+  });
+  return {};
+}
+
+}  // namespace rekindle
