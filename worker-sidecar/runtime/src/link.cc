@@ -450,7 +450,7 @@ void Link::carry_out(const WriteMessage& order) {
     return {};
   };
   const PinnedRank rank{.registry = registry_, .small_state = small_state_, .gates = gates_, .block = *block};
-  Result<WrittenFile> written = write_shard(*limits_.file_system, folder, order, rank, may_go_on);
+  Result<WrittenFile> written = write_shard(*limits_.file_system, folder, order, rank, may_go_on, options_.checkpoints.bytes_per_second_max);
   if (!written) return send(WriteFailedMessage{.term = order.term, .error = written.error()});
   WrittenMessage report{.term = order.term, .written = *std::move(written)};
   // Hashes of chunks only help to say where damage is; a report must fit into a message.

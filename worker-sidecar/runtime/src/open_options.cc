@@ -72,6 +72,12 @@ Outcome<OpenOptions> read_open_options(const rk_options* given, const Environmen
   if ((raw.flags & ~std::uint32_t{RK_NEVER_EXIT}) != 0) {
     return refuse(RK_ERROR_VERSION, sentence("rk_options.flags has bits that this library does not know ({}); use a newer librekindle", raw.flags));
   }
+  const Result<CheckpointSettings> checkpoints = read_checkpoint_settings([&](const char* name) {
+    const char* const value = environment(name);
+    return std::string(value != nullptr ? value : "");
+  });
+  if (!checkpoints) return refuse(RK_ERROR_ARGUMENT, checkpoints.error().message);
+  options.checkpoints = *checkpoints;
   options.never_exit = (raw.flags & RK_NEVER_EXIT) != 0;
   if (raw.state_bytes_max != 0) options.state_bytes_max = raw.state_bytes_max;
   if (raw.open_seconds_max != 0) options.open_time_max = std::chrono::seconds(raw.open_seconds_max);

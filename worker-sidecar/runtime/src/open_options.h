@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/instant.h"
+#include "worker-sidecar/checkpoint/snapshot_settings.h"
 #include "worker-sidecar/runtime/src/failure.h"
 
 namespace rekindle {
@@ -19,6 +20,7 @@ struct OpenOptions {
   std::uint32_t world_size = 1;
   bool never_exit = false;
   std::uint32_t state_bytes_max = 65536;
+  CheckpointSettings checkpoints;
   Duration open_time_max = std::chrono::seconds(600);
 };
 

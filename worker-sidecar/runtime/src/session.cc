@@ -110,6 +110,7 @@ void Session::capture_again() {
 }
 
 rk_status Session::announce_late() {
+  if (saver_) saver_->plan(registry_);
   if (!link_) return RK_OK;
   const Done done = link_->announce({.layout = registry_.layout(), .states = registry_.state_descriptions(), .late = true});
   return done ? RK_OK : remember_error(done.error());
@@ -200,6 +201,9 @@ rk_status Session::restore(rk_position& position) {
   // A program that starts from nothing, or derives its states, fills them in after this call.
   capture_at_step_begin_ = true;
   stage_ = Stage::between;
+  if (alone_ && options_.checkpoints.snapshots.periodic() && !options_.checkpoint_dir.empty()) {
+    start_saver(restored->step);
+  }
   rk_position answer{.struct_size = struct_size,
                      .step = restored->step,
                      .attempt = attempt_,
@@ -253,6 +257,14 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
     }
     link_->report_loaded(*loaded);
   }
+}
+
+void Session::start_saver(std::uint64_t step) {
+  saver_ = std::make_unique<BackgroundSaver>(*alone_, options_.checkpoints.snapshots, *private_block_, keeper_, step);
+  keeper_.set_report([this](const SnapshottedMessage& taken) {
+    saver_->taken(taken, StandAlone::describe(registry_, small_state_, taken.step, gates_.word().slot & 1u));
+  });
+  saver_->plan(registry_);
 }
 
 // ---- steps ----
@@ -390,6 +402,7 @@ int Session::close() {
   if (stage_ == Stage::failed || stage_ == Stage::updating) exit_code = kFailedExitCode;
   if (stage_ == Stage::stopped || stage_ == Stage::swapped) gates_.publish_phase(RankPhase::finished);
   if (link_) link_->finish(exit_code);
+  saver_.reset();
   return exit_code;
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "worker-sidecar/runtime/src/background_saver.h"
 #include "worker-sidecar/runtime/src/control_mapping.h"
 #include "worker-sidecar/runtime/src/fork_guard.h"
 #include "worker-sidecar/runtime/src/gates.h"
@@ -83,6 +84,7 @@ class Session {
   template <typename Add>
   rk_status add_small_state(const char* call, Add&& add);
   rk_status announce_late();
+  void start_saver(std::uint64_t step);
   Outcome<Restored> restore_with_sidecar();
 
   // Constant after open().
@@ -103,6 +105,7 @@ class Session {
   // Exactly one of the two. The link is the last member: its thread ends before what it uses.
   std::unique_ptr<StandAlone> alone_;
   ControlMapping private_block_;
+  std::unique_ptr<BackgroundSaver> saver_;  // alone, with periodic checkpoints
   std::unique_ptr<Link> link_;
 };
 

@@ -72,7 +72,7 @@ Status check_pin(const WriteMessage& order, const PinnedRank& rank) {
 }
 
 Result<WrittenFile> write_shard(FileSystem& file_system, const std::string& job_folder, const WriteMessage& order, const PinnedRank& rank,
-                                const std::function<Status()>& may_go_on) {
+                                const std::function<Status()>& may_go_on, std::uint64_t bytes_per_second_max) {
   if (!parse_folder_name(order.path) || !is_safe_file_name(order.file)) {
     return fail(ErrorCode::refused, sentence("the order names folder '{}' and file '{}', which are no names of a checkpoint", order.path, order.file));
   }
@@ -81,6 +81,7 @@ Result<WrittenFile> write_shard(FileSystem& file_system, const std::string& job_
   const Result<std::vector<MemoryPiece>> pieces = find_memory(order, rank);
   if (!pieces) return std::unexpected(pieces.error());
   WriteOptions options;
+  options.bytes_per_second_max = bytes_per_second_max;
   options.may_go_on = [&]() -> Status {
     if (Status status = check_pin(order, rank); !status) return status;
     return may_go_on();

@@ -36,6 +36,6 @@ Status check_pin(const WriteMessage& order, const PinnedRank& rank);
 
 // `may_go_on` is asked for each chunk besides the pin. `job_folder` holds the folder that the order names.
 Result<WrittenFile> write_shard(FileSystem& file_system, const std::string& job_folder, const WriteMessage& order, const PinnedRank& rank,
-                                const std::function<Status()>& may_go_on);
+                                const std::function<Status()>& may_go_on, std::uint64_t bytes_per_second_max = 0);
 
 }  // namespace rekindle

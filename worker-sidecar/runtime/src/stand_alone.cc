@@ -27,8 +27,6 @@
 namespace rekindle {
 namespace {
 
-constexpr std::uint32_t kCheckpointsKept = 3;
-
 std::string draw_nonce() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::array<unsigned char, 8> random{};
@@ -60,29 +58,18 @@ Result<std::vector<MemoryPiece>> tensor_pieces(const Registry& registry, const S
   return pieces;
 }
 
-// All of them or none: of a rank whose small state is not complete nothing is kept, as under a sidecar.
-std::vector<MemoryPiece> state_pieces(const Registry& registry, const SmallState& small_state, std::uint8_t slot) {
-  std::vector<MemoryPiece> pieces;
-  for (const RegisteredState& state : registry.states()) {
-    const std::byte* const value = small_state.value(slot, state.captured_index);
-    if (value == nullptr) return {};
-    pieces.push_back({.entry = entry_of_state(0, {.name = state.description.name, .bytes = small_state.value_bytes(slot, state.captured_index)}), .data = value});
-  }
-  return pieces;
-}
-
 }  // namespace
 
 Outcome<StandAlone> StandAlone::open(FileSystem& file_system, const OpenOptions& options) {
   JobIdentity job{.namespace_name = "local", .name = options.job, .uid = options.job_uid};
-  if (options.checkpoint_dir.empty()) return StandAlone(file_system, std::move(job), "");
+  if (options.checkpoint_dir.empty()) return StandAlone(file_system, std::move(job), "", options.checkpoints);
   if (const Result<std::string> name = job_folder_name(job.namespace_name, job.name); !name) {
     return refuse(RK_ERROR_ARGUMENT, name.error().message);
   }
   const Result<JobFolder> folder =
       open_job_folder(file_system, {.root = options.checkpoint_dir, .job = job, .nonce = draw_nonce(), .create_root = true});
   if (!folder) return refuse(RK_ERROR_STORAGE, folder.error().message);
-  return StandAlone(file_system, std::move(job), folder->path);
+  return StandAlone(file_system, std::move(job), folder->path, options.checkpoints);
 }
 
 Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
@@ -92,7 +79,8 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
   }
   const Result<FolderScan> scan = scan_job_folder(*file_system_, job_folder_);
   if (!scan) return refuse(scan.error());
-  const CandidateOrder order = order_candidates(*scan, job_);
+  CandidateOrder order = order_candidates(*scan, job_);
+  if (settings_.resume_from == ResumeFrom::same_job) leave_out_other_jobs(order, job_.uid);
   std::string refused;
   for (const FoundFolder& folder : scan->folders) {
     if (folder.manifest && !*folder.manifest) refused += sentence(" {}: {}.", folder.path, folder.manifest->error().message);
@@ -125,61 +113,112 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
   return restored;
 }
 
+// Of a rank whose small state is not complete nothing is kept, as under a sidecar.
+StandAlone::Snapshot StandAlone::describe(const Registry& registry, const SmallState& small_state, std::uint64_t step, std::uint8_t slot) {
+  Snapshot snapshot{.step = step, .layout = registry.layout(), .states = {}, .states_incomplete = false};
+  for (const RegisteredState& state : registry.states()) {
+    const std::byte* const value = small_state.value(slot, state.captured_index);
+    if (value == nullptr) {
+      snapshot.states.clear();
+      snapshot.states_incomplete = true;
+      return snapshot;
+    }
+    snapshot.states.push_back({state.description.name, std::string(reinterpret_cast<const char*>(value), small_state.value_bytes(slot, state.captured_index))});
+  }
+  return snapshot;
+}
+
 Done StandAlone::checkpoint(const Registry& registry, const SmallState& small_state, std::uint64_t step, std::uint8_t slot) {
   if (job_folder_.empty()) {
     return refuse(RK_ERROR_STATE, "there is no folder for checkpoints: set REKINDLE_CHECKPOINT_DIR or rk_options.checkpoint_dir");
   }
   if (registry.tensors().empty() && registry.states().empty()) return refuse(RK_ERROR_STATE, "nothing is registered, so there is nothing to save");
-  const std::string nonce = draw_nonce();
-  const Result<std::string> name = create_checkpoint_folder(*file_system_, job_folder_, {.attempt = attempt_.attempt, .step = step, .nonce = nonce});
-  if (!name) return refuse(name.error());
-  const std::string folder = join_path(job_folder_, *name);
+  const Result<std::vector<MemoryPiece>> tensors = tensor_pieces(registry, small_state, slot);
+  if (!tensors) return refuse(tensors.error());
+  const Outcome<std::string> written =
+      write(describe(registry, small_state, step, slot), *tensors, {.cause = "user", .detail = "rk_checkpoint"});
+  if (!written) return std::unexpected(written.error());
+  return {};
+}
 
+Outcome<std::string> StandAlone::save(const Snapshot& snapshot, const ShadowMapping& mapping, std::string rhythm) {
+  const std::vector<ShadowPiece>& pieces = mapping.plan().pieces;
+  const std::byte* const slot = mapping.slot_begin(mapping.plan().snapshot_slot);
+  std::vector<MemoryPiece> tensors;
+  for (std::size_t i = 0; i < snapshot.layout.tensors.size(); ++i) {
+    const TensorDescription& tensor = snapshot.layout.tensors[i];
+    if (i >= pieces.size() || pieces[i].piece.tensor != tensor.name) return refuse(RK_ERROR_STATE, "what is registered has changed since the snapshot was planned");
+    tensors.push_back({.entry = entry_of_piece(tensor, 0, row_count(tensor)), .data = slot + pieces[i].offset});
+  }
+  return write(snapshot, tensors, {.cause = "periodic", .detail = std::move(rhythm)});
+}
+
+Outcome<std::string> StandAlone::write(const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors, CheckpointTrigger trigger) {
+  const std::lock_guard one_at_a_time(*writing_);
+  const std::string nonce = draw_nonce();
+  const Result<std::string> name =
+      create_checkpoint_folder(*file_system_, job_folder_, {.attempt = attempt_.attempt, .step = snapshot.step, .nonce = nonce});
+  if (!name) return refuse(name.error());
+  const Done filled = fill(*name, nonce, snapshot, tensors, std::move(trigger));
+  if (!filled) {
+    // Its space is given back; what cannot be removed is removed after the next restart.
+    [[maybe_unused]] const Status removed = remove_checkpoint_folder(*file_system_, job_folder_, *name);
+    return std::unexpected(filled.error());
+  }
+  // The checkpoint is durable; old ones that cannot be removed are no reason to fail.
+  RetentionPolicy retention = settings_.retention;
+  retention.own_attempt = attempt_.attempt;
+  const Result<PruneReport> pruned = prune_checkpoints(*file_system_, job_folder_, job_, retention);
+  if (!pruned) say(sentence("old checkpoints in {} stay: {}", job_folder_, pruned.error().message));
+  return *name;
+}
+
+Done StandAlone::fill(const std::string& name, const std::string& nonce, const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors,
+                      CheckpointTrigger trigger) {
+  const std::string folder = join_path(job_folder_, name);
   Manifest manifest{.kind = CheckpointKind::periodic,
                     .job = job_,
                     .attempt = attempt_.attempt,
-                    .step = step,
+                    .step = snapshot.step,
                     .term = 0,
                     .world_size = 1,
                     .live_ranks = 1,
-                    .trigger = {.cause = "user", .detail = "rk_checkpoint"},
+                    .trigger = std::move(trigger),
                     .parent = attempt_.parent,
                     .time = wall_clock_text()};
-  const Layout layout = registry.layout();
-  const Result<std::vector<MemoryPiece>> found = tensor_pieces(registry, small_state, slot);
-  if (!found) return refuse(found.error());
-  const std::vector<MemoryPiece>& pieces = *found;
-  if (!pieces.empty()) {
+  WriteOptions options;
+  options.bytes_per_second_max = settings_.bytes_per_second_max;
+  if (!tensors.empty()) {
     const std::string file = rank_file_name(0);
-    Result<WrittenDataFile> written = write_data_file(*file_system_, folder, file, pieces);
+    Result<WrittenDataFile> written = write_data_file(*file_system_, folder, file, tensors, options);
     if (!written) return refuse(written.error());
     WrittenFile report{.file = file, .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks, .entries = {}};
-    for (std::size_t index = 0; index < pieces.size(); ++index) {
+    for (std::size_t index = 0; index < tensors.size(); ++index) {
+      const TensorDescription& tensor = snapshot.layout.tensors[index];
       const DataEntry& entry = written->entries[index];
-      report.entries.push_back({.key = entry.key, .tensor = layout.tensors[index].name, .begin_row = 0, .end_row = row_count(layout.tensors[index]),
-                                .begin_byte = entry.begin_byte, .end_byte = entry.end_byte});
+      report.entries.push_back({.key = entry.key, .tensor = tensor.name, .begin_row = 0, .end_row = row_count(tensor), .begin_byte = entry.begin_byte,
+                                .end_byte = entry.end_byte});
     }
-    if (Status status = add_tensors(manifest, {{.layout = &layout, .written = std::move(report)}}); !status) return refuse(status.error());
+    if (Status status = add_tensors(manifest, {{.layout = &snapshot.layout, .written = std::move(report)}}); !status) return refuse(status.error());
   }
-  const std::vector<MemoryPiece> states = state_pieces(registry, small_state, slot);
-  if (states.empty() && !registry.states().empty()) manifest.inexact_ranks.push_back(0);
-  if (!states.empty()) {
+  if (snapshot.states_incomplete) manifest.inexact_ranks.push_back(0);
+  if (!snapshot.states.empty()) {
     const std::string file = state_file_name(0);
-    Result<WrittenDataFile> written = write_data_file(*file_system_, folder, file, states);
+    std::vector<MemoryPiece> states;
+    for (const NamedState& state : snapshot.states) {
+      states.push_back({.entry = entry_of_state(0, {.name = state.name, .bytes = state.bytes.size()}), .data = state.bytes.data()});
+    }
+    Result<WrittenDataFile> written = write_data_file(*file_system_, folder, file, states, options);
     if (!written) return refuse(written.error());
     std::vector<ManifestState> entries;
     for (std::size_t index = 0; index < states.size(); ++index) {
       const DataEntry& entry = written->entries[index];
-      entries.push_back({.rank = 0, .name = registry.states()[index].description.name, .file = file, .key = entry.key,
-                         .bytes = entry.end_byte - entry.begin_byte, .begin_byte = entry.begin_byte, .end_byte = entry.end_byte});
+      entries.push_back({.rank = 0, .name = snapshot.states[index].name, .file = file, .key = entry.key, .bytes = entry.end_byte - entry.begin_byte,
+                         .begin_byte = entry.begin_byte, .end_byte = entry.end_byte});
     }
     add_states(manifest, {.name = file, .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks}, entries);
   }
-  if (const Result<std::string> hash = publish_manifest(*file_system_, job_folder_, *name, manifest, nonce); !hash) return refuse(hash.error());
-  // The checkpoint is durable; old ones that cannot be removed are no reason to fail.
-  const Result<PruneReport> pruned =
-      prune_checkpoints(*file_system_, job_folder_, job_, {.keep = kCheckpointsKept, .own_attempt = attempt_.attempt});
-  if (!pruned) say(sentence("old checkpoints in {} stay: {}", job_folder_, pruned.error().message));
+  if (const Result<std::string> hash = publish_manifest(*file_system_, job_folder_, name, manifest, nonce); !hash) return refuse(hash.error());
   return {};
 }
 

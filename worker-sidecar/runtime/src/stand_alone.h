@@ -5,14 +5,19 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "worker-sidecar/checkpoint/attempt.h"
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/runtime/src/failure.h"
 #include "worker-sidecar/runtime/src/open_options.h"
 #include "worker-sidecar/runtime/src/registry.h"
+#include "worker-sidecar/runtime/src/shadow_mapping.h"
 #include "worker-sidecar/runtime/src/small_state.h"
+#include "worker-sidecar/storage/file_writer.h"
 #include "worker-sidecar/storage/file_system.h"
 
 namespace rekindle {
@@ -32,17 +37,42 @@ class StandAlone {
   // The newest checkpoint that verifies; then claims the attempt that continues it.
   Outcome<Restored> restore(const Registry& registry);
 
+  // What is saved: the states, and what describes the tensors whose bytes lie elsewhere.
+  struct NamedState {
+    std::string name;
+    std::string bytes;
+  };
+  struct Snapshot {
+    std::uint64_t step = 0;
+    Layout layout;
+    std::vector<NamedState> states;
+    bool states_incomplete = false;  // none are kept then
+  };
+  static Snapshot describe(const Registry& registry, const SmallState& small_state, std::uint64_t step, std::uint8_t slot);
+
+  // The copy that `mapping` has of this snapshot, durable when it returns. Answers with the folder's name. Any thread.
+  Outcome<std::string> save(const Snapshot& snapshot, const ShadowMapping& mapping, std::string rhythm);
+
+  std::uint64_t attempt() const { return attempt_.attempt; }
+
   // Durable when it returns. `slot` holds the captured values of this step.
   Done checkpoint(const Registry& registry, const SmallState& small_state, std::uint64_t step, std::uint8_t slot);
 
  private:
-  StandAlone(FileSystem& file_system, JobIdentity job, std::string job_folder)
-      : file_system_(&file_system), job_(std::move(job)), job_folder_(std::move(job_folder)) {}
+  StandAlone(FileSystem& file_system, JobIdentity job, std::string job_folder, CheckpointSettings settings)
+      : file_system_(&file_system), job_(std::move(job)), job_folder_(std::move(job_folder)), settings_(std::move(settings)) {}
+
+  // `tensors[i]` is the i-th of the layout.
+  Outcome<std::string> write(const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors, CheckpointTrigger trigger);
+  // Files and manifest of one folder.
+  Done fill(const std::string& name, const std::string& nonce, const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors, CheckpointTrigger trigger);
 
   FileSystem* file_system_;
   JobIdentity job_;
   std::string job_folder_;  // empty: there is none
+  CheckpointSettings settings_;
   AttemptRecord attempt_;
+  std::unique_ptr<std::mutex> writing_ = std::make_unique<std::mutex>();  // one at a time: both prune
 };
 
 }  // namespace rekindle

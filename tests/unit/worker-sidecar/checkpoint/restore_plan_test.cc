@@ -92,6 +92,67 @@ TEST(PlanRestore, ADifferentModelIsAnErrorThatListsTheFirstDifferences) {
   EXPECT_NE(plan.error().message.find("and 12 more"), std::string::npos) << plan.error().message;
 }
 
+TEST(PlanRestore, AStateOfVariableSizeHasTheSizeThatWasSaved) {
+  RestoreTarget target = make_target();
+  target.states = {{.name = "sampler", .bytes = 64, .variable = true}};
+  const Result<RestorePlan> plan = plan_restore(striped_manifest(), target);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->state_bytes, std::vector<std::uint64_t>{24});
+  target.states[0].bytes = 23;
+  EXPECT_EQ(list_differences(striped_manifest(), target),
+            std::vector<std::string>{"state \"sampler\" has at most 23 bytes here and 24 in the checkpoint"});
+}
+
+Manifest manifest_with_cursors() {
+  Manifest manifest = striped_manifest();
+  manifest.states.push_back({0, "rekindle.cursor", "state-0.safetensors", "state/0/rekindle.cursor", 16, 128, 144});
+  manifest.states.push_back({1, "rekindle.cursor", "state-1.safetensors", "state/1/rekindle.cursor", 16, 80, 96});
+  return manifest;
+}
+
+TEST(PlanRestore, EveryCopyOfTheCursorIsReadWhateverTheNumberOfRanks) {
+  RestoreTarget target = make_target();
+  target.world_size = 3;
+  target.states = {{"sampler", 24}, {"rekindle.cursor", 16}};
+  const Result<RestorePlan> plan = plan_restore(manifest_with_cursors(), target);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_TRUE(plan->state_missing) << "the sampler is another rank's";
+  EXPECT_EQ(plan->cursor_ranks, (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_EQ(plan->state_bytes, (std::vector<std::uint64_t>{0, 32}));
+  EXPECT_EQ(plan->files[2], (FileReads{"state-0.safetensors", {{128, 16, TargetKind::state, 1, 0}}}));
+  EXPECT_EQ(plan->files[3], (FileReads{"state-1.safetensors", {{80, 16, TargetKind::state, 1, 16}}}));
+  target.states = {{"rekindle.cursor", 16}};
+  EXPECT_FALSE(plan_restore(manifest_with_cursors(), target)->state_missing);
+  EXPECT_TRUE(plan_restore(striped_manifest(), target)->state_missing) << "no rank kept one";
+}
+
+TEST(PlanRestore, ACursorThatCannotBeOneIsADifference) {
+  Manifest manifest = manifest_with_cursors();
+  manifest.states.back().bytes = 8;
+  RestoreTarget target = make_target();
+  target.states = {{"sampler", 24}, {"rekindle.cursor", 16}};
+  EXPECT_EQ(list_differences(manifest, target), std::vector<std::string>{"state \"rekindle.cursor\" has 16 bytes here and 8 in the checkpoint"});
+}
+
+TEST(ListJobDifferences, ComparesTheTensorsOfAllRanksWithTheCheckpoint) {
+  const Layout first{{whole_tensor("s", Dtype::f64, {})}};
+  const Layout second{{whole_tensor("w", Dtype::f32, {4, 2}), whole_tensor("s", Dtype::f64, {})}};
+  const Layout* const both[] = {&first, &second};
+  EXPECT_TRUE(list_job_differences(striped_manifest(), both).empty());
+  const Layout* const one[] = {&first, &first};
+  EXPECT_EQ(list_job_differences(striped_manifest(), one), std::vector<std::string>{"tensor \"w\" is in the checkpoint and not registered"});
+}
+
+TEST(ListJobDifferences, NamesEachChangeOnce) {
+  const Layout first{{whole_tensor("s", Dtype::f32, {}), whole_tensor("new", Dtype::u8, {1})}};
+  const Layout second{{whole_tensor("s", Dtype::f32, {}), whole_tensor("w", Dtype::f32, {4, 3}), whole_tensor("new", Dtype::u8, {2})}};
+  const Layout* const both[] = {&first, &second};
+  EXPECT_EQ(list_job_differences(striped_manifest(), both),
+            (std::vector<std::string>{"tensor \"new\" is U8 [2] here and U8 [1] on another rank", "tensor \"s\" is F32 [] here and F64 [] in the checkpoint",
+                                      "tensor \"new\" is registered and not in the checkpoint",
+                                      "tensor \"w\" is F32 [4, 3] here and F32 [4, 2] in the checkpoint"}));
+}
+
 // Cuts a box along a random dimension again and again.
 void cut(std::mt19937_64& random, const Extents& offset, const Extents& shape, int depth, std::vector<std::pair<Extents, Extents>>& boxes) {
   const std::size_t dimension = shape.empty() ? 0 : random() % shape.size();

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/worker-sidecar/runtime/fake_device.h"
+#include "worker-sidecar/checkpoint/cursor.h"
+
 namespace rekindle {
 namespace {
 
@@ -149,6 +152,119 @@ TEST_F(RegistryWith1000Bytes, AMovedTensorHasItsNewAddress) {
   EXPECT_FALSE(registry.move_tensor("w", nullptr));
   EXPECT_FALSE(registry.move_tensor("v", memory));
   EXPECT_FALSE(registry.move_tensor(nullptr, memory));
+}
+
+TEST_F(RegistryWith1000Bytes, ViewsAreKeptAndThoseThatAreNoneAreRefused) {
+  rk_tensor view = tensor("w");
+  view.stride[0] = 1;
+  view.stride[1] = 4;
+  ASSERT_TRUE(registry.add_tensor(view, kRoom));
+  EXPECT_NE(registry.tensors()[0].array, nullptr);
+  view.name = "dense";
+  view.stride[0] = 8;
+  view.stride[1] = 1;
+  ASSERT_TRUE(registry.add_tensor(view, kRoom));
+  EXPECT_EQ(registry.tensors()[1].array, nullptr);
+  view.name = "broadcast";
+  view.stride[0] = 0;
+  EXPECT_THAT(registry.add_tensor(view, kRoom).error().sentence, HasSubstr("'broadcast' has stride 0"));
+}
+
+TEST_F(RegistryWith1000Bytes, DeviceMemoryNeedsItsFunctionsAndNoStrides) {
+  testing::FakeDevice device(128);
+  rk_memory functions = device.functions();
+  rk_tensor there = tensor("w");
+  there.data = device.at(0);
+  there.memory = &functions;
+  functions.copy_in = nullptr;
+  expect_refused(there, "rk_memory.copy_in is NULL");
+  functions = device.functions();
+  functions.struct_size = 0;
+  expect_refused(there, "rk_memory.struct_size is 0");
+  functions = device.functions();
+  there.stride[0] = 1;
+  there.stride[1] = 4;
+  expect_refused(there, "has strides and rk_memory");
+}
+
+TEST_F(RegistryWith1000Bytes, EachDeviceIsWaitedForOnce) {
+  testing::FakeDevice device(256);
+  testing::FakeDevice other(128);
+  rk_memory functions = device.functions();
+  rk_tensor there = tensor("a");
+  there.memory = &functions;
+  there.data = device.at(0);
+  ASSERT_TRUE(registry.add_tensor(there, kRoom));
+  there.name = "b";
+  there.data = device.at(128);
+  ASSERT_TRUE(registry.add_tensor(there, kRoom));
+  functions = other.functions();
+  there.name = "c";
+  there.data = other.at(0);
+  ASSERT_TRUE(registry.add_tensor(there, kRoom));
+  functions.wait = nullptr;
+  there.name = "waited for by the program";
+  ASSERT_TRUE(registry.add_tensor(there, kRoom));
+  ASSERT_EQ(registry.devices_to_wait_for().size(), 2u);
+  EXPECT_EQ(registry.devices_to_wait_for()[0].context, &device);
+  ASSERT_TRUE(registry.remove_tensor("c"));
+  EXPECT_EQ(registry.devices_to_wait_for().size(), 1u);
+}
+
+TEST_F(RegistryWith1000Bytes, ADerivedTensorTakesItsNameAndNothingElse) {
+  rk_tensor derived = tensor("gathered");
+  derived.written_in = RK_DERIVED;
+  ASSERT_TRUE(registry.add_tensor(derived, kRoom));
+  EXPECT_TRUE(registry.layout().tensors.empty());
+  EXPECT_THAT(registry.add_tensor(tensor("gathered"), kRoom).error().sentence, HasSubstr("registered already"));
+  EXPECT_TRUE(registry.move_tensor("gathered", memory + 512));
+  EXPECT_TRUE(registry.remove_tensor("gathered"));
+  EXPECT_FALSE(registry.remove_tensor("gathered"));
+  EXPECT_TRUE(registry.add_tensor(tensor("gathered"), kRoom));
+}
+
+TEST_F(RegistryWith1000Bytes, NamesOfTheLibraryAreNotForPrograms) {
+  expect_refused(tensor("rekindle.w"), "begins with 'rekindle.'");
+  EXPECT_THAT(registry.add_state("rekindle.cursor", memory, 16, kRoom).error().sentence, HasSubstr("begins with 'rekindle.'"));
+}
+
+TEST_F(RegistryWith1000Bytes, TheCursorIsAStateOfSixteenBytes) {
+  rk_cursor cursor{.struct_size = sizeof(rk_cursor), .epoch = 3, .samples = 512, .reserved = {}};
+  ASSERT_TRUE(registry.add_cursor(&cursor, kRoom));
+  EXPECT_EQ(registry.state_descriptions(), (std::vector<StateDescription>{{"rekindle.cursor", 16}}));
+  EXPECT_EQ(*decode_cursor({static_cast<const char*>(registry.captured_values()[0].data), 16}), (Cursor{.epoch = 3, .samples = 512}));
+  EXPECT_THAT(registry.add_cursor(&cursor, kRoom).error().sentence, HasSubstr("a session has one"));
+  cursor.struct_size = 0;
+  EXPECT_THAT(registry.add_cursor(&cursor, kRoom).error().sentence, HasSubstr("rk_cursor.struct_size is 0"));
+}
+
+TEST_F(RegistryWith1000Bytes, AStateOfVariableSizeTakesRoomForItsLargest) {
+  testing::VariableState state;
+  const SaveState save{testing::VariableState::save, &state};
+  const LoadState load{testing::VariableState::load, &state};
+  EXPECT_THAT(registry.add_state("loader", 1001, save, load, kRoom).error().sentence, HasSubstr("over state_bytes_max = 1000"));
+  EXPECT_THAT(registry.add_state("loader", 10, {}, load, kRoom).error().sentence, HasSubstr("save is NULL"));
+  EXPECT_THAT(registry.add_state("loader", 10, save, {}, kRoom).error().sentence, HasSubstr("load is NULL"));
+  ASSERT_TRUE(registry.add_state("loader", 900, save, load, kRoom));
+  EXPECT_EQ(registry.state_descriptions(), (std::vector<StateDescription>{{.name = "loader", .bytes = 900, .variable = true}}));
+  EXPECT_THAT(registry.add_state("sampler", memory, 101, kRoom).error().sentence, HasSubstr("over state_bytes_max"));
+}
+
+TEST_F(RegistryWith1000Bytes, WhatIsNotPlainIsCapturedLast) {
+  testing::VariableState state;
+  rk_tensor anywhere = tensor("tensor");
+  anywhere.written_in = RK_ANYWHERE;
+  ASSERT_TRUE(registry.add_state("loader", 100, {testing::VariableState::save, &state}, {testing::VariableState::load, &state}, kRoom));
+  ASSERT_TRUE(registry.add_state("sampler", memory, 4, kRoom));
+  ASSERT_TRUE(registry.add_tensor(anywhere, kRoom));
+  const std::vector<CapturedValue> values = registry.captured_values();
+  ASSERT_EQ(values.size(), 3u);
+  EXPECT_EQ(values[0].name, "sampler");
+  EXPECT_EQ(values[1].name, "tensor");
+  EXPECT_EQ(values[2].name, "loader");
+  EXPECT_EQ(registry.states()[0].captured_index, 2u);
+  EXPECT_EQ(registry.states()[1].captured_index, 0u);
+  EXPECT_EQ(registry.tensors()[0].captured_index, 1u);
 }
 
 }  // namespace

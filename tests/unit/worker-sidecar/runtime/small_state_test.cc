@@ -1,12 +1,18 @@
 #include "worker-sidecar/runtime/src/small_state.h"
 
+#include <cstring>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/scripted_sidecar.h"
+#include "tests/unit/worker-sidecar/runtime/fake_device.h"
+#include "worker-sidecar/runtime/src/registered_memory.h"
 
 namespace rekindle {
 namespace {
 
+using ::testing::HasSubstr;
 using testing::ControlMemory;
 using Values = std::vector<std::pair<std::string, std::string>>;
 
@@ -62,12 +68,56 @@ TEST_F(SmallStateInSlots, AnEmptyValueWithoutAddressIsKept) {
   EXPECT_EQ(control.slot(0).values, (Values{{"nothing", ""}, {"scale", "2.0"}}));
 }
 
-TEST_F(SmallStateInSlots, AMovedValueIsTakenFromItsNewAddress) {
-  small_state.set_values({{"scale", scale.data(), scale.size()}});
-  const std::string elsewhere = "8.0";
-  small_state.set_address(0, elsewhere.data());
-  small_state.capture(0, 5, 1);
-  EXPECT_EQ(control.slot(0).values, (Values{{"scale", "8.0"}}));
+TEST_F(SmallStateInSlots, AStateOfVariableSizeKeepsItsActualLengthBehindThePlainOnes) {
+  testing::VariableState loader{.value = "long value"};
+  small_state.set_values({{"scale", scale.data(), scale.size()}, {.name = "loader", .bytes = 64, .save = {testing::VariableState::save, &loader}}});
+  EXPECT_TRUE(small_state.capture(0, 1, 1));
+  loader.value = "short";
+  EXPECT_TRUE(small_state.capture(1, 2, 1));
+  EXPECT_EQ(control.slot(0).values, (Values{{"scale", "2.0"}, {"loader", "long value"}}));
+  EXPECT_EQ(control.slot(1).values, (Values{{"scale", "2.0"}, {"loader", "short"}}));
+  EXPECT_EQ(small_state.value_bytes(0, 1), 10u);
+  EXPECT_EQ(small_state.value_bytes(1, 1), 5u);
+  EXPECT_EQ(std::memcmp(small_state.value(1, 1), "short", 5), 0);
+}
+
+TEST_F(SmallStateInSlots, WhatCannotBeSavedIsLeftOutAndTheRestStands) {
+  testing::VariableState first{.value = "first", .save_answer = -7};
+  testing::VariableState second{.value = "second"};
+  small_state.set_values({{"scale", scale.data(), scale.size()},
+                          {.name = "first", .bytes = 8, .save = {testing::VariableState::save, &first}},
+                          {.name = "second", .bytes = 8, .save = {testing::VariableState::save, &second}}});
+  EXPECT_FALSE(small_state.capture(0, 1, 1));
+  EXPECT_THAT(small_state.problem(), HasSubstr("the save function of state 'first' returned -7"));
+  EXPECT_EQ(control.slot(0).fault, "");
+  EXPECT_EQ(control.slot(0).values, (Values{{"scale", "2.0"}, {"second", "second"}}));
+  EXPECT_EQ(small_state.value(0, 1), nullptr);
+  EXPECT_NE(small_state.value(0, 2), nullptr);
+  first.save_answer = 0;
+  EXPECT_TRUE(small_state.capture(1, 2, 1));
+  EXPECT_EQ(control.slot(1).values, (Values{{"scale", "2.0"}, {"first", "first"}, {"second", "second"}}));
+}
+
+TEST_F(SmallStateInSlots, ASaveFunctionThatClaimsMoreThanItsRoomIsNotBelieved) {
+  testing::VariableState liar{.save_answer = 65};
+  small_state.set_values({{.name = "liar", .bytes = 64, .save = {testing::VariableState::save, &liar}}});
+  EXPECT_FALSE(small_state.capture(0, 1, 1));
+  EXPECT_THAT(small_state.problem(), HasSubstr("returned 65 with room for 64"));
+  EXPECT_TRUE(control.slot(0).values.empty());
+}
+
+TEST_F(SmallStateInSlots, AnArrayThatIsNotPlainMemoryIsFetched) {
+  testing::FakeDevice device(16);
+  device.bytes() = "0123456789abcdef";
+  const DeviceMemory array("scales", device.functions(), device.at(4));
+  small_state.set_values({{.name = "scales", .bytes = 6, .array = &array}});
+  EXPECT_TRUE(small_state.capture(0, 1, 1));
+  EXPECT_EQ(control.slot(0).values, (Values{{"scales", "456789"}}));
+  device.copy_answer = 700;
+  EXPECT_FALSE(small_state.capture(1, 2, 1));
+  EXPECT_THAT(small_state.problem(), HasSubstr("tensor 'scales' cannot be copied from its device: rk_memory.copy_out returned 700"));
+  EXPECT_EQ(control.slot(1).step, 2u);
+  EXPECT_TRUE(control.slot(1).values.empty());
 }
 
 TEST_F(SmallStateInSlots, PayloadBytesCountNamesAndLengths) {

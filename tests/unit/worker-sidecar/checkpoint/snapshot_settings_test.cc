@@ -1,0 +1,97 @@
+#include "worker-sidecar/checkpoint/snapshot_settings.h"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+namespace rekindle {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using Settings = std::map<std::string, std::string>;
+
+Result<CheckpointSettings> read(const Settings& settings) {
+  return read_checkpoint_settings([&](const char* name) {
+    const auto found = settings.find(name);
+    return found == settings.end() ? std::string() : found->second;
+  });
+}
+
+TEST(SnapshotSettings, NothingSaidIsNothingPeriodic) {
+  const Result<CheckpointSettings> settings = read({});
+  ASSERT_TRUE(settings);
+  EXPECT_FALSE(settings->snapshots.keeps_anything());
+  EXPECT_EQ(settings->retention.keep, 3u);
+  EXPECT_EQ(settings->resume_from, ResumeFrom::same_name);
+}
+
+TEST(SnapshotSettings, RhythmsAreStepsTimesOrWhatPays) {
+  EXPECT_EQ(read({{"REKINDLE_CHECKPOINT_EVERY", "500 steps"}})->snapshots.every_steps, 500u);
+  EXPECT_EQ(read({{"REKINDLE_CHECKPOINT_EVERY", "10min"}})->snapshots.every, Duration(minutes(10)));
+  EXPECT_EQ(read({{"REKINDLE_CHECKPOINT_EVERY", "90 s"}})->snapshots.every, Duration(seconds(90)));
+  EXPECT_EQ(read({{"REKINDLE_CHECKPOINT_EVERY", "auto"}})->snapshots.rhythm, SnapshotRhythm::automatic);
+  EXPECT_EQ(read({{"REKINDLE_CHECKPOINT_EVERY", "off"}})->snapshots.rhythm, SnapshotRhythm::off);
+  EXPECT_EQ(read({{"REKINDLE_SHADOW_EVERY", "1 step"}})->snapshots.shadow_every_steps, 1u);
+  EXPECT_EQ(read({{"REKINDLE_FAILURE_EVERY", "6 h"}})->snapshots.failure_prior, Duration(hours(6)));
+  EXPECT_EQ(read({{"REKINDLE_WRITE_BANDWIDTH_MAX", "500 MiB/s"}})->bytes_per_second_max, 500ull << 20);
+  EXPECT_EQ(read({{"REKINDLE_KEEP", "7"}})->retention.keep, 7u);
+  EXPECT_EQ(read({{"REKINDLE_KEEP_EVERY", "30 min"}})->retention.keep_one_each, minutes(30));
+  EXPECT_EQ(read({{"REKINDLE_RESUME", "same-job"}})->resume_from, ResumeFrom::same_job);
+}
+
+TEST(SnapshotSettings, WhatIsWrongIsNamedWithItsValueAndWhatWouldBeRight) {
+  const std::map<std::string, std::vector<std::string>> wrong = {
+      {"REKINDLE_CHECKPOINT_EVERY", {"500", "steps", "-1 steps", "0 steps", "5 parsecs", "99999999999999999999 s", "1 h 5"}},
+      {"REKINDLE_SHADOW_EVERY", {"1 s", "0 steps", "x"}},
+      {"REKINDLE_KEEP", {"0", "-1", "many", "10000000"}},
+      {"REKINDLE_KEEP_EVERY", {"3", "0 min"}},
+      {"REKINDLE_WRITE_BANDWIDTH_MAX", {"500", "500 MB/s", "0 MiB/s", "99999999999 GiB/s"}},
+      {"REKINDLE_FAILURE_EVERY", {"often"}},
+      {"REKINDLE_RESUME", {"never"}}};
+  for (const auto& [name, values] : wrong) {
+    for (const std::string& value : values) {
+      const Result<CheckpointSettings> settings = read({{name, value}});
+      ASSERT_FALSE(settings) << name << "=" << value;
+      EXPECT_NE(settings.error().message.find(name + "=" + value), std::string::npos) << settings.error().message;
+      EXPECT_NE(settings.error().message.find("is not"), std::string::npos) << settings.error().message;
+    }
+  }
+}
+
+TEST(MindSporeConfig, ItsDefaultsAreItsOwn) {
+  const Result<CheckpointSettings> settings = read_mindspore_config("async_save=True");
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->snapshots.rhythm, SnapshotRhythm::steps);
+  EXPECT_EQ(settings->snapshots.every_steps, 1u);
+  EXPECT_EQ(settings->retention.keep, 5u);
+}
+
+TEST(MindSporeConfig, SecondsGoBeforeStepsAndMinutesBeforeTheMaximum) {
+  const Result<CheckpointSettings> settings = read_mindspore_config(
+      "save_checkpoint_steps=100, save_checkpoint_seconds=60, keep_checkpoint_max=5, keep_checkpoint_per_n_minutes=10, integrated_save=False, append_info=[\"epoch_num\"]");
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->snapshots.rhythm, SnapshotRhythm::time);
+  EXPECT_EQ(settings->snapshots.every, Duration(seconds(60)));
+  EXPECT_EQ(settings->retention.keep_one_each, minutes(10));
+}
+
+TEST(MindSporeConfig, WhatItDoesNotHaveIsRefusedByName) {
+  const Result<CheckpointSettings> settings = read_mindspore_config("save_checkpoint_stepz=100");
+  ASSERT_FALSE(settings);
+  EXPECT_NE(settings.error().message.find("save_checkpoint_stepz"), std::string::npos);
+  EXPECT_FALSE(read_mindspore_config("save_checkpoint_steps=ten"));
+  EXPECT_FALSE(read_mindspore_config("async_save=perhaps"));
+}
+
+TEST(MindSporeConfig, IsOverruledByOurOwnSettings) {
+  const Result<CheckpointSettings> settings =
+      read({{"REKINDLE_CHECKPOINT_CONFIG", "save_checkpoint_steps=100,keep_checkpoint_max=9"}, {"REKINDLE_CHECKPOINT_EVERY", "off"}});
+  ASSERT_TRUE(settings);
+  EXPECT_FALSE(settings->snapshots.periodic());
+  EXPECT_EQ(settings->retention.keep, 9u);
+}
+
+}  // namespace
+}  // namespace rekindle

@@ -1,0 +1,120 @@
+// With a sidecar: what each kind of registered memory and state is in a write order and in the slot.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/worker-sidecar/runtime/every_kind.h"
+
+namespace rekindle {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::EveryKind;
+
+TEST_F(EveryKind, IsToldToTheSidecarWithoutWhatIsDerived) {
+  start();
+  EXPECT_EQ(registered.layout, (Layout{{whole_tensor("view", Dtype::f32, {3, 2}), whole_tensor("there", Dtype::u8, {17})}}));
+  EXPECT_EQ(registered.states, (std::vector<StateDescription>{{.name = "loader", .bytes = 64, .variable = true}, {"rekindle.cursor", 16}}));
+}
+
+TEST_F(EveryKind, AWriteOrderGathersViewsAndFetchesFromDevices) {
+  start();
+  ASSERT_EQ(step(1), RK_OK);
+  sidecar.send(order({{"view", 1, 3}, {"there", 6, 17}}));
+  const auto report = sidecar.expect<WrittenMessage>("written");
+  const std::string bytes = read_bytes(job_folder + "/" + "a1-s1-abc/rank-0.safetensors");
+  const auto value = [&](std::size_t i) {
+    const WrittenEntry& entry = report.written.entries[i];
+    return bytes.substr(entry.begin_byte, entry.end_byte - entry.begin_byte);
+  };
+  EXPECT_EQ(value(0), bytes_of(std::array<float, 4>{1, 4, 2, 5}));
+  EXPECT_EQ(value(1), "on a device");
+}
+
+TEST_F(EveryKind, ACopyThatFailsFailsTheSaveAndNothingElse) {
+  start();
+  ASSERT_EQ(step(1), RK_OK);
+  device.copy_answer = 700;
+  sidecar.send(order({{"there", 0, 17}}));
+  const auto failed = sidecar.expect<WriteFailedMessage>("write_failed");
+  EXPECT_THAT(failed.error.message, HasSubstr("tensor 'there' cannot be copied from its device: rk_memory.copy_out returned 700"));
+  EXPECT_FALSE(std::filesystem::exists(job_folder + "/a1-s1-abc/rank-0.safetensors"));
+  sidecar.control.release(GateOrder::go_on);
+  device.copy_answer = 0;
+  EXPECT_EQ(step(2), RK_OK);
+}
+
+TEST_F(EveryKind, AnUpdateBeginsWhenTheDeviceIsDone) {
+  start();
+  ASSERT_EQ(rank.session->step_begin(1), RK_OK);
+  device.enqueue([](std::string& bytes) { bytes[0] = 'B'; });
+  ASSERT_EQ(rank.session->update_begin(), RK_OK);
+  EXPECT_TRUE(device.idle());
+  EXPECT_EQ(device.waits, 1);
+}
+
+TEST_F(EveryKind, WorkThatFailedOnTheDeviceMakesNoUpdate) {
+  start();
+  ASSERT_EQ(rank.session->step_begin(1), RK_OK);
+  device.wait_answer = 719;
+  EXPECT_EQ(rank.session->update_begin(), RK_ERROR_STATE);
+  EXPECT_THAT(last_error(), HasSubstr("before the update to step 1 failed (rk_memory.wait returned 719)"));
+  EXPECT_EQ(sidecar.control.word().phase, RankPhase::computing) << "the gate was not passed";
+  EXPECT_EQ(rank.session->update_end(), RK_ERROR_STATE);
+  device.wait_answer = 0;
+  EXPECT_EQ(rank.session->update_begin(), RK_OK) << "or the program tries the step again";
+}
+
+TEST_F(EveryKind, ADeviceTensorWrittenAnywhereIsCapturedWithTheCommit) {
+  start();
+  functions = device.functions();
+  rk_tensor scales{.struct_size = sizeof(rk_tensor), .name = "scales", .data = device.at(32), .memory = &functions, .dtype = RK_U8, .rank = 1, .shape = {4}};
+  scales.written_in = RK_ANYWHERE;
+  ASSERT_EQ(rank.session->add_tensor(scales), RK_OK) << last_error();
+  sidecar.expect<RegisteredMessage>("registered");
+  device.bytes().replace(32, 4, "then");
+  ASSERT_EQ(step(1), RK_OK);
+  device.bytes().replace(32, 4, "now!");
+  sidecar.send(order({{"scales", 0, 4}}));
+  const auto report = sidecar.expect<WrittenMessage>("written");
+  EXPECT_EQ(read_bytes(job_folder + "/a1-s1-abc/rank-0.safetensors").substr(report.written.entries[0].begin_byte), "then");
+}
+
+TEST_F(EveryKind, WhatCouldNotBeCapturedMakesTheRankNoSourceOfThatTensor) {
+  start();
+  functions = device.functions();
+  rk_tensor scales{.struct_size = sizeof(rk_tensor), .name = "scales", .data = device.at(32), .memory = &functions, .dtype = RK_U8, .rank = 1, .shape = {4}};
+  scales.written_in = RK_ANYWHERE;
+  ASSERT_EQ(rank.session->add_tensor(scales), RK_OK) << last_error();
+  sidecar.expect<RegisteredMessage>("registered");
+  device.copy_answer = 1;
+  ASSERT_EQ(step(1), RK_OK) << "the commit stands";
+  EXPECT_THAT(last_error(), HasSubstr("tensor 'scales' cannot be copied"));
+  device.copy_answer = 0;
+  sidecar.send(order({{"scales", 0, 4}}));
+  EXPECT_THAT(sidecar.expect<WriteFailedMessage>("write_failed").error.message, HasSubstr("'scales', which changes anywhere in a step, could not be copied"));
+}
+
+TEST_F(EveryKind, TheSlotHasTheStateAsLongAsItIsAndTheCursor) {
+  start();
+  ASSERT_EQ(step(1), RK_OK);
+  loader.value = "a longer state";
+  ASSERT_EQ(step(2), RK_OK);
+  const auto slot = sidecar.control.slot(sidecar.control.word().slot);
+  EXPECT_EQ(slot.fault, "");
+  EXPECT_EQ(slot.values, (std::vector<std::pair<std::string, std::string>>{{"rekindle.cursor", cursor_bytes(2, 256)}, {"loader", "a longer state"}}));
+}
+
+TEST_F(EveryKind, ASaveFunctionThatFailsLeavesTheCommitAndASentence) {
+  start();
+  loader.save_answer = -3;
+  ASSERT_EQ(rank.session->step_begin(1), RK_OK);
+  ASSERT_EQ(rank.session->update_begin(), RK_OK);
+  EXPECT_EQ(rank.session->update_end(), RK_OK);
+  EXPECT_THAT(last_error(), HasSubstr("the save function of state 'loader' returned -3"));
+  const auto slot = sidecar.control.slot(sidecar.control.word().slot);
+  EXPECT_EQ(slot.step, 1u);
+  EXPECT_EQ(slot.values.size(), 1u) << "the state that failed is not in the slot";
+}
+
+}  // namespace
+}  // namespace rekindle

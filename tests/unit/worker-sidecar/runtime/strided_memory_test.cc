@@ -1,0 +1,137 @@
+#include "worker-sidecar/runtime/src/strided_memory.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace rekindle {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AView : public ::testing::Test {
+ protected:
+  Outcome<std::unique_ptr<StridedMemory>> make(Extents shape, std::vector<std::int64_t> strides, Dtype dtype = Dtype::u16) {
+    strides.resize(kDimensionsMax);
+    return StridedMemory::make(whole_tensor("view", dtype, std::move(shape)), strides.data(), memory.data());
+  }
+  std::vector<std::uint16_t> gather(const StridedMemory& view, std::size_t elements) {
+    std::vector<std::uint16_t> dense(elements);
+    EXPECT_TRUE(view.copy_out(dense.data(), 0, elements * 2));
+    return dense;
+  }
+  void expect_refused(Extents shape, std::vector<std::int64_t> strides, const char* part) {
+    const auto made = make(std::move(shape), std::move(strides));
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().status, RK_ERROR_ARGUMENT);
+    EXPECT_THAT(made.error().sentence, HasSubstr(part));
+    EXPECT_THAT(made.error().sentence, HasSubstr("'view'"));
+  }
+
+  std::vector<std::uint16_t> memory = [] {
+    std::vector<std::uint16_t> numbers(4096);
+    std::iota(numbers.begin(), numbers.end(), std::uint16_t{0});
+    return numbers;
+  }();
+};
+
+TEST_F(AView, TransposedIsGatheredInItsOwnOrder) {
+  // Memory is 2 rows of 3: 0 1 2 / 3 4 5.
+  const auto view = make({3, 2}, {1, 3});
+  ASSERT_TRUE(view);
+  EXPECT_EQ(gather(**view, 6), (std::vector<std::uint16_t>{0, 3, 1, 4, 2, 5}));
+}
+
+TEST_F(AView, OfColumnsLeavesTheRestAlone) {
+  const auto view = make({3, 2}, {10, 1});
+  ASSERT_TRUE(view);
+  EXPECT_EQ(gather(**view, 6), (std::vector<std::uint16_t>{0, 1, 10, 11, 20, 21}));
+  const std::vector<std::uint16_t> fresh{901, 902, 903, 904, 905, 906};
+  ASSERT_TRUE((*view)->copy_in(0, fresh.data(), 12));
+  EXPECT_EQ(memory[0], 901);
+  EXPECT_EQ(memory[2], 2) << "a neighbour of the view";
+  EXPECT_EQ(memory[9], 9);
+  EXPECT_EQ(memory[21], 906);
+}
+
+TEST_F(AView, ThatIsDenseAfterAllNeedsNoWalk) {
+  for (const auto& [shape, strides] : std::vector<std::pair<Extents, std::vector<std::int64_t>>>{
+           {{3, 2}, {2, 1}}, {{3, 1}, {1, 77}}, {{1, 4}, {0, 1}}, {{0, 4}, {9, 9}}, {{}, {}}, {{1}, {0}}}) {
+    const auto made = make(shape, strides);
+    ASSERT_TRUE(made) << made.error().sentence;
+    EXPECT_EQ(*made, nullptr);
+  }
+}
+
+TEST_F(AView, ThatCannotBeWrittenElementByElementIsRefused) {
+  expect_refused({3, 2}, {-2, 1}, "stride[0] is -2; negative strides cannot be registered");
+  expect_refused({3, 2}, {0, 1}, "stride 0 over 3 elements");
+  expect_refused({3, 2}, {1, 1}, "may share memory");
+  expect_refused({3, 4}, {3, 1}, "may share memory");
+  expect_refused({3, 4}, {INT64_MAX, 1}, "reach over more than");
+}
+
+TEST_F(AView, ThatMovedIsReadAtItsNewPlace) {
+  const auto view = make({3, 2}, {1, 3});
+  (*view)->move_to(memory.data() + 100);
+  EXPECT_EQ(gather(**view, 6), (std::vector<std::uint16_t>{100, 103, 101, 104, 102, 105}));
+}
+
+// Every view that slicing, stepping and permuting can make, in portions that respect nothing.
+TEST_F(AView, OfAnyKindIsReadAndWrittenInAnyPortions) {
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::pair<std::uint64_t, std::int64_t>> dimensions(random() % 4 + 1);
+    std::int64_t stride = static_cast<std::int64_t>(random() % 2 + 1);
+    for (auto& [extent, step] : dimensions) {
+      extent = random() % 4 + 1;
+      step = stride;
+      stride *= static_cast<std::int64_t>(extent + random() % 2);
+    }
+    std::ranges::shuffle(dimensions, random);
+    Extents shape;
+    std::vector<std::int64_t> strides;
+    std::vector<std::uint16_t> expected{0};
+    for (const auto& [extent, step] : dimensions) {
+      shape.push_back(extent);
+      strides.push_back(step);
+      std::vector<std::uint16_t> next;
+      for (const std::uint16_t before : expected) {
+        for (std::uint64_t i = 0; i < extent; ++i) next.push_back(static_cast<std::uint16_t>(before + i * static_cast<std::uint64_t>(step)));
+      }
+      expected = next;
+    }
+    const auto view = make(shape, strides);
+    ASSERT_TRUE(view) << view.error().sentence;
+    if (*view == nullptr) continue;  // dense
+    const std::size_t bytes = expected.size() * 2;
+    std::string dense(bytes, '\0');
+    for (std::size_t at = 0; at < bytes;) {
+      const std::size_t part = std::min<std::size_t>(random() % 7 + 1, bytes - at);
+      ASSERT_TRUE((*view)->copy_out(dense.data() + at, at, part));
+      at += part;
+    }
+    ASSERT_EQ(dense, std::string(reinterpret_cast<const char*>(expected.data()), bytes));
+
+    const std::vector<std::uint16_t> before = memory;
+    std::vector<std::uint16_t> wanted = before;
+    for (const std::uint16_t place : expected) wanted[place] = static_cast<std::uint16_t>(before[place] + 1);
+    std::vector<std::uint16_t> fresh;
+    for (const std::uint16_t place : expected) fresh.push_back(wanted[place]);
+    for (std::size_t at = 0; at < bytes;) {
+      const std::size_t part = std::min<std::size_t>(random() % 7 + 1, bytes - at);
+      ASSERT_TRUE((*view)->copy_in(at, reinterpret_cast<const char*>(fresh.data()) + at, part));
+      at += part;
+    }
+    ASSERT_EQ(memory, wanted);
+    memory = before;
+  }
+}
+
+}  // namespace
+}  // namespace rekindle

@@ -1,0 +1,63 @@
+// Periodic checkpoints of a process that runs without a sidecar: a thread that says at which step a snapshot is wanted, and writes it while training goes on.
+// Exists only when the user has asked for periodic checkpoints (REKINDLE_CHECKPOINT_EVERY or REKINDLE_CHECKPOINT_CONFIG).
+//
+// One snapshot at a time: the next one is wanted when the last is durable or has failed. Threads: plan(), taken() and the destructor on the training thread. The
+// destructor waits until a snapshot that was taken is durable.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "common/base/instant.h"
+#include "worker-sidecar/checkpoint/snapshot_schedule.h"
+#include "worker-sidecar/protocol/control_block.h"
+#include "worker-sidecar/protocol/local_message.h"
+#include "worker-sidecar/runtime/src/registry.h"
+#include "worker-sidecar/runtime/src/shadow_keeper.h"
+#include "worker-sidecar/runtime/src/stand_alone.h"
+
+namespace rekindle {
+
+class BackgroundSaver {
+ public:
+  // All outlive this. Training begins after `step`.
+  BackgroundSaver(StandAlone& alone, const SnapshotSettings& settings, ControlBlock& block, ShadowKeeper& keeper, std::uint64_t step);
+  ~BackgroundSaver();
+
+  // What is registered, at the start and after each change. Without memory for the copy there are no periodic checkpoints until the next change, and it is said.
+  void plan(const Registry& registry);
+
+  // The keeper's report, with the states as the slot of that step has them.
+  void taken(const SnapshottedMessage& message, StandAlone::Snapshot snapshot);
+
+ private:
+  void run();
+  // All with mutex_ held.
+  void look(Instant now);
+  void write(std::unique_lock<std::mutex>& held);
+
+  StandAlone& alone_;
+  ControlBlock& block_;
+  ShadowKeeper& keeper_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  SnapshotSchedule schedule_;
+  std::shared_ptr<ShadowMapping> mapping_;
+  std::uint64_t wanted_ = 0;
+  std::optional<Instant> beyond_since_;
+  std::optional<StandAlone::Snapshot> snapshot_;
+  Duration stopped_{0};
+  bool closing_ = false;
+  std::string told_;
+
+  std::thread thread_;
+};
+
+}  // namespace rekindle
