@@ -33,9 +33,10 @@ Status ShadowKeeper::resolve() {
     const bool fits = tensor != nullptr && piece.piece.end_row <= row_count(tensor->description) &&
                       (piece.piece.end_row - piece.piece.begin_row) * row_bytes(tensor->description) == piece.bytes;
     if (!fits) {
+      const std::string name = piece.piece.tensor;
       mapping_.reset();
       next_shadow_step_ = 0;
-      return fail(ErrorCode::conflict, sentence("tensor \"{}\" is no longer registered as it was when the copies were planned", piece.piece.tensor));
+      return fail(ErrorCode::conflict, sentence("tensor \"{}\" is no longer registered as it was when the copies were planned", name));
     }
     if (piece.bytes == 0) continue;
     const std::uint64_t begin = piece.piece.begin_row * row_bytes(tensor->description);

@@ -16,6 +16,8 @@ const std::string kHash = "0123456789abcdef0123456789abcdef";
 const TriggerMessage kTrigger{.term = 65536, .cause = TriggerCause::hook, .pod = 1, .detail = "main", .seconds_left = 30, .after = AfterBreakpoint::park, .breakpoint = "b-1"};
 const WrittenFile kFile{.file = "rank-1.safetensors", .bytes = 96, .hash = kHash, .entries = {{"w[0:2]", "w", 0, 2, 64, 96}}, .way = "queued"};
 
+const std::uint64_t kPeriodic = make_periodic_term(1, 1);
+
 struct LocalCase {
   LocalMessage message;
   std::string body;
@@ -51,6 +53,9 @@ std::vector<LocalCase> local_cases() {
       {HookMessage{"main", 27.5}, R"({"container":"main","seconds_left":27.5})"},
       {HookDoneMessage{HookOutcome::durable, 185, "a2-s185-y", 31, "step 185 is durable"},
        R"({"message":"step 185 is durable","milliseconds":31,"outcome":"durable","path":"a2-s185-y","step":185})"},
+      {KeepMessage{7}, R"({"serial":7})"},
+      {KeptMessage{7, false, full}, R"({"error":{"code":"exhausted","message":"the volume is full","retry":false},"ok":false,"serial":7})"},
+      {SnapshottedMessage{500, 31}, R"({"microseconds":31,"ok":true,"step":500})"},
   };
 }
 
@@ -88,6 +93,14 @@ std::vector<PeerCase> peer_cases() {
       {FailedMessage{131072, {ErrorCode::deadline_exceeded, "too late", Retry::no}, AfterBreakpoint::go_on},
        R"({"after":"go_on","error":{"code":"deadline_exceeded","message":"too late","retry":false},"term":131072})"},
       {PodFinishedMessage{1}, R"({"ordinal":1})"},
+      {SurveyMessage{kPeriodic, kHash}, R"({"layout_hash":")" + kHash + R"(","term":9223372036854841345})"},
+      {SurveyedMessage{kPeriodic, 1, {2, 3}, {{{3}, {{whole_tensor("w", Dtype::f32, {4})}}}}},
+       R"({"layouts":[{"ranks":[3],"tensors":[{"dtype":"F32","global_shape":[4],"name":"w","offset":[0],"shape":[4],"written_in":"update"}]}],"ordinal":1,"ranks":[2,3],"term":9223372036854841345})"},
+      {PeerKeepMessage{kPeriodic, true, 2, {{.rank = 1, .file = "rank-1.safetensors", .pieces = {{"w", 0, 2}}}}},
+       R"({"shadow_every_steps":2,"shares":[{"file":"rank-1.safetensors","pieces":[{"begin_row":0,"end_row":2,"tensor":"w"}],"rank":1}],"snapshots":true,"term":9223372036854841345})"},
+      {PeerKeptMessage{kPeriodic, 1, true, {}}, R"({"ok":true,"ordinal":1,"term":9223372036854841345})"},
+      {SnapshotMessage{kPeriodic, 500}, R"({"step":500,"term":9223372036854841345})"},
+      {PodSnapshottedMessage{kPeriodic, 1, SnapshotOutcome::missed, 0, {}}, R"({"microseconds":0,"ordinal":1,"outcome":"missed","term":9223372036854841345})"},
   };
 }
 
@@ -110,7 +123,7 @@ TEST(LocalMessages, OfEachKindHaveExactlyThisText) {
     EXPECT_EQ(static_cast<std::uint16_t>(encoded.kind), kind++);
     EXPECT_EQ(encoded.body, test.body);
   }
-  EXPECT_EQ(kind, 19) << "every kind is there";
+  EXPECT_EQ(kind, 22) << "every kind is there";
 }
 
 TEST(LocalMessages, ComeBackAsTheyWere) {
@@ -128,7 +141,7 @@ TEST(PeerMessages, OfEachKindHaveExactlyThisText) {
     EXPECT_EQ(static_cast<std::uint16_t>(encoded.kind), kind++);
     EXPECT_EQ(encoded.body, test.body);
   }
-  EXPECT_EQ(kind, 116) << "every kind is there";
+  EXPECT_EQ(kind, 122) << "every kind is there";
 }
 
 TEST(PeerMessages, ComeBackAsTheyWere) {
@@ -154,7 +167,7 @@ TEST(Messages, SayWhatAnEarlierVersionDidNotAsFarAsCanBe) {
 
 TEST(Messages, OfAnUnknownKindAreNamedSoThatTheyCanBeSkipped) {
   EXPECT_EQ(decode_local_message(99, "{}").error().code, ErrorCode::not_found);
-  EXPECT_EQ(decode_peer_message(116, "{}").error().code, ErrorCode::not_found);
+  EXPECT_EQ(decode_peer_message(199, "{}").error().code, ErrorCode::not_found);
 }
 
 TEST(Messages, NameTheFieldThatIsMissingOrOfTheWrongType) {
