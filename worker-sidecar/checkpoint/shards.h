@@ -1,0 +1,49 @@
+// What the ranks of one job hold together: every element of every tensor in exactly one shard, shards with the same holders in one replica
+// group. Pure; the same ranks give the same groups on every machine.
+//
+// Ranks that registered the same box of a tensor hold copies of one shard. Boxes that overlap without being equal are cut along their
+// first dimension where they differ in nothing else (one rank holds the whole, others a half each: the halves have two holders); where they
+// differ in other dimensions the larger boxes are used and the smaller ones are not, as long as every element is still held by somebody.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "worker-sidecar/checkpoint/layout.h"
+
+namespace rekindle {
+
+// `layout` has passed check_layout and outlives what is made of it. Ranks may share one.
+struct RankLayout {
+  std::uint32_t rank = 0;
+  const Layout* layout = nullptr;
+};
+
+// Rows [offset[0], offset[0] + shape[0]) of a box of `tensor`; a scalar has no dimension and one row.
+struct Shard {
+  const TensorDescription* tensor = nullptr;  // as one of the holders registered it
+  Extents offset;                             // in the whole tensor
+  Extents shape;
+  std::uint64_t rows = 0;
+  std::uint64_t row_bytes = 0;
+  std::size_t position = 0;                // in the registration of the lowest holder
+  std::vector<std::uint64_t> first_rows;   // in the part of each holder, in the order of the group's ranks; empty: 0 for all
+};
+
+struct ReplicaGroup {
+  std::vector<std::uint32_t> ranks;  // that hold all of these shards, sorted
+  std::vector<Shard> shards;         // in the order in which the lowest rank registered them
+  std::uint64_t bytes = 0;
+};
+
+// Groups with fewer ranks first, equally many by their ranks. `ranks` may come in any order, none twice. invalid_input when they cannot be one
+// job: a name with two types or global shapes, elements that nobody holds, boxes that overlap in a way that cannot be cut. The sentence
+// names the tensor, the ranks and both shapes.
+Result<std::vector<ReplicaGroup>> group_shards(std::vector<RankLayout> ranks);
+
+// "rank 3", "ranks 0, 1, 2 and 13 more".
+std::string describe_ranks(const std::vector<std::uint32_t>& ranks);
+
+}  // namespace rekindle
