@@ -8,6 +8,7 @@
 #include "worker-sidecar/coordination/assembly.h"
 #include "worker-sidecar/coordination/breakpoint_coordinator.h"
 #include "worker-sidecar/coordination/breakpoint_member.h"
+#include "worker-sidecar/coordination/job_layouts.h"
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
 #include "worker-sidecar/coordination/trigger.h"
@@ -32,9 +33,10 @@ struct Coordination::Parts {
   const CoordinationConfig config;
   Membership pods{config};
   LocalRanks ranks{config};
-  Assembly assembly{config, pods, ranks};
-  BreakpointMember member{config, pods, ranks};
-  BreakpointCoordinator coordinator{config, pods, ranks, member};
+  JobLayouts layouts{config};
+  Assembly assembly{config, pods, ranks, layouts};
+  BreakpointMember member{config, pods, ranks, layouts};
+  BreakpointCoordinator coordinator{config, pods, ranks, layouts, member};
   std::uint32_t attempt = 0;
   std::uint64_t rank_term = 0;  // highest that a rank brought along
   bool found_held = false;
@@ -111,6 +113,7 @@ struct Coordination::Parts {
     LocalRank* rank = ranks.find(event.rank);
     if (rank == nullptr) return;
     rank->registered = event.registered;
+    layouts.set(event.rank, event.registered.layout);
     if (attempt == 0) assembly.on_change(now, out);
   }
 
@@ -120,6 +123,7 @@ struct Coordination::Parts {
     LocalRank* rank = ranks.find(event.rank);
     if (rank == nullptr || !rank->alive) return;
     rank->word = event.word;
+    rank->shadow_steps = event.shadow_steps;
     if (attempt != 0) member.on_rank_seen(event.rank, now, out);
   }
 
@@ -129,6 +133,7 @@ struct Coordination::Parts {
       if (attempt != 0 || !config.hosts(event.rank)) return;
       LocalRank& known = ranks.connect(event.rank);  // it died while this sidecar was away
       known.word = event.word;
+      known.shadow_steps = event.shadow_steps;
       known.attempt = event.attempt;
       known.finished = event.word.phase == RankPhase::finished;
       assembly.on_change(now, out);
@@ -138,6 +143,7 @@ struct Coordination::Parts {
     rank->alive = false;
     if (rank->finished) return;
     rank->word = event.word;
+    rank->shadow_steps = event.shadow_steps;
     if (attempt == 0) assembly.on_change(now, out);
     else member.on_rank_died(event.rank, now, out);
   }
@@ -201,7 +207,7 @@ struct Coordination::Parts {
 
   void receive(std::uint32_t, const PeerHelloMessage&, Instant, CoordinationOutputs&) {}  // the shell's
   void receive(std::uint32_t from, const ReadyMessage& m, Instant now, CoordinationOutputs& out) { assembly.on_ready(from, m, now, out); }
-  void receive(std::uint32_t from, const BeginMessage&, Instant, CoordinationOutputs& out) { assembly.on_begin(from, out); }
+  void receive(std::uint32_t from, const BeginMessage& m, Instant, CoordinationOutputs& out) { assembly.on_begin(from, m, out); }
   void receive(std::uint32_t from, const OfferMessage& m, Instant, CoordinationOutputs& out) { assembly.on_offer(from, m, out); }
   void receive(std::uint32_t from, const PodLoadedMessage& m, Instant now, CoordinationOutputs& out) { assembly.on_pod_loaded(from, m, now, out); }
   void receive(std::uint32_t, const TakeMessage& m, Instant, CoordinationOutputs& out) { assembly.on_take(m, out); }

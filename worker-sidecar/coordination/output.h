@@ -77,6 +77,13 @@ struct StartWrite {
   WriteMessage write;
 };
 
+// The same from this rank's shadow of `write.step`, whether the rank lives or not. Answered by RankWritten or RankWriteFailed like a rank;
+// pieces that the shadow does not hold, or a slot that holds another step by then, are a RankWriteFailed.
+struct WriteFromShadow {
+  std::uint32_t rank = 0;
+  WriteMessage write;
+};
+
 // Write the captured state of `step` from the slots of these ranks, dead ones too, to state_file_name(ordinal) in that folder.
 // Answered by StatesWritten.
 struct WriteStates {
@@ -142,7 +149,7 @@ struct ExitAllowed {};
 
 using CoordinationOutput =
     std::variant<SendToPeer, WelcomeRank, OfferToRank, TakeForRank, RefuseRank, ListCandidates, VerifyCandidate, ClaimAttempt,
-                 AttemptBegun, HoldRanks, PermitUpdate, StartWrite, WriteStates, ReleaseRanks, EndRanks, AnswerHook,
+                 AttemptBegun, HoldRanks, PermitUpdate, StartWrite, WriteFromShadow, WriteStates, ReleaseRanks, EndRanks, AnswerHook,
                  CreateFolder, PublishCheckpoint, ReportBreakpoint, ReportRestore, NoteProblem, ExitAllowed>;
 
 using CoordinationOutputs = std::vector<CoordinationOutput>;

@@ -1,5 +1,7 @@
 #include "worker-sidecar/protocol/peer_message.h"
 
+#include <algorithm>
+
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/message_fields.h"
@@ -17,6 +19,21 @@ constexpr std::array<std::string_view, 12> kPhases = {
     "waiting_at_step", "collective_failed", "finished", "evaluating", "compiling", "waiting_for_data"};
 constexpr std::array<std::string_view, 4> kReadyStates = {"connected", "registered", "loaded", "running"};
 constexpr double kSecondsMax = 1e7;
+constexpr std::size_t kShadowStepsMax = 16;  // of one rank
+
+// Fields that a plain data-parallel job never needs are left out when they are empty.
+void put_layouts(Json& object, const std::vector<HeldLayout>& layouts) {
+  if (layouts.empty()) return;
+  Json list = Json::array();
+  for (const HeldLayout& held : layouts) {
+    list.push_back({{"hash", held.hash}, {"ranks", held.ranks}});
+    if (held.layout) list.back()["tensors"] = encode_layout(*held.layout);
+  }
+  object["layouts"] = std::move(list);
+}
+void put_hashes(Json& object, const std::vector<std::string>& hashes) {
+  if (!hashes.empty()) object["layout_hashes"] = hashes;
+}
 
 Json to_json(const PeerHelloMessage& m) {
   return {{"job_uid", m.job_uid}, {"pod_uid", m.pod_uid}, {"ordinal", m.ordinal}, {"pods", m.pods}, {"version", m.version}};
@@ -24,29 +41,46 @@ Json to_json(const PeerHelloMessage& m) {
 Json to_json(const ReadyMessage& m) {
   Json ranks = Json::array();
   for (const ReadyRank& rank : m.ranks) ranks.push_back({{"rank", rank.rank}, {"state", to_string(rank.state)}});
-  return {{"ordinal", m.ordinal}, {"ranks", std::move(ranks)}, {"layout_hash", m.layout_hash}, {"attempt", m.attempt},
-          {"step", m.step},       {"path", m.path},            {"manifest_hash", m.manifest_hash}};
+  Json object = {{"ordinal", m.ordinal}, {"ranks", std::move(ranks)}, {"layout_hash", m.layout_hash}, {"attempt", m.attempt},
+                 {"step", m.step},       {"path", m.path},            {"manifest_hash", m.manifest_hash}};
+  put_layouts(object, m.layouts);
+  return object;
 }
-Json to_json(const BeginMessage&) { return Json::object(); }
+Json to_json(const BeginMessage& m) {
+  Json object = Json::object();
+  put_hashes(object, m.layout_hashes);
+  put_layouts(object, m.layouts);
+  return object;
+}
 Json to_json(const PodLoadedMessage& m) {
   Json object = {{"ordinal", m.ordinal}, {"path", m.path}, {"step", m.step}, {"ok", m.ok}};
   if (!m.ok) object["error"] = encode_error(m.error);
   return object;
 }
 Json to_json(const TriggerMessage& m) { return encode_trigger(m); }
-Json to_json(const CollectMessage& m) { return {{"term", m.term}, {"trigger", encode_trigger(m.trigger)}}; }
+Json to_json(const CollectMessage& m) {
+  Json object = {{"term", m.term}, {"trigger", encode_trigger(m.trigger)}};
+  if (!m.job_layout_hash.empty()) object["job_layout_hash"] = m.job_layout_hash;
+  put_hashes(object, m.layout_hashes);
+  return object;
+}
 Json to_json(const CollectedMessage& m) {
   Json ranks = Json::array();
   for (const CollectedRank& rank : m.ranks) {
     ranks.push_back({{"rank", rank.rank}, {"alive", rank.alive}, {"clean", rank.clean}, {"step", rank.step}, {"phase", to_string(rank.phase)}});
+    if (!rank.shadow_steps.empty()) ranks.back()["shadow_steps"] = rank.shadow_steps;
   }
-  return {{"term", m.term}, {"ordinal", m.ordinal}, {"ranks", std::move(ranks)}};
+  Json object = {{"term", m.term}, {"ordinal", m.ordinal}, {"ranks", std::move(ranks)}};
+  put_layouts(object, m.layouts);
+  if (m.more) object["more"] = true;
+  return object;
 }
 Json to_json(const PermitMessage& m) { return {{"term", m.term}, {"step", m.step}, {"ranks", m.ranks}}; }
 Json to_json(const AssignMessage& m) {
   Json writers = Json::array();
   for (const WriterPlan& writer : m.writers) {
     writers.push_back({{"rank", writer.rank}, {"file", writer.file}, {"pieces", encode_pieces(writer.pieces)}});
+    if (writer.source != WriteSource::memory) writers.back()["source"] = to_string(writer.source);
   }
   return {{"term", m.term}, {"step", m.step}, {"path", m.path}, {"writers", std::move(writers)}};
 }
@@ -113,6 +147,29 @@ Enum read_enum(JsonFields& in, std::string_view name, const std::array<std::stri
   return Enum{};
 }
 
+Result<HeldLayout> read_held_layout(const Json& element) {
+  JsonFields part(element, "layout");
+  HeldLayout held{.hash = short_text(part, "hash", 64), .ranks = rank_numbers(part, "ranks"), .layout = {}};
+  if (part.has("tensors")) {
+    Result<Layout> layout = decode_layout(limited_array(part, "tensors", kTensorsMax));
+    if (layout) held.layout = std::move(*layout);
+    else part.refuse("tensors", layout.error().message);
+  }
+  if (Status status = part.finish(); !status) return std::unexpected(status.error());
+  return held;
+}
+std::vector<HeldLayout> read_layouts(JsonFields& in) {
+  if (!in.has("layouts")) return {};
+  return each<HeldLayout>(in, "layouts", kRanksMax, read_held_layout);
+}
+std::vector<std::string> read_hashes(JsonFields& in) {
+  std::vector<std::string> hashes = in.texts_or_empty("layout_hashes");
+  for (const std::string& hash : hashes) {
+    if (!is_hash_text(hash)) in.refuse("layout_hashes", "must be of 32 hex digits each");
+  }
+  return hashes;
+}
+
 void read(JsonFields& in, const Json&, PeerHelloMessage& m) {
   m.job_uid = short_text(in, "job_uid", 255);
   m.pod_uid = short_text(in, "pod_uid", 255);
@@ -134,8 +191,12 @@ void read(JsonFields& in, const Json&, ReadyMessage& m) {
   m.step = in.number("step");
   m.path = folder_name(in, "path");
   m.manifest_hash = optional_text(in, "manifest_hash", 64);
+  m.layouts = read_layouts(in);
 }
-void read(JsonFields&, const Json&, BeginMessage&) {}
+void read(JsonFields& in, const Json&, BeginMessage& m) {
+  m.layout_hashes = read_hashes(in);
+  m.layouts = read_layouts(in);
+}
 void read(JsonFields& in, const Json&, PodLoadedMessage& m) {
   m.ordinal = ordinal_number(in, "ordinal");
   m.path = folder_name(in, "path");
@@ -153,6 +214,8 @@ void read(JsonFields& in, const Json&, CollectMessage& m) {
   Result<TriggerMessage> trigger = decode_trigger(in.object("trigger"));
   if (trigger) m.trigger = std::move(*trigger);
   else in.refuse("trigger", trigger.error().message);
+  m.job_layout_hash = optional_text(in, "job_layout_hash", 64);
+  m.layout_hashes = read_hashes(in);
 }
 void read(JsonFields& in, const Json&, CollectedMessage& m) {
   m.term = in.number("term");
@@ -165,9 +228,18 @@ void read(JsonFields& in, const Json&, CollectedMessage& m) {
                        .step = part.number("step"),
                        .phase = read_enum<RankPhase>(part, "phase", kPhases, "phase of a rank")};
     if (rank.step >> 48 != 0) part.refuse("step", "must fit 48 bits");
+    if (part.has("shadow_steps")) {
+      for (const Json& step : limited_array(part, "shadow_steps", kShadowStepsMax)) {
+        if (step.is_number_unsigned() && step.get<std::uint64_t>() >> 48 == 0) rank.shadow_steps.push_back(step.get<std::uint64_t>());
+        else part.refuse("shadow_steps", "must be numbers of at most 48 bits");
+      }
+      std::sort(rank.shadow_steps.begin(), rank.shadow_steps.end());
+    }
     if (Status status = part.finish(); !status) return std::unexpected(status.error());
     return rank;
   });
+  m.layouts = read_layouts(in);
+  m.more = in.boolean_or("more", false);
 }
 void read(JsonFields& in, const Json&, PermitMessage& m) {
   m.term = in.number("term");
@@ -181,6 +253,9 @@ void read(JsonFields& in, const Json&, AssignMessage& m) {
   m.writers = each<WriterPlan>(in, "writers", kRanksMax, [](const Json& element) -> Result<WriterPlan> {
     JsonFields part(element, "writer");
     WriterPlan writer{.rank = rank_number(part, "rank"), .file = file_name(part, "file"), .pieces = read_pieces(part, "pieces")};
+    const std::string source = part.text_or("source", "memory");
+    if (source == to_string(WriteSource::shadow)) writer.source = WriteSource::shadow;
+    else if (source != to_string(WriteSource::memory)) part.refuse("source", "must be memory or shadow");
     if (Status status = part.finish(); !status) return std::unexpected(status.error());
     return writer;
   });

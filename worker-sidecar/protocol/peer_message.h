@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -64,20 +65,35 @@ struct ReadyRank {
   bool operator==(const ReadyRank&) const = default;
 };
 
+// Ranks that registered one layout. It is left out where the receiver has it; a message carries at most one, so that it fits a frame.
+struct HeldLayout {
+  std::string hash;
+  std::vector<std::uint32_t> ranks;
+  std::optional<Layout> layout;
+
+  bool operator==(const HeldLayout&) const = default;
+};
+
 // What a pod's ranks have reached. `attempt`, `step`, `path`, `manifest_hash`: of the take that was seen, attempt 0 before.
 struct ReadyMessage {
   std::uint32_t ordinal = 0;
   std::vector<ReadyRank> ranks;
-  std::string layout_hash;  // empty until every rank of the pod has registered
+  std::string layout_hash;  // of all ranks of the pod; empty until every one has registered, and when they differ
   std::uint32_t attempt = 0;
   std::uint64_t step = 0;
   std::string path;
   std::string manifest_hash;
+  std::vector<HeldLayout> layouts = {};  // when the ranks differ, or the coordinator has asked
 
   bool operator==(const ReadyMessage&) const = default;
 };
 
+// `layout_hashes`: those that the coordinator has, once its own ranks have registered; a pod with others sends them in `ready`.
+// `layouts`: what all ranks of the job hold, told when they differ.
 struct BeginMessage {
+  std::vector<std::string> layout_hashes = {};
+  std::vector<HeldLayout> layouts = {};
+
   bool operator==(const BeginMessage&) const = default;
 };
 
@@ -105,9 +121,12 @@ struct TriggerMessage {
 };
 
 // The trigger is the merged one, so that whoever takes over knows what for and until when. trigger.term is not used.
+// `job_layout_hash` is of all that the coordinator knows of who registered what; `layout_hashes` are the layouts that it has.
 struct CollectMessage {
   std::uint64_t term = 0;
   TriggerMessage trigger;
+  std::string job_layout_hash = {};
+  std::vector<std::string> layout_hashes = {};
 
   bool operator==(const CollectMessage&) const = default;
 };
@@ -118,15 +137,19 @@ struct CollectedRank {
   bool clean = false;
   std::uint64_t step = 0;
   RankPhase phase = RankPhase::starting;
+  std::vector<std::uint64_t> shadow_steps = {};  // sorted; complete copies of its stripe that its sidecar can read, also after its death
 
   bool operator==(const CollectedRank&) const = default;
 };
 
-// A `term` higher than the one that was asked for refuses it and says what the sender has seen.
+// A `term` higher than the one that was asked for refuses it and says what the sender has seen. `layouts`: what the sender knows and the
+// coordinator does not, of other pods' ranks as well. `more`: only layouts, the answer itself follows.
 struct CollectedMessage {
   std::uint64_t term = 0;
   std::uint32_t ordinal = 0;
   std::vector<CollectedRank> ranks;
+  std::vector<HeldLayout> layouts = {};
+  bool more = false;
 
   bool operator==(const CollectedMessage&) const = default;
 };
@@ -139,7 +162,7 @@ struct PermitMessage {
   bool operator==(const PermitMessage&) const = default;
 };
 
-// Goes to every member, also to one without a writer: its ranks' small state is wanted.
+// Goes to every member, with the writers of its pod; also to one without a writer: its ranks' small state is wanted.
 struct AssignMessage {
   std::uint64_t term = 0;
   std::uint64_t step = 0;
