@@ -67,6 +67,7 @@ class CoordinationHarness {
   void mend_loads_of(std::uint32_t rank) { load_errors_.erase(rank); }
   void set_write_time(Duration duration) { write_time_ = duration; }
   void set_layout_of(std::uint32_t rank, Layout layout) { layouts_[rank] = std::move(layout); }
+  void register_late(std::uint32_t rank, Layout layout);
   void set_shadows(std::uint32_t rank, std::vector<std::uint64_t> steps) { ranks_[rank].shadow_steps = std::move(steps); }
   void fail_shadows_of(std::uint32_t rank, Error error) { shadow_errors_[rank] = std::move(error); }
   void set_network(double drop, double duplicate, Duration delay_most);

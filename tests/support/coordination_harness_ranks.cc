@@ -74,6 +74,13 @@ RegisteredMessage CoordinationHarness::registered_by(std::uint32_t rank) const {
   return registered;
 }
 
+void CoordinationHarness::register_late(std::uint32_t rank, Layout layout) {
+  layouts_[rank] = std::move(layout);
+  RegisteredMessage registered = registered_by(rank);
+  registered.late = true;
+  deliver(pod_of(rank), RankRegistered{rank, registered});
+}
+
 void CoordinationHarness::finish_write(std::uint32_t pod, std::uint32_t rank, const WriteMessage& write) {
   WrittenFile file{.file = write.file, .bytes = 64};
   for (const PiecePlan& piece : write.pieces) {

@@ -158,7 +158,7 @@ std::vector<WriterPlan> split_for_writers(const Layout& layout, const std::vecto
   RK_ASSERT(!writer_ranks.empty());
   ReplicaGroup group{.ranks = writer_ranks, .shards = {}, .bytes = 0};
   for (const TensorDescription& tensor : layout.tensors) {
-    group.shards.push_back({.tensor = &tensor, .offset = tensor.offset, .shape = tensor.shape, .rows = row_count(tensor),
+    group.shards.push_back({.tensor = &tensor, .begin_row = tensor.offset.empty() ? 0 : tensor.offset.front(), .rows = row_count(tensor),
                             .row_bytes = row_bytes(tensor), .position = group.shards.size(), .first_rows = {}});
     group.bytes += tensor_bytes(tensor);
   }
@@ -204,8 +204,8 @@ std::string describe_group(const ReplicaGroup& group) {
   if (!group.shards.empty()) {
     const Shard& first = group.shards.front();
     text += " \"" + first.tensor->name + "\"";
-    if (first.shape != first.tensor->global_shape) {
-      text += " at " + describe_box(first.offset, first.shape) + " of " + describe_shape(first.tensor->global_shape);
+    if (first.rows != row_count(*first.tensor) || !is_whole(*first.tensor)) {
+      text += " at " + describe_place(first) + " of " + describe_shape(first.tensor->global_shape);
     }
     if (group.shards.size() > 1) text += " and " + std::to_string(group.shards.size() - 1) + " more";
   }

@@ -169,11 +169,12 @@ class Grouping {
       add(held, cell);
       return {};
     }
-    std::stable_sort(held.begin(), held.end(), [](const Held& a, const Held& b) {
+    const auto before = [](const Held& a, const Held& b) {
       if (const int order = compare_cross(*a.tensor, *b.tensor); order != 0) return order < 0;
       if (first_row(*a.tensor) != first_row(*b.tensor)) return first_row(*a.tensor) < first_row(*b.tensor);
       return end_row(*a.tensor) < end_row(*b.tensor);
-    });
+    };
+    if (!std::is_sorted(held.begin(), held.end(), before)) std::stable_sort(held.begin(), held.end(), before);
     std::vector<CrossSection> sections;
     for (std::size_t from = 0; from < held.size();) {
       std::size_t to = from + 1;
@@ -258,12 +259,8 @@ class Grouping {
     if (fresh) groups_.push_back({.ranks = ranks_of(holders), .shards = {}, .bytes = 0});
     ReplicaGroup& group = groups_[place->second];
     const Held& lowest = held[cell.held.front()];
-    Shard shard{.tensor = lowest.tensor, .offset = lowest.tensor->offset, .shape = lowest.tensor->shape,
-                .rows = cell.end - cell.begin, .row_bytes = row_bytes(*lowest.tensor), .position = lowest.position, .first_rows = {}};
-    if (!shard.shape.empty()) {
-      shard.offset.front() = cell.begin;
-      shard.shape.front() = shard.rows;
-    }
+    Shard shard{.tensor = lowest.tensor, .begin_row = cell.begin, .rows = cell.end - cell.begin,
+                .row_bytes = row_bytes(*lowest.tensor), .position = lowest.position, .first_rows = {}};
     if (std::any_of(cell.held.begin(), cell.held.end(), [&](std::size_t index) { return first_row(*held[index].tensor) != cell.begin; })) {
       std::map<std::uint32_t, std::uint64_t> rows;
       for (const std::size_t index : cell.held) {
@@ -283,6 +280,16 @@ class Grouping {
 };
 
 }  // namespace
+
+std::string describe_place(const Shard& shard) {
+  Extents offset = shard.tensor->offset;
+  Extents shape = shard.tensor->shape;
+  if (!shape.empty()) {
+    offset.front() = shard.begin_row;
+    shape.front() = shard.rows;
+  }
+  return describe_box(offset, shape);
+}
 
 std::string describe_ranks(const std::vector<std::uint32_t>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "common/base/error.h"
@@ -21,11 +21,10 @@ struct RankLayout {
   const Layout* layout = nullptr;
 };
 
-// Rows [offset[0], offset[0] + shape[0]) of a box of `tensor`; a scalar has no dimension and one row.
+// Rows of a part of a tensor; a scalar has one.
 struct Shard {
-  const TensorDescription* tensor = nullptr;  // as one of the holders registered it
-  Extents offset;                             // in the whole tensor
-  Extents shape;
+  const TensorDescription* tensor = nullptr;  // the part, as the lowest holder registered it
+  std::uint64_t begin_row = 0;                // in the whole tensor
   std::uint64_t rows = 0;
   std::uint64_t row_bytes = 0;
   std::size_t position = 0;                // in the registration of the lowest holder
@@ -42,6 +41,9 @@ struct ReplicaGroup {
 // job: a name with two types or global shapes, elements that nobody holds, boxes that overlap in a way that cannot be cut. The sentence
 // names the tensor, the ranks and both shapes.
 Result<std::vector<ReplicaGroup>> group_shards(std::vector<RankLayout> ranks);
+
+// Where the shard lies in the whole tensor: "[2, 4) x [0, 8)".
+std::string describe_place(const Shard& shard);
 
 // "rank 3", "ranks 0, 1, 2 and 13 more".
 std::string describe_ranks(const std::vector<std::uint32_t>& ranks);

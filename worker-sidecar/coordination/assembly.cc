@@ -53,6 +53,9 @@ bool Assembly::rejoin(Instant now, CoordinationOutputs& out) {
   taken_ = {.attempt = attempt};
   rejoined_ = true;
   out.push_back(AttemptBegun{.attempt = attempt, .rejoined = true});
+  for (const std::uint32_t pod : pods_.reachable_pods()) {
+    if (pod != config_.ordinal) on_pod_met(pod, out);
+  }
   return true;
 }
 
@@ -85,8 +88,12 @@ ReadyMessage Assembly::ready() const {
 }
 
 void Assembly::on_begin(std::uint32_t from, const BeginMessage& begin, CoordinationOutputs& out) {
-  if (running()) return;
-  if (from != config_.ordinal) layouts_.adopt(from, begin.layouts, true);
+  if (from != config_.ordinal) layouts_.adopt(from, begin.layouts, !running());
+  if (running()) {
+    // Of somebody who came back.
+    if (!begin.layout_hashes.empty() && from != config_.ordinal) tell_layouts(from, begin.layout_hashes, out);
+    return;
+  }
   for (const auto& [number, rank] : ranks_.all()) {
     if (!rank.alive || !welcomed_.insert(number).second) continue;
     welcomed_any_ = true;
@@ -145,7 +152,11 @@ void Assembly::on_take(const TakeMessage& take, CoordinationOutputs& out) {
     if (!rank.alive || !rank.loaded || !rank.loaded->ok || rank.loaded->path != take.path || rank.loaded->step != take.step) return;
   }
   taken_ = take;
+  layouts_.learn_if_alike(take.job_layout_hash);
   for (const auto& [number, rank] : ranks_.all()) out.push_back(TakeForRank{number, take});
+  for (const std::uint32_t pod : pods_.reachable_pods()) {
+    if (pod != config_.ordinal) on_pod_met(pod, out);
+  }
   out.push_back(AttemptBegun{
       .attempt = take.attempt, .step = take.step, .path = take.path, .manifest_hash = take.manifest_hash, .summary = take.summary});
 }
@@ -205,14 +216,14 @@ bool Assembly::ask_for_layouts(CoordinationOutputs& out) {
   return true;
 }
 
-// Whoever leads a breakpoint later must know what ranks held that are gone by then.
-void Assembly::tell_layouts(CoordinationOutputs& out) const {
-  if (layouts_.all_alike()) return;
-  for (const std::vector<HeldLayout>& told : one_layout_each(layouts_.tell(0, config_.world_size(), {}))) {
-    for (const std::uint32_t pod : pods_.reachable_pods()) {
-      if (pod != config_.ordinal) send(pod, BeginMessage{.layouts = told}, out);
-    }
+void Assembly::tell_layouts(std::uint32_t pod, const std::vector<std::string>& it_has, CoordinationOutputs& out) const {
+  for (std::vector<HeldLayout>& told : one_layout_each(layouts_.tell(0, config_.world_size(), it_has))) {
+    send(pod, BeginMessage{.layouts = std::move(told)}, out);
   }
+}
+
+void Assembly::on_pod_met(std::uint32_t ordinal, CoordinationOutputs& out) const {
+  if (running() && !layouts_.knows_all()) send(ordinal, BeginMessage{.layout_hashes = layouts_.hashes()}, out);
 }
 
 void Assembly::drive(Instant now, CoordinationOutputs& out) {
@@ -239,7 +250,10 @@ void Assembly::drive(Instant now, CoordinationOutputs& out) {
       refuse_all(shards.error(), out);
       return;
     }
-    tell_layouts(out);
+    // Whoever leads a breakpoint later must know what ranks held that are gone by then. Where all are alike the take says so.
+    for (const std::uint32_t pod : pods_.reachable_pods()) {
+      if (pod != config_.ordinal && !layouts_.all_alike()) tell_layouts(pod, {}, out);
+    }
     refused_.clear();
     state_ = AssemblyState::listing;
     out.push_back(ListCandidates{});
@@ -334,7 +348,8 @@ void Assembly::on_claimed(const AttemptClaimed& claimed, Instant now, Coordinati
   }
   state_ = AssemblyState::taking;
   const OfferMessage taken = current_offer();
-  TakeMessage take{.attempt = *claimed.attempt, .path = taken.path, .step = taken.step, .manifest_hash = taken.manifest_hash};
+  TakeMessage take{.attempt = *claimed.attempt, .path = taken.path, .step = taken.step, .manifest_hash = taken.manifest_hash, .summary = {},
+                   .job_layout_hash = layouts_.job_hash()};
   if (candidate_ < candidates_.size()) take.summary = candidates_[candidate_].summary;
   out.push_back(ReportRestore{*claimed.attempt, taken.step, taken.path, refused_});
   send_to_all(take, out);

@@ -42,6 +42,8 @@ class Assembly {
   void on_rank_connected(std::uint32_t rank, Instant now, CoordinationOutputs& out);
   void on_rank_loaded(const RankLoaded& loaded, CoordinationOutputs& out);
   void on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out);
+  // What a sidecar that came back, or that a message did not reach, does not know of the others' layouts, it asks whoever it meets.
+  void on_pod_met(std::uint32_t ordinal, CoordinationOutputs& out) const;
 
   void on_ready(std::uint32_t from, const ReadyMessage& ready, Instant now, CoordinationOutputs& out);
   void on_begin(std::uint32_t from, const BeginMessage& begin, CoordinationOutputs& out);
@@ -74,7 +76,7 @@ class Assembly {
   void drive(Instant now, CoordinationOutputs& out);
   bool all_pods(ReadyState reached) const;
   bool ask_for_layouts(CoordinationOutputs& out);
-  void tell_layouts(CoordinationOutputs& out) const;
+  void tell_layouts(std::uint32_t pod, const std::vector<std::string>& it_has, CoordinationOutputs& out) const;
   void try_candidate(Instant now, CoordinationOutputs& out);
   void offer(CoordinationOutputs& out);
   void refuse_candidate(const Error& error, Instant now, CoordinationOutputs& out);

@@ -120,6 +120,7 @@ void BreakpointCoordinator::start_round(std::uint64_t above, Instant now, Coordi
   path_.clear();
   writers_.clear();
   assigned_.clear();
+  reports_.clear();
   written_.clear();
   stripes_done_at_.reset();
   tell(BreakpointState::collecting, last_error_ ? "another round: " + last_error_->message : "", out);
@@ -203,7 +204,7 @@ ChooseInput BreakpointCoordinator::choose_input(Instant now) const {
   input.arrival_over = now >= from + bound(limits.arrival_wait);
   input.straggler_over = now >= from + bound(limits.straggler_wait);
   input.permit_over = permitted_at_ && now >= *permitted_at_ + bound(limits.permit_wait);
-  for (std::size_t i = 0; i < shards_->groups.size(); ++i) input.groups.push_back({shards_->groups[i].ranks, shards_->sharers[i]});
+  for (std::size_t i = 0; shards_ && i < shards_->groups.size(); ++i) input.groups.push_back({shards_->groups[i].ranks, shards_->sharers[i]});
   return input;
 }
 
@@ -220,14 +221,14 @@ void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
   if (const auto due = answers_due(); due && now < *due) return;
   if (!answered_at_) answered_at_ = now;
   auto shards = layouts_.shards();
-  if (!shards) {
-    fail_breakpoint({shards.error().code, shards.error().message + "; the newest complete checkpoint stands"}, out);
-    return;
-  }
-  shards_ = *std::move(shards);
+  shards_ = shards ? *shards : nullptr;
   const ChooseInput input = choose_input(now);
   live_ranks_ = static_cast<std::uint32_t>(std::count_if(input.ranks.begin(), input.ranks.end(), [](const auto& rank) { return rank.alive; }));
   Choice choice = choose_step(input);
+  if (!shards && choice.kind != ChoiceKind::finished) {
+    fail_breakpoint({shards.error().code, shards.error().message + "; the newest complete checkpoint stands"}, out);
+    return;
+  }
   switch (choice.kind) {
     case ChoiceKind::wait: return;
     case ChoiceKind::permit: permit(choice, now, out); return;
@@ -352,6 +353,14 @@ void BreakpointCoordinator::on_written(const PodWrittenMessage& written, Instant
     new_round(written.error, now, out);
   }
   if (what == CoordinatorMove::gather) {
+    for (const RankWrittenFile& file : written.ranks) {
+      if (config_.pod_of(file.rank) == written.ordinal) reports_[file.rank] = file;
+    }
+    // With a part missing the pod counts as silent, and is asked again.
+    const bool whole = std::all_of(writers_.begin(), writers_.end(), [&](const WriterPlan& writer) {
+      return config_.pod_of(writer.rank) != written.ordinal || reports_.contains(writer.rank);
+    });
+    if (written.more || !whole) return;
     written_[written.ordinal] = written;
     publish_if_written(now, out);
   }
@@ -397,11 +406,7 @@ Result<Manifest> BreakpointCoordinator::make_manifest() const {
   std::vector<WrittenStripe> stripes;
   std::set<std::uint32_t> with_states;
   std::set<std::uint32_t> inexact;
-  for (const WriterPlan& writer : writers_) {
-    for (const RankWrittenFile& file : written_.at(config_.pod_of(writer.rank)).ranks) {
-      if (file.rank == writer.rank) stripes.push_back({shards_->layouts[writer.rank].get(), file.written});
-    }
-  }
+  for (const WriterPlan& writer : writers_) stripes.push_back({shards_->layouts[writer.rank].get(), reports_.at(writer.rank).written});
   if (Status added = add_tensors(manifest, stripes); !added) return std::unexpected(added.error());
   for (const auto& [pod, written] : written_) {
     if (!written.states_file.name.empty()) add_states(manifest, written.states_file, written.states);

@@ -137,6 +137,7 @@ class BreakpointCoordinator {
   std::string path_;
   std::vector<WriterPlan> writers_;
   std::set<std::uint32_t> assigned_;  // pods that are awaited
+  std::map<std::uint32_t, RankWrittenFile> reports_;  // of writers, by rank; whole pods are in written_
   std::map<std::uint32_t, PodWrittenMessage> written_;
   std::optional<Instant> stripes_done_at_;
   std::uint64_t bytes_ = 0;

@@ -1,12 +1,16 @@
 #include "worker-sidecar/coordination/breakpoint_member.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rekindle {
 namespace {
 
 constexpr std::int64_t kTerminatedExitCode = 143;
 constexpr std::size_t kOrdersRemembered = 256;
+
+// Of ranks' reports, each about 150 bytes and at most twice that with the longest names that are usual: well inside a frame.
+constexpr std::size_t kEntriesInAMessage = 2'000;
 
 // Held and heard of nothing for this many resend intervals: ask.
 constexpr int kSilenceIntervals = 4;
@@ -272,7 +276,21 @@ void BreakpointMember::on_assign(std::uint32_t from, const AssignMessage& assign
 
 void BreakpointMember::send_written(CoordinationOutputs& out) {
   written_sent_ = true;
-  send(coordinator_of(written_.term), written_, out);
+  PodWrittenMessage message = written_;
+  message.ranks.clear();
+  std::size_t entries = 0;
+  for (const RankWrittenFile& rank : written_.ranks) {
+    if (!message.ranks.empty() && entries + rank.written.entries.size() > kEntriesInAMessage) {
+      send(coordinator_of(written_.term),
+           PodWrittenMessage{.term = written_.term, .ordinal = written_.ordinal, .ok = written_.ok, .error = written_.error, .failed_ranks = written_.failed_ranks,
+                             .ranks = std::exchange(message.ranks, {}), .more = true},
+           out);
+      entries = 0;
+    }
+    entries += rank.written.entries.size();
+    message.ranks.push_back(rank);
+  }
+  send(coordinator_of(written_.term), std::move(message), out);
 }
 
 void BreakpointMember::finish_write_if_done(CoordinationOutputs& out) {

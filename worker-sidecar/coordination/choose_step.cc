@@ -198,9 +198,9 @@ class Chooser {
       return "step " + std::to_string(target_) + " was committed only by " + names_of(committed) +
              ", which is gone or in the middle of an update, and no live rank could make that update";
     }
-    std::string text = "step " + std::to_string(target_) + " is not complete: of what ";
-    for (std::size_t i = 0; i < lost_groups.size() && i < 2; ++i) text += (i == 0 ? "" : " and of what ") + names_of(groups_[lost_groups[i]].ranks);
-    return text + " hold there is no copy, and no live rank could make that update";
+    std::string text = "step " + std::to_string(target_) + " is not complete: there is no copy of ";
+    for (std::size_t i = 0; i < lost_groups.size() && i < 2; ++i) text += (i == 0 ? "the part of " : " and of that of ") + names_of(groups_[lost_groups[i]].ranks);
+    return text + ", and no live rank could make that update";
   }
 
   std::string why_nothing() const {
@@ -209,7 +209,7 @@ class Chooser {
       return "no live rank has a clean copy of the state: " + names_of(numbers_of(ranks_, is_live)) +
              " stopped in the middle of an update or could not write";
     }
-    return "no step is complete: what some ranks held is gone with them, stopped in the middle of an update, or stands at another step than the rest";
+    return "no step is complete: what some ranks held is gone with them, or stopped in the middle of an update, or at another step than the rest";
   }
 
   // Rule 5.

@@ -67,6 +67,7 @@ struct Coordination::Parts {
       return;
     }
     if (ranks.all_finished()) out.push_back(SendToPeer{event.ordinal, PodFinishedMessage{config.ordinal}});
+    assembly.on_pod_met(event.ordinal, out);
     coordinator.on_pod_connected(event.ordinal, now, out);
     member.on_pod_connected(now, out);
   }

@@ -6,6 +6,15 @@
 #include "worker-sidecar/checkpoint/hash.h"
 
 namespace rekindle {
+namespace {
+
+std::string job_hash_of(const std::map<std::uint32_t, std::string>& hash_of_rank) {
+  std::string text;
+  for (const auto& [rank, hash] : hash_of_rank) text += std::to_string(rank) + ":" + hash + ";";
+  return text.empty() ? "" : hash_of(text);
+}
+
+}  // namespace
 
 std::string JobLayouts::keep(const Layout& layout) {
   std::string hash = layout_hash(layout);
@@ -74,11 +83,22 @@ std::vector<std::string> JobLayouts::hashes() const {
 }
 
 std::string JobLayouts::job_hash() const {
-  std::string text;
+  std::map<std::uint32_t, std::string> known;
   for (const auto& [rank, hash] : hash_of_rank_) {
-    if (layouts_.contains(hash)) text += std::to_string(rank) + ":" + hash + ";";
+    if (layouts_.contains(hash)) known.emplace(rank, hash);
   }
-  return text.empty() ? "" : hash_of(text);
+  return job_hash_of(known);
+}
+
+void JobLayouts::learn_if_alike(const std::string& job_hash) {
+  const std::string ours = common_hash(config_.first_rank(), config_.ranks_per_pod);
+  if (ours.empty()) return;
+  std::map<std::uint32_t, std::string> alike;
+  for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank) alike.emplace(rank, ours);
+  if (job_hash_of(alike) != job_hash) return;
+  hash_of_rank_ = std::move(alike);
+  shards_.reset();
+  forget_unused();
 }
 
 std::vector<HeldLayout> JobLayouts::tell(std::uint32_t first, std::uint32_t count, const std::vector<std::string>& receiver_has) const {
@@ -107,18 +127,8 @@ Result<std::shared_ptr<const JobShards>> JobLayouts::shards() const {
       else unknown.push_back(rank);
     }
     if (!unknown.empty()) {
-      // All sidecars that knew are gone. Where all that is left is alike the job is taken to be data parallel, as nearly all are.
-      std::shared_ptr<const Layout> common;
-      for (const auto& layout : shards->layouts) {
-        if (!layout) continue;
-        if (common && common != layout) {
-          return fail(ErrorCode::unavailable, "nobody that can be reached knows what " + describe_ranks(unknown) +
-                                                  " had registered, and the others hold different tensors");
-        }
-        common = layout;
-      }
-      if (!common) return fail(ErrorCode::internal, "no rank has said what it registered since the sidecars came back");
-      for (const std::uint32_t rank : unknown) shards->layouts[rank] = common;
+      // Taking them to hold the same as the others would publish checkpoints without the tensors of a lost pipeline stage.
+      return fail(ErrorCode::unavailable, "no sidecar that can be reached knows what " + describe_ranks(unknown) + " had registered");
     }
     std::vector<RankLayout> ranks;
     for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank) ranks.push_back({rank, shards->layouts[rank].get()});

@@ -17,7 +17,7 @@ namespace rekindle {
 
 // Groups with the layouts that they point into.
 struct JobShards {
-  std::vector<std::shared_ptr<const Layout>> layouts;  // by rank; of one that nobody knows any more, that of the others
+  std::vector<std::shared_ptr<const Layout>> layouts;  // by rank
   std::vector<ReplicaGroup> groups;
   std::vector<std::vector<std::uint32_t>> sharers;  // by group: ranks_with_shares
 };
@@ -45,11 +45,14 @@ class JobLayouts {
   // Of all that is known; equal for two sidecars that know the same.
   std::string job_hash() const;
 
+  // The leader's job_hash came: where it is that of a job whose ranks all hold what ours do, they are known from here on.
+  void learn_if_alike(const std::string& job_hash);
+
   // What is known of `count` ranks from `first` on, a layout an element, tensors left out where `receiver_has` names the hash.
   std::vector<HeldLayout> tell(std::uint32_t first, std::uint32_t count, const std::vector<std::string>& receiver_has) const;
 
-  // Groups of all ranks of the job, or why there are none: layouts that cannot be one job, or a rank of which nobody knows what
-  // it held while the others differ. Kept until something changes.
+  // Groups of all ranks of the job, or why there are none: layouts that cannot be one job, or a rank of which it is not known what
+  // it held. Kept until something changes.
   Result<std::shared_ptr<const JobShards>> shards() const;
 
  private:

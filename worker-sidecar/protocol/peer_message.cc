@@ -109,6 +109,7 @@ Json to_json(const PodWrittenMessage& m) {
                  {"states", std::move(states)},
                  {"inexact_ranks", m.inexact_ranks}};
   if (!m.ok) object["error"] = encode_error(m.error);
+  if (m.more) object["more"] = true;
   if (!m.states_file.name.empty()) {
     object["states_file"] = {{"name", m.states_file.name}, {"bytes", m.states_file.bytes}, {"hash", m.states_file.hash}};
     if (!m.states_file.chunks.empty()) object["states_file"]["chunks"] = m.states_file.chunks;
@@ -304,6 +305,7 @@ void read(JsonFields& in, const Json&, PodWrittenMessage& m) {
   m.states_file = read_states_file(in);
   m.states = each<ManifestState>(in, "states", kPiecesMax, read_state);
   m.inexact_ranks = rank_numbers(in, "inexact_ranks");
+  m.more = in.boolean_or("more", false);
 }
 void read(JsonFields& in, const Json& object, CommittedMessage& m) {
   m.term = in.number("term");

@@ -179,7 +179,8 @@ struct RankWrittenFile {
   bool operator==(const RankWrittenFile&) const = default;
 };
 
-// Sent once all of a pod's writers have written, or with ok false as soon as one cannot.
+// Sent once all of a pod's writers have written, or with ok false as soon as one cannot. `more`: only some of the ranks' reports, since a frame is
+// limited; the rest follows.
 struct PodWrittenMessage {
   std::uint64_t term = 0;
   std::uint32_t ordinal = 0;
@@ -190,6 +191,7 @@ struct PodWrittenMessage {
   ManifestFile states_file;  // name empty: nothing was written
   std::vector<ManifestState> states;
   std::vector<std::uint32_t> inexact_ranks;  // ranks of the pod whose small state of that step is not there
+  bool more = false;
 
   bool operator==(const PodWrittenMessage&) const = default;
 };
