@@ -17,8 +17,26 @@ constexpr std::size_t kViolationsMost = 20;
 
 }  // namespace
 
-Layout harness_layout() {
-  return {{whole_tensor("w", Dtype::f32, {64, 4}), whole_tensor("b", Dtype::f32, {}), whole_tensor("m", Dtype::f32, {10})}};
+const Layout& harness_layout() {
+  static const Layout kLayout{{whole_tensor("w", Dtype::f32, {64, 4}), whole_tensor("b", Dtype::f32, {}), whole_tensor("m", Dtype::f32, {10})}};
+  return kLayout;
+}
+
+std::optional<Layout> layout_for(std::string_view parallel, std::uint32_t rank, std::uint32_t world_size) {
+  const auto rows = [](std::string name, std::uint64_t all, std::uint64_t begin, std::uint64_t end) {
+    TensorDescription tensor = whole_tensor(std::move(name), Dtype::f32, {all, 4});
+    tensor.offset = {begin, 0};
+    tensor.shape = {end - begin, 4};
+    return tensor;
+  };
+  if (parallel == "data") return harness_layout();
+  if (parallel == "tensor") return Layout{{rows("w", 64, rank % 2 * 32, rank % 2 * 32 + 32), whole_tensor("norm", Dtype::f32, {16})}};
+  if (parallel == "pipeline") return Layout{{whole_tensor("stage" + std::to_string(rank % 2) + ".w", Dtype::f32, {64, 4})}};
+  if (parallel == "zero") {
+    const std::uint64_t parts = world_size;
+    return Layout{{whole_tensor("w", Dtype::f32, {64, 4}), rows("moment", 64, 64 * rank / parts, 64 * (rank + 1) / parts)}};
+  }
+  return std::nullopt;
 }
 
 CoordinationHarness::CoordinationHarness(HarnessOptions options) : options_(options), prng_(options.seed) {
@@ -138,9 +156,7 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
   } else if (const auto* welcome = std::get_if<WelcomeRank>(&output)) {
     after(microseconds(100), [this, number = welcome->rank] {
       if (!ranks_[number].alive) return;
-      RegisteredMessage registered{.layout = layouts_.contains(number) ? layouts_[number] : harness_layout()};
-      if (options_.states) registered.states = {{"sampler", 16}};
-      deliver(pod_of(number), RankRegistered{number, registered});
+      deliver(pod_of(number), RankRegistered{number, registered_by(number)});
     });
   } else if (const auto* offer = std::get_if<OfferToRank>(&output)) {
     load(pod, offer->rank, offer->offer);
@@ -173,6 +189,8 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
     }
   } else if (const auto* start = std::get_if<StartWrite>(&output)) {
     perform(pod, *start);
+  } else if (const auto* from_shadow = std::get_if<WriteFromShadow>(&output)) {
+    perform(pod, *from_shadow);
   } else if (const auto* states = std::get_if<WriteStates>(&output)) {
     perform(pod, *states);
   } else if (const auto* released = std::get_if<ReleaseRanks>(&output)) {
@@ -255,7 +273,7 @@ void CoordinationHarness::kill_rank(std::uint32_t number) {
   rank.alive = false;
   ++rank.generation;
   log("rank " + std::to_string(number) + " dies " + std::string(to_string(rank.word.phase)) + " at step " + std::to_string(rank.word.step));
-  if (pods_[pod_of(number)].up) deliver_later(pod_of(number), microseconds(200), RankDied{number, rank.word, rank.attempt});
+  if (pods_[pod_of(number)].up) deliver_later(pod_of(number), microseconds(200), RankDied{number, rank.word, rank.attempt, rank.shadow_steps});
 }
 
 void CoordinationHarness::kill_pod(std::uint32_t pod) {
@@ -266,6 +284,7 @@ void CoordinationHarness::kill_pod(std::uint32_t pod) {
       ranks_[number].alive = false;
       ++ranks_[number].generation;
     }
+    if (pod_of(number) == pod) ranks_[number].shadow_steps.clear();
   }
   pods_[pod].up = false;
   ++pods_[pod].generation;
@@ -300,13 +319,11 @@ void CoordinationHarness::restart_sidecar(std::uint32_t pod) {
     after(milliseconds(10), [this, number, pod, generation = pods_[pod].generation] {
       if (pods_[pod].generation != generation) return;
       if (!ranks_[number].alive) {
-        deliver(pod, RankDied{number, ranks_[number].word, ranks_[number].attempt});
+        deliver(pod, RankDied{number, ranks_[number].word, ranks_[number].attempt, ranks_[number].shadow_steps});
         return;
       }
       connect_rank(number);
-      RegisteredMessage registered{.layout = harness_layout()};
-      if (options_.states) registered.states = {{"sampler", 16}};
-      deliver(pod, RankRegistered{number, registered});
+      deliver(pod, RankRegistered{number, registered_by(number)});
     });
   }
 }

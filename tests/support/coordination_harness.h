@@ -24,6 +24,7 @@ struct HarnessOptions {
   std::uint32_t ranks_per_pod = 1;
   bool states = false;        // ranks register small state
   bool trains = false;        // ranks step by themselves; otherwise a script places them
+  std::uint32_t shadow_every = 0;  // steps; ranks that train keep a copy of each such step, the newest two
   double drop = 0;            // of messages between pods
   double duplicate = 0;
   Duration delay_most = std::chrono::microseconds(500);
@@ -66,6 +67,9 @@ class CoordinationHarness {
   void mend_loads_of(std::uint32_t rank) { load_errors_.erase(rank); }
   void set_write_time(Duration duration) { write_time_ = duration; }
   void set_layout_of(std::uint32_t rank, Layout layout) { layouts_[rank] = std::move(layout); }
+  void register_late(std::uint32_t rank, Layout layout);
+  void set_shadows(std::uint32_t rank, std::vector<std::uint64_t> steps) { ranks_[rank].shadow_steps = std::move(steps); }
+  void fail_shadows_of(std::uint32_t rank, Error error) { shadow_errors_[rank] = std::move(error); }
   void set_network(double drop, double duplicate, Duration delay_most);
 
   // --- what can be seen ---
@@ -82,6 +86,7 @@ class CoordinationHarness {
     std::uint64_t generation = 0;
     std::uint64_t highest_term = 0;
     std::set<std::uint64_t> contributed;
+    std::vector<std::uint64_t> shadow_steps;  // sorted; in memory that its pod takes away and its death does not
   };
   struct Published {
     std::uint64_t step = 0;
@@ -146,7 +151,11 @@ class CoordinationHarness {
   void perform(std::uint32_t pod, const CoordinationOutput& output);
   void perform(std::uint32_t pod, const SendToPeer& send);
   void perform(std::uint32_t pod, const StartWrite& start);
+  void perform(std::uint32_t pod, const WriteFromShadow& start);
   void perform(std::uint32_t pod, const WriteStates& write);
+  const Layout& layout_of(std::uint32_t rank) const;
+  RegisteredMessage registered_by(std::uint32_t rank) const;
+  void finish_write(std::uint32_t pod, std::uint32_t rank, const WriteMessage& write);
   void perform(std::uint32_t pod, const PublishCheckpoint& publish);
   void hold(std::uint32_t pod);
   void release(std::uint32_t pod, GateOrder order);
@@ -176,6 +185,7 @@ class CoordinationHarness {
   std::vector<RestoreCandidate> candidates_;
   std::map<std::string, Error> bad_;
   std::map<std::uint32_t, Error> write_errors_;
+  std::map<std::uint32_t, Error> shadow_errors_;
   std::map<std::uint32_t, Error> load_errors_;
   std::map<std::uint32_t, Layout> layouts_;
   std::optional<Error> publish_error_;
@@ -197,7 +207,11 @@ std::string joined(const std::vector<std::string>& lines);
 // "0,2", or "none".
 std::string comma_separated(const std::vector<std::uint32_t>& list);
 
-// What every rank of the harness registers.
-Layout harness_layout();
+// What every rank of the harness registers unless it is told otherwise.
+const Layout& harness_layout();
+
+// What `rank` of a job registers that is trained in one of the usual ways: "data", "tensor" (pairs hold halves), "pipeline" (even and odd ranks
+// hold stages), "zero" (whole parameters, moments cut over all). Nothing for another word.
+std::optional<Layout> layout_for(std::string_view parallel, std::uint32_t rank, std::uint32_t world_size);
 
 }  // namespace rekindle

@@ -43,23 +43,63 @@ void CoordinationHarness::perform(std::uint32_t pod, const StartWrite& start) {
       deliver(pod, RankWriteFailed{start.rank, {start.write.term, {ErrorCode::conflict, "the rank moved while it was written"}}});
       return;
     }
-    WrittenFile file{.file = start.write.file, .bytes = 64};
-    const Layout layout = harness_layout();
-    for (const PiecePlan& piece : start.write.pieces) {
-      for (const TensorDescription& tensor : layout.tensors) {
-        if (tensor.name != piece.tensor) continue;
-        const std::uint64_t bytes = row_bytes(tensor) * (piece.end_row - piece.begin_row);
-        file.entries.push_back({piece_key(piece.tensor, piece.begin_row, piece.end_row, row_count(tensor)), piece.tensor, piece.begin_row,
-                                piece.end_row, file.bytes, file.bytes + bytes});
-        file.bytes += bytes;
-      }
-    }
-    file.hash = hash_of("step " + std::to_string(start.write.step) + " rank " + std::to_string(start.rank));
-    const std::string name = start.write.path + "/" + file.file;
-    const auto [known, fresh] = files_.emplace(name, std::pair(start.write.step, file.hash));
-    if (!fresh && known->second.second != file.hash) violate("two contents of " + name);
-    deliver(pod, RankWritten{start.rank, {start.write.term, file}});
+    finish_write(pod, start.rank, start.write);
   });
+}
+
+void CoordinationHarness::perform(std::uint32_t pod, const WriteFromShadow& start) {
+  log("pod " + std::to_string(pod) + " writes " + std::to_string(start.write.pieces.size()) + " pieces of step " + std::to_string(start.write.step) +
+      " from the shadow of rank " + std::to_string(start.rank));
+  after(between(write_time_ / 2, write_time_), [this, pod, start, generation = pods_[pod].generation] {
+    if (pods_[pod].generation != generation) return;
+    const std::vector<std::uint64_t>& held = ranks_[start.rank].shadow_steps;
+    if (const auto error = shadow_errors_.find(start.rank); error != shadow_errors_.end()) {
+      deliver(pod, RankWriteFailed{start.rank, {start.write.term, error->second}});
+    } else if (std::find(held.begin(), held.end(), start.write.step) == held.end()) {
+      deliver(pod, RankWriteFailed{start.rank, {start.write.term, {ErrorCode::conflict, "the shadow holds another step"}}});
+    } else {
+      finish_write(pod, start.rank, start.write);
+    }
+  });
+}
+
+const Layout& CoordinationHarness::layout_of(std::uint32_t rank) const {
+  const auto found = layouts_.find(rank);
+  return found == layouts_.end() ? harness_layout() : found->second;
+}
+
+RegisteredMessage CoordinationHarness::registered_by(std::uint32_t rank) const {
+  RegisteredMessage registered{.layout = layout_of(rank), .states = {}};
+  if (options_.states) registered.states = {{"sampler", 16}};
+  return registered;
+}
+
+void CoordinationHarness::register_late(std::uint32_t rank, Layout layout) {
+  layouts_[rank] = std::move(layout);
+  RegisteredMessage registered = registered_by(rank);
+  registered.late = true;
+  deliver(pod_of(rank), RankRegistered{rank, registered});
+}
+
+void CoordinationHarness::finish_write(std::uint32_t pod, std::uint32_t rank, const WriteMessage& write) {
+  WrittenFile file{.file = write.file, .bytes = 64};
+  for (const PiecePlan& piece : write.pieces) {
+    bool registered = false;
+    for (const TensorDescription& tensor : layout_of(rank).tensors) {
+      if (tensor.name != piece.tensor) continue;
+      registered = piece.end_row <= row_count(tensor);
+      const std::uint64_t bytes = row_bytes(tensor) * (piece.end_row - piece.begin_row);
+      file.entries.push_back({piece_key(piece.tensor, piece.begin_row, piece.end_row, row_count(tensor)), piece.tensor, piece.begin_row,
+                              piece.end_row, file.bytes, file.bytes + bytes});
+      file.bytes += bytes;
+    }
+    if (!registered) violate("rank " + std::to_string(rank) + " is to write rows of " + piece.tensor + " that it does not hold");
+  }
+  file.hash = hash_of("step " + std::to_string(write.step) + " rank " + std::to_string(rank));
+  const std::string name = write.path + "/" + file.file;
+  const auto [known, fresh] = files_.emplace(name, std::pair(write.step, file.hash));
+  if (!fresh && known->second.second != file.hash) violate("two contents of " + name);
+  deliver(pod, RankWritten{rank, {write.term, file}});
 }
 
 void CoordinationHarness::perform(std::uint32_t pod, const WriteStates& write) {
@@ -83,6 +123,13 @@ void CoordinationHarness::perform(std::uint32_t pod, const PublishCheckpoint& pu
   manifest.job = {"ns", "job", "uid"};
   manifest.time = "2026-01-01T00:00:00Z";
   if (const Status status = check_manifest(manifest); !status) violate("a manifest that breaks a rule: " + status.error().message);
+  for (std::uint32_t number = 0; number < ranks_.size(); ++number) {
+    for (const TensorDescription& tensor : layout_of(number).tensors) {
+      if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(), [&](const ManifestTensor& saved) { return saved.name == tensor.name; })) {
+        violate(publish.path + " does not have \"" + tensor.name + "\" of rank " + std::to_string(number));
+      }
+    }
+  }
   for (const ManifestTensor& tensor : manifest.tensors) {
     for (const ManifestPiece& piece : tensor.pieces) {
       const auto file = files_.find(publish.path + "/" + piece.file);
@@ -125,7 +172,7 @@ void CoordinationHarness::hold(std::uint32_t pod) {
     if (pod_of(number) != pod || !rank.alive || rank.finished) continue;
     rank.held = true;
     after(microseconds(20), [this, number] {
-      if (ranks_[number].alive) deliver(pod_of(number), RankSeen{number, ranks_[number].word});
+      if (ranks_[number].alive) deliver(pod_of(number), RankSeen{number, ranks_[number].word, ranks_[number].shadow_steps});
     });
   }
 }
@@ -148,7 +195,7 @@ void CoordinationHarness::set_word(std::uint32_t number, RankWord word) {
   rank.word = word;
   if (!rank.held) return;
   after(between(microseconds(50), milliseconds(1)), [this, number, generation = rank.generation] {
-    if (ranks_[number].alive && ranks_[number].generation == generation) deliver(pod_of(number), RankSeen{number, ranks_[number].word});
+    if (ranks_[number].alive && ranks_[number].generation == generation) deliver(pod_of(number), RankSeen{number, ranks_[number].word, ranks_[number].shadow_steps});
   });
 }
 
@@ -156,6 +203,10 @@ void CoordinationHarness::commit(std::uint32_t number) {
   Rank& rank = ranks_[number];
   const auto slot = static_cast<std::uint8_t>(1 - rank.word.slot);
   rank.slots[slot] = rank.word.step + 1;
+  if (options_.shadow_every != 0 && (rank.word.step + 1) % options_.shadow_every == 0) {
+    if (rank.shadow_steps.size() == 2) rank.shadow_steps.erase(rank.shadow_steps.begin());
+    rank.shadow_steps.push_back(rank.word.step + 1);
+  }
   set_word(number, {rank.word.step + 1, RankPhase::between, slot});
 }
 
@@ -244,7 +295,7 @@ void CoordinationHarness::finish_rank(std::uint32_t number) {
   deliver(pod_of(number), RankFinished{number});
   rank.alive = false;
   ++rank.generation;
-  deliver(pod_of(number), RankDied{number, rank.word, rank.attempt});
+  deliver(pod_of(number), RankDied{number, rank.word, rank.attempt, rank.shadow_steps});
 }
 
 }  // namespace rekindle

@@ -32,8 +32,8 @@ Status check_header_fields(const Manifest& manifest) {
   if (manifest.attempt == 0) return wrong("attempt must not be 0");
   if (manifest.step == 0) return wrong("step must not be 0");
   if (manifest.world_size == 0) return wrong("world_size must not be 0");
-  if (manifest.live_ranks == 0 || manifest.live_ranks > manifest.world_size) {
-    return wrong("live_ranks is " + std::to_string(manifest.live_ranks) + "; it must be from 1 to world_size, " + std::to_string(manifest.world_size));
+  if (manifest.live_ranks > manifest.world_size) {
+    return wrong("live_ranks is " + std::to_string(manifest.live_ranks) + "; it must be at most world_size, " + std::to_string(manifest.world_size));
   }
   if (const Result<std::string> name = job_folder_name(manifest.job.namespace_name, manifest.job.name); !name) {
     return wrong(name.error().message);

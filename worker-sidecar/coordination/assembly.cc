@@ -53,26 +53,28 @@ bool Assembly::rejoin(Instant now, CoordinationOutputs& out) {
   taken_ = {.attempt = attempt};
   rejoined_ = true;
   out.push_back(AttemptBegun{.attempt = attempt, .rejoined = true});
+  for (const std::uint32_t pod : pods_.reachable_pods()) {
+    if (pod != config_.ordinal) on_pod_met(pod, out);
+  }
   return true;
 }
 
 ReadyMessage Assembly::ready() const {
   ReadyMessage message{.ordinal = config_.ordinal, .attempt = taken_.attempt};
-  const RegisteredMessage* registered = nullptr;
   bool all_registered = true;
   for (const auto& [number, rank] : ranks_.all()) {
     if (!rank.alive) continue;
     ReadyState state = ReadyState::connected;
-    if (rank.registered) {
-      state = ReadyState::registered;
-      registered = &*rank.registered;
-    }
+    if (rank.registered) state = ReadyState::registered;
     if (rank.loaded && rank.loaded->ok) state = ReadyState::loaded;
     if (running()) state = ReadyState::running;
     all_registered = all_registered && rank.registered.has_value();
     message.ranks.push_back({number, state});
   }
-  if (registered != nullptr && all_registered) message.layout_hash = layout_hash(registered->layout);
+  if (!message.ranks.empty() && all_registered) {
+    message.layout_hash = layouts_.common_hash(config_.first_rank(), config_.ranks_per_pod);
+    if (message.layout_hash.empty()) message.layouts = layouts_.tell(config_.first_rank(), config_.ranks_per_pod, layouts_.hashes());
+  }
   if (running()) {
     message.step = taken_.step;
     message.path = taken_.path;
@@ -85,12 +87,25 @@ ReadyMessage Assembly::ready() const {
   return message;
 }
 
-void Assembly::on_begin(std::uint32_t, CoordinationOutputs& out) {
-  if (running()) return;
+void Assembly::on_begin(std::uint32_t from, const BeginMessage& begin, CoordinationOutputs& out) {
+  if (from != config_.ordinal) layouts_.adopt(from, begin.layouts, !running());
+  if (running()) {
+    // Of somebody who came back.
+    if (!begin.layout_hashes.empty() && from != config_.ordinal) tell_layouts(from, begin.layout_hashes, out);
+    return;
+  }
   for (const auto& [number, rank] : ranks_.all()) {
     if (!rank.alive || !welcomed_.insert(number).second) continue;
     welcomed_any_ = true;
     out.push_back(WelcomeRank{number});
+  }
+  if (begin.layout_hashes.empty()) return;
+  ReadyMessage answer = ready();
+  if (!reached(answer, config_.ranks_per_pod, ReadyState::registered)) return;
+  for (std::vector<HeldLayout>& told : one_layout_each(layouts_.tell(config_.first_rank(), config_.ranks_per_pod, begin.layout_hashes))) {
+    if (std::none_of(told.begin(), told.end(), [](const HeldLayout& held) { return held.layout.has_value(); })) continue;
+    answer.layouts = std::move(told);
+    send(from, answer, out);
   }
 }
 
@@ -137,7 +152,11 @@ void Assembly::on_take(const TakeMessage& take, CoordinationOutputs& out) {
     if (!rank.alive || !rank.loaded || !rank.loaded->ok || rank.loaded->path != take.path || rank.loaded->step != take.step) return;
   }
   taken_ = take;
+  layouts_.learn_if_alike(take.job_layout_hash);
   for (const auto& [number, rank] : ranks_.all()) out.push_back(TakeForRank{number, take});
+  for (const std::uint32_t pod : pods_.reachable_pods()) {
+    if (pod != config_.ordinal) on_pod_met(pod, out);
+  }
   out.push_back(AttemptBegun{
       .attempt = take.attempt, .step = take.step, .path = take.path, .manifest_hash = take.manifest_hash, .summary = take.summary});
 }
@@ -169,6 +188,14 @@ void Assembly::on_ready(std::uint32_t from, const ReadyMessage& ready, Instant n
     return;
   }
   ready_[from] = ready;
+  if (from != config_.ordinal) {
+    if (!ready.layout_hash.empty()) {
+      HeldLayout all{.hash = ready.layout_hash, .ranks = {}, .layout = {}};
+      for (std::uint32_t i = 0; i < config_.ranks_per_pod; ++i) all.ranks.push_back(from * config_.ranks_per_pod + i);
+      layouts_.adopt(from, {all});
+    }
+    layouts_.adopt(from, ready.layouts);
+  }
   drive(now, out);
 }
 
@@ -179,14 +206,24 @@ bool Assembly::all_pods(ReadyState state) const {
   });
 }
 
-std::optional<Error> Assembly::layouts_differ() const {
-  const auto& [first, expected] = *ready_.begin();
-  for (const auto& [pod, ready] : ready_) {
-    if (ready.layout_hash == expected.layout_hash) continue;
-    return Error{ErrorCode::invalid_input, "the ranks of pod " + std::to_string(pod) + " registered other tensors than those of pod " +
-                                               std::to_string(first) + "; every rank of a data-parallel job must register the same names, types and shapes in the same order"};
+// True while a layout is not here yet.
+bool Assembly::ask_for_layouts(CoordinationOutputs& out) {
+  if (layouts_.knows_all()) return false;
+  for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank) {
+    const std::uint32_t pod = config_.pod_of(rank);
+    if (!layouts_.knows(rank) && asked_.insert(pod).second) send(pod, BeginMessage{.layout_hashes = layouts_.hashes()}, out);
   }
-  return std::nullopt;
+  return true;
+}
+
+void Assembly::tell_layouts(std::uint32_t pod, const std::vector<std::string>& it_has, CoordinationOutputs& out) const {
+  for (std::vector<HeldLayout>& told : one_layout_each(layouts_.tell(0, config_.world_size(), it_has))) {
+    send(pod, BeginMessage{.layouts = std::move(told)}, out);
+  }
+}
+
+void Assembly::on_pod_met(std::uint32_t ordinal, CoordinationOutputs& out) const {
+  if (running() && !layouts_.knows_all()) send(ordinal, BeginMessage{.layout_hashes = layouts_.hashes()}, out);
 }
 
 void Assembly::drive(Instant now, CoordinationOutputs& out) {
@@ -203,13 +240,19 @@ void Assembly::drive(Instant now, CoordinationOutputs& out) {
   if (state_ == AssemblyState::gathering) {
     if (!pods_.go() || !all_pods(ReadyState::connected)) return;
     state_ = AssemblyState::registering;
+    asked_.clear();
     next_resend_ = now + 2 * config_.limits.resend;
     send_to_all(BeginMessage{}, out);
   }
   if (state_ == AssemblyState::registering && all_pods(ReadyState::registered)) {
-    if (const auto error = layouts_differ()) {
-      refuse_all(*error, out);
+    if (ask_for_layouts(out)) return;
+    if (const auto shards = layouts_.shards(); !shards) {
+      refuse_all(shards.error(), out);
       return;
+    }
+    // Whoever leads a breakpoint later must know what ranks held that are gone by then. Where all are alike the take says so.
+    for (const std::uint32_t pod : pods_.reachable_pods()) {
+      if (pod != config_.ordinal && !layouts_.all_alike()) tell_layouts(pod, {}, out);
     }
     refused_.clear();
     state_ = AssemblyState::listing;
@@ -305,7 +348,8 @@ void Assembly::on_claimed(const AttemptClaimed& claimed, Instant now, Coordinati
   }
   state_ = AssemblyState::taking;
   const OfferMessage taken = current_offer();
-  TakeMessage take{.attempt = *claimed.attempt, .path = taken.path, .step = taken.step, .manifest_hash = taken.manifest_hash};
+  TakeMessage take{.attempt = *claimed.attempt, .path = taken.path, .step = taken.step, .manifest_hash = taken.manifest_hash, .summary = {},
+                   .job_layout_hash = layouts_.job_hash()};
   if (candidate_ < candidates_.size()) take.summary = candidates_[candidate_].summary;
   out.push_back(ReportRestore{*claimed.attempt, taken.step, taken.path, refused_});
   send_to_all(take, out);
@@ -335,7 +379,11 @@ void Assembly::on_wake(Instant now, CoordinationOutputs& out) {
   if (!coordinating()) return;
   if (now >= next_resend_) {
     next_resend_ = now + 2 * config_.limits.resend;
-    if (state_ == AssemblyState::registering) send_to_all(BeginMessage{}, out);
+    if (state_ == AssemblyState::registering) {
+      send_to_all(BeginMessage{}, out);
+      asked_.clear();
+      if (all_pods(ReadyState::registered)) ask_for_layouts(out);
+    }
     if (state_ == AssemblyState::loading && !retry_at_) {
       for (const std::uint32_t pod : pods_.reachable_pods()) {
         if (!loaded_.contains(pod)) send(pod, current_offer(), out);

@@ -4,7 +4,8 @@
 // In the coordinator (lowest ordinal that can be reached) besides: all pods there and go -> begin -> all registered -> candidates
 // listed -> each verified, offered, loaded by all -> attempt claimed -> take.
 //
-// Guarantees: no rank is offered anything before all have registered the same layout; a take names what every rank has loaded; the
+// Guarantees: no rank is offered anything before all have registered and their layouts make one job; where they differ every pod that can be
+// reached has been told them all; a take names what every rank has loaded; the
 // attempt is claimed with its parent before any rank leaves rk_restore. Checkpoints that exist and cannot be used never lead to
 // a silent start from step 0: the ranks are refused with the reasons.
 // Assumptions: ready comes again until the attempt begins. A coordinator that is lost is replaced by the next ordinal, which begins anew;
@@ -21,6 +22,7 @@
 
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/coordination/event.h"
+#include "worker-sidecar/coordination/job_layouts.h"
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
 #include "worker-sidecar/coordination/output.h"
@@ -32,17 +34,19 @@ std::string_view to_string(AssemblyState state);
 
 class Assembly {
  public:
-  Assembly(const CoordinationConfig& config, const Membership& pods, LocalRanks& ranks)
-      : config_(config), pods_(pods), ranks_(ranks) {}
+  Assembly(const CoordinationConfig& config, const Membership& pods, LocalRanks& ranks, JobLayouts& layouts)
+      : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts) {}
 
   // Ranks of this pod, connections or the table have changed.
   void on_change(Instant now, CoordinationOutputs& out);
   void on_rank_connected(std::uint32_t rank, Instant now, CoordinationOutputs& out);
   void on_rank_loaded(const RankLoaded& loaded, CoordinationOutputs& out);
   void on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out);
+  // What a sidecar that came back, or that a message did not reach, does not know of the others' layouts, it asks whoever it meets.
+  void on_pod_met(std::uint32_t ordinal, CoordinationOutputs& out) const;
 
   void on_ready(std::uint32_t from, const ReadyMessage& ready, Instant now, CoordinationOutputs& out);
-  void on_begin(std::uint32_t from, CoordinationOutputs& out);
+  void on_begin(std::uint32_t from, const BeginMessage& begin, CoordinationOutputs& out);
   void on_offer(std::uint32_t from, const OfferMessage& offer, CoordinationOutputs& out);
   void on_pod_loaded(std::uint32_t from, const PodLoadedMessage& loaded, Instant now, CoordinationOutputs& out);
   void on_take(const TakeMessage& take, CoordinationOutputs& out);
@@ -71,7 +75,8 @@ class Assembly {
 
   void drive(Instant now, CoordinationOutputs& out);
   bool all_pods(ReadyState reached) const;
-  std::optional<Error> layouts_differ() const;
+  bool ask_for_layouts(CoordinationOutputs& out);
+  void tell_layouts(std::uint32_t pod, const std::vector<std::string>& it_has, CoordinationOutputs& out) const;
   void try_candidate(Instant now, CoordinationOutputs& out);
   void offer(CoordinationOutputs& out);
   void refuse_candidate(const Error& error, Instant now, CoordinationOutputs& out);
@@ -82,6 +87,7 @@ class Assembly {
   const CoordinationConfig& config_;
   const Membership& pods_;
   LocalRanks& ranks_;
+  JobLayouts& layouts_;
 
   // As a member.
   TakeMessage taken_;  // attempt 0: not yet
@@ -97,6 +103,7 @@ class Assembly {
   // As the coordinator.
   AssemblyState state_ = AssemblyState::gathering;
   std::map<std::uint32_t, ReadyMessage> ready_;
+  std::set<std::uint32_t> asked_;  // pods that were asked for their layouts since the last resend
   std::vector<RestoreCandidate> candidates_;
   std::size_t candidate_ = 0;  // index; candidates_.size(): nothing to restore
   std::uint32_t tries_ = 0;

@@ -7,11 +7,6 @@
 #include "worker-sidecar/checkpoint/written.h"
 
 namespace rekindle {
-namespace {
-
-std::string pod_name(std::uint32_t ordinal) { return "pod " + std::to_string(ordinal); }
-
-}  // namespace
 
 void BreakpointCoordinator::begin_attempt(std::uint32_t attempt, std::optional<KnownCheckpoint> restored) {
   attempt_ = attempt;
@@ -81,6 +76,7 @@ void BreakpointCoordinator::begin(const TimedTrigger& reason, Instant now, Coord
   deadline_ = reason.until ? *reason.until : now + config_.limits.deadline;
   rounds_ = 0;
   unfit_writers_.clear();
+  unfit_shadows_.clear();
   last_error_.reset();
   ids_.clear();
   record_ = {.id = reason.trigger.breakpoint, .cause = reason.trigger.cause, .pod = reason.trigger.pod, .detail = reason.trigger.detail};
@@ -124,6 +120,7 @@ void BreakpointCoordinator::start_round(std::uint64_t above, Instant now, Coordi
   path_.clear();
   writers_.clear();
   assigned_.clear();
+  reports_.clear();
   written_.clear();
   stripes_done_at_.reset();
   tell(BreakpointState::collecting, last_error_ ? "another round: " + last_error_->message : "", out);
@@ -140,7 +137,7 @@ void BreakpointCoordinator::new_round(const Error& why, Instant now, Coordinatio
 }
 
 CollectMessage BreakpointCoordinator::collect_message(Instant now) const {
-  CollectMessage collect{term_, message_of(reason_, now)};
+  CollectMessage collect{term_, message_of(reason_, now), layouts_.job_hash(), layouts_.hashes()};
   collect.trigger.term = 0;
   collect.trigger.seconds_left = std::max(0.001, to_seconds(deadline_ - now));
   return collect;
@@ -159,6 +156,10 @@ void BreakpointCoordinator::on_collected(std::uint32_t from, const CollectedMess
   if (collected.term != term_) return;
   const CoordinatorMove what = move(CoordinatorInput::collected);
   if (what == CoordinatorMove::ignore) return;
+  layouts_.adopt(from, collected.layouts);
+  if (collected.more) return;
+  // A part of the answer was lost: it is asked for again.
+  if (std::any_of(collected.ranks.begin(), collected.ranks.end(), [&](const CollectedRank& rank) { return rank.alive && !layouts_.knows(rank.rank); })) return;
   std::vector<CollectedRank>& ranks = answers_[from];
   ranks.clear();
   for (const CollectedRank& rank : collected.ranks) {
@@ -188,6 +189,7 @@ ChooseInput BreakpointCoordinator::choose_input(Instant now) const {
     if (const auto answer = answers_.find(pod); answer != answers_.end()) {
       for (CollectedRank rank : answer->second) {
         if (unfit_writers_.contains(rank.rank)) rank.clean = false;
+        if (unfit_shadows_.contains(rank.rank)) rank.shadow_steps.clear();
         input.ranks.push_back(rank);
       }
     } else if (pods_.finished(pod)) {
@@ -202,16 +204,31 @@ ChooseInput BreakpointCoordinator::choose_input(Instant now) const {
   input.arrival_over = now >= from + bound(limits.arrival_wait);
   input.straggler_over = now >= from + bound(limits.straggler_wait);
   input.permit_over = permitted_at_ && now >= *permitted_at_ + bound(limits.permit_wait);
+  for (std::size_t i = 0; shards_ && i < shards_->groups.size(); ++i) input.groups.push_back({shards_->groups[i].ranks, shards_->sharers[i]});
   return input;
+}
+
+// What is lost with the groups of which the newest step has no copy.
+std::string BreakpointCoordinator::describe_losses() const {
+  if (choice_.lost_groups.empty() || shards_->groups.size() < 2) return {};
+  std::string text = describe_group(shards_->groups[choice_.lost_groups.front()]);
+  if (choice_.lost_groups.size() > 1) text += "; and what " + std::to_string(choice_.lost_groups.size() - 1) + " other groups of ranks hold";
+  return text;
 }
 
 void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
   last_look_ = now;
   if (const auto due = answers_due(); due && now < *due) return;
   if (!answered_at_) answered_at_ = now;
+  auto shards = layouts_.shards();
+  shards_ = shards ? *shards : nullptr;
   const ChooseInput input = choose_input(now);
   live_ranks_ = static_cast<std::uint32_t>(std::count_if(input.ranks.begin(), input.ranks.end(), [](const auto& rank) { return rank.alive; }));
   Choice choice = choose_step(input);
+  if (!shards && choice.kind != ChoiceKind::finished) {
+    fail_breakpoint({shards.error().code, shards.error().message + "; the newest complete checkpoint stands"}, out);
+    return;
+  }
   switch (choice.kind) {
     case ChoiceKind::wait: return;
     case ChoiceKind::permit: permit(choice, now, out); return;
@@ -219,7 +236,9 @@ void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
     case ChoiceKind::finished: conclude({}, now, out); return;
     case ChoiceKind::none: break;
   }
-  Error error{ErrorCode::unavailable, choice.why + "; the newest complete checkpoint stands"};
+  choice_ = std::move(choice);
+  const std::string losses = describe_losses();
+  Error error{ErrorCode::unavailable, choice_.why + (losses.empty() ? "" : " (lost: " + losses + ")") + "; the newest complete checkpoint stands"};
   if (last_error_) error.message += " (" + last_error_->message + ")";
   fail_breakpoint(std::move(error), out);
 }
@@ -237,6 +256,11 @@ void BreakpointCoordinator::permit(const Choice& choice, Instant now, Coordinati
 
 void BreakpointCoordinator::take(Choice choice, Instant now, CoordinationOutputs& out) {
   choice_ = std::move(choice);
+  if (const std::string losses = describe_losses(); !losses.empty()) choice_.why += " (" + losses + ")";
+  if (known_ && known_->step > choice_.step) {  // a shadow that is older than what is durable
+    choice_.steps_lost -= std::min(choice_.steps_lost, known_->step - choice_.step);
+    choice_.step = known_->step;
+  }
   record_.step = choice_.step;
   record_.steps_lost = choice_.steps_lost;
   record_.agreed_milliseconds = to_milliseconds(now - began_);
@@ -246,10 +270,6 @@ void BreakpointCoordinator::take(Choice choice, Instant now, CoordinationOutputs
   }
   if (known_ && known_->step == choice_.step) {
     conclude(*known_, now, out);
-    return;
-  }
-  if (ranks_.registered() == nullptr) {
-    fail_breakpoint({ErrorCode::internal, "the ranks of " + pod_name(config_.ordinal) + " have not said what they registered since its sidecar came back"}, out);
     return;
   }
   state_ = CoordinatorState::creating;
@@ -272,33 +292,43 @@ void BreakpointCoordinator::on_folder_created(const FolderCreated& created, Inst
 
 void BreakpointCoordinator::assign(const std::string& path, Instant now, CoordinationOutputs& out) {
   path_ = path;
-  writers_ = split_for_writers(ranks_.registered()->layout, choice_.ranks);
+  writers_ = plan_write(shards_->groups, choice_.ranks, choice_.shadows).writers;
   state_ = CoordinatorState::writing;
   next_resend_ = now + config_.limits.resend;
   for (const std::uint32_t pod : pods_.reachable_pods()) {
     if (answers_.contains(pod)) assigned_.insert(pod);
   }
   tell(BreakpointState::writing, "", out);
-  for (const std::uint32_t pod : assigned_) send(pod, assign_message(), out);
+  for (const std::uint32_t pod : assigned_) send(pod, assign_message(pod), out);
   publish_if_written(now, out);
 }
 
-AssignMessage BreakpointCoordinator::assign_message() const { return {term_, choice_.step, path_, writers_}; }
+AssignMessage BreakpointCoordinator::assign_message(std::uint32_t pod) const {
+  AssignMessage assign{term_, choice_.step, path_, {}};
+  std::copy_if(writers_.begin(), writers_.end(), std::back_inserter(assign.writers), [&](const WriterPlan& writer) { return config_.pod_of(writer.rank) == pod; });
+  return assign;
+}
 
 // Every rank that shall write still has what it shall write, unless it is done.
 bool BreakpointCoordinator::writers_are_fit() const {
-  const auto fit = [this](std::uint32_t rank) {
+  const auto fit = [this](std::uint32_t rank, WriteSource source) {
     const std::uint32_t pod = config_.pod_of(rank);
     if (written_.contains(pod)) return true;
     if (!pods_.reachable(pod)) return false;
     const auto answer = answers_.find(pod);
     if (answer == answers_.end()) return false;
     return std::any_of(answer->second.begin(), answer->second.end(), [&](const CollectedRank& seen) {
-      return seen.rank == rank && seen.alive && seen.clean && seen.step == choice_.step;
+      if (seen.rank != rank) return false;
+      // A shadow outlives its rank; only its pod can take it away.
+      if (source == WriteSource::shadow) return true;
+      return seen.alive && seen.clean && seen.step == choice_.step;
     });
   };
-  if (state_ == CoordinatorState::creating) return std::all_of(choice_.ranks.begin(), choice_.ranks.end(), fit);
-  return std::all_of(writers_.begin(), writers_.end(), [&](const WriterPlan& writer) { return fit(writer.rank); });
+  if (state_ == CoordinatorState::creating) {
+    return std::all_of(choice_.ranks.begin(), choice_.ranks.end(), [&](std::uint32_t rank) { return fit(rank, WriteSource::memory); }) &&
+           std::all_of(choice_.shadows.begin(), choice_.shadows.end(), [&](std::uint32_t rank) { return fit(rank, WriteSource::shadow); });
+  }
+  return std::all_of(writers_.begin(), writers_.end(), [&](const WriterPlan& writer) { return fit(writer.rank, writer.source); });
 }
 
 void BreakpointCoordinator::check_writers(Instant now, CoordinationOutputs& out) {
@@ -314,11 +344,23 @@ void BreakpointCoordinator::on_written(const PodWrittenMessage& written, Instant
   const CoordinatorMove what = move(written.ok ? CoordinatorInput::written : CoordinatorInput::write_failed);
   if (what == CoordinatorMove::new_round) {
     for (const std::uint32_t rank : written.failed_ranks) {
-      if (config_.pod_of(rank) == written.ordinal) unfit_writers_.insert(rank);
+      if (config_.pod_of(rank) != written.ordinal) continue;
+      const bool from_shadow = std::any_of(writers_.begin(), writers_.end(), [&](const WriterPlan& writer) {
+        return writer.rank == rank && writer.source == WriteSource::shadow;
+      });
+      (from_shadow ? unfit_shadows_ : unfit_writers_).insert(rank);
     }
     new_round(written.error, now, out);
   }
   if (what == CoordinatorMove::gather) {
+    for (const RankWrittenFile& file : written.ranks) {
+      if (config_.pod_of(file.rank) == written.ordinal) reports_[file.rank] = file;
+    }
+    // With a part missing the pod counts as silent, and is asked again.
+    const bool whole = std::all_of(writers_.begin(), writers_.end(), [&](const WriterPlan& writer) {
+      return config_.pod_of(writer.rank) != written.ordinal || reports_.contains(writer.rank);
+    });
+    if (written.more || !whole) return;
     written_[written.ordinal] = written;
     publish_if_written(now, out);
   }
@@ -364,11 +406,7 @@ Result<Manifest> BreakpointCoordinator::make_manifest() const {
   std::vector<WrittenStripe> stripes;
   std::set<std::uint32_t> with_states;
   std::set<std::uint32_t> inexact;
-  for (const WriterPlan& writer : writers_) {
-    for (const RankWrittenFile& file : written_.at(config_.pod_of(writer.rank)).ranks) {
-      if (file.rank == writer.rank) stripes.push_back({&ranks_.registered()->layout, file.written});
-    }
-  }
+  for (const WriterPlan& writer : writers_) stripes.push_back({shards_->layouts[writer.rank].get(), reports_.at(writer.rank).written});
   if (Status added = add_tensors(manifest, stripes); !added) return std::unexpected(added.error());
   for (const auto& [pod, written] : written_) {
     if (!written.states_file.name.empty()) add_states(manifest, written.states_file, written.states);
@@ -524,7 +562,7 @@ void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
   } else if (state_ == CoordinatorState::writing) {
     if (resend) {
       for (const std::uint32_t pod : assigned_) {
-        if (!written_.contains(pod)) send(pod, assign_message(), out);
+        if (!written_.contains(pod)) send(pod, assign_message(pod), out);
       }
     }
     publish_if_written(now, out);

@@ -19,6 +19,7 @@
 #include "worker-sidecar/coordination/choose_step.h"
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/coordination/event.h"
+#include "worker-sidecar/coordination/job_layouts.h"
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
 #include "worker-sidecar/coordination/outcome.h"
@@ -39,9 +40,9 @@ struct KnownCheckpoint {
 
 class BreakpointCoordinator {
  public:
-  BreakpointCoordinator(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks,
+  BreakpointCoordinator(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks, JobLayouts& layouts,
                         const BreakpointMember& member)
-      : config_(config), pods_(pods), ranks_(ranks), member_(member) {}
+      : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts), member_(member) {}
 
   // `restored` is empty when this sidecar came back and does not know.
   void begin_attempt(std::uint32_t attempt, std::optional<KnownCheckpoint> restored);
@@ -77,9 +78,10 @@ class BreakpointCoordinator {
   void start_round(std::uint64_t above, Instant now, CoordinationOutputs& out);
   void new_round(const Error& why, Instant now, CoordinationOutputs& out);
   CollectMessage collect_message(Instant now) const;
-  AssignMessage assign_message() const;
+  AssignMessage assign_message(std::uint32_t pod) const;
   std::optional<Instant> answers_due() const;
   ChooseInput choose_input(Instant now) const;
+  std::string describe_losses() const;
   void look(Instant now, CoordinationOutputs& out);
   void permit(const Choice& choice, Instant now, CoordinationOutputs& out);
   void take(Choice choice, Instant now, CoordinationOutputs& out);
@@ -97,6 +99,7 @@ class BreakpointCoordinator {
   const CoordinationConfig& config_;
   const Membership& pods_;
   const LocalRanks& ranks_;
+  JobLayouts& layouts_;
   const BreakpointMember& member_;
 
   std::uint32_t attempt_ = 0;
@@ -116,6 +119,7 @@ class BreakpointCoordinator {
   Instant deadline_;
   std::uint32_t rounds_ = 0;
   std::set<std::uint32_t> unfit_writers_;
+  std::set<std::uint32_t> unfit_shadows_;
   std::optional<Error> last_error_;
 
   // The round under way.
@@ -130,10 +134,12 @@ class BreakpointCoordinator {
   std::optional<Instant> permitted_at_;
   std::uint64_t permitted_step_ = 0;
   std::vector<std::uint32_t> permitted_ranks_;
+  std::shared_ptr<const JobShards> shards_;
   Choice choice_;
   std::string path_;
   std::vector<WriterPlan> writers_;
   std::set<std::uint32_t> assigned_;  // pods that are awaited
+  std::map<std::uint32_t, RankWrittenFile> reports_;  // of writers, by rank; whole pods are in written_
   std::map<std::uint32_t, PodWrittenMessage> written_;
   std::optional<Instant> stripes_done_at_;
   std::uint64_t bytes_ = 0;

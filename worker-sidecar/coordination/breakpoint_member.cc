@@ -1,6 +1,9 @@
 #include "worker-sidecar/coordination/breakpoint_member.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "worker-sidecar/coordination/written_parts.h"
 
 namespace rekindle {
 namespace {
@@ -144,7 +147,19 @@ void BreakpointMember::report(bool again, CoordinationOutputs& out) {
   if (has_reported_ && ranks == reported_ && !again) return;
   has_reported_ = true;
   reported_ = ranks;
-  send(coordinator_of(highest_term_), CollectedMessage{highest_term_, config_.ordinal, std::move(ranks)}, out);
+  CollectedMessage answer{.term = highest_term_, .ordinal = config_.ordinal, .ranks = {}};
+  if (asker_job_layout_ != layouts_.job_hash()) {
+    auto told = one_layout_each(layouts_.tell(0, config_.world_size(), asker_layouts_));
+    for (std::size_t i = 0; i + 1 < told.size(); ++i) {
+      answer.layouts = std::move(told[i]);
+      answer.more = true;
+      send(coordinator_of(highest_term_), answer, out);
+    }
+    answer.layouts = std::move(told.back());
+    answer.more = false;
+  }
+  answer.ranks = std::move(ranks);
+  send(coordinator_of(highest_term_), std::move(answer), out);
 }
 
 void BreakpointMember::on_rank_seen(std::uint32_t rank, Instant, CoordinationOutputs& out) {
@@ -160,7 +175,8 @@ void BreakpointMember::on_rank_died(std::uint32_t rank, Instant now, Coordinatio
     return;
   }
   if (what == MemberMove::raise_and_report) {
-    if (state_ == MemberState::writing && writing_ranks_.contains(rank)) {
+    const auto writing = writing_ranks_.find(rank);
+    if (state_ == MemberState::writing && writing != writing_ranks_.end() && writing->second == WriteSource::memory) {
       fail_write(rank, {ErrorCode::unavailable, "rank " + std::to_string(rank) + " ended while it wrote", Retry::yes}, out);
     }
     report(false, out);
@@ -188,6 +204,8 @@ void BreakpointMember::on_collect(std::uint32_t from, const CollectMessage& coll
     return;
   }
   reason_ = arrive(collect.trigger, now);
+  asker_job_layout_ = collect.job_layout_hash;
+  asker_layouts_ = collect.layout_hashes;
   give_up_ = (reason_.until ? *reason_.until : now + config_.limits.deadline) + config_.limits.outcome_grace;
   next_ask_ = now + config_.limits.resend * (pending_.empty() ? kSilenceIntervals : 1);
   if (is_held() && collect.term == highest_term_) {
@@ -233,12 +251,18 @@ void BreakpointMember::on_assign(std::uint32_t from, const AssignMessage& assign
   out.push_back(PermitUpdate{ranks_.live(), 0});
   for (const WriterPlan& writer : assign.writers) {
     if (!config_.hosts(writer.rank)) continue;
+    const WriteMessage write{.term = assign.term, .step = assign.step, .path = assign.path, .file = writer.file, .pieces = writer.pieces};
+    if (writer.source == WriteSource::shadow) {
+      writing_ranks_[writer.rank] = WriteSource::shadow;
+      out.push_back(WriteFromShadow{writer.rank, write});
+      continue;
+    }
     if (!ranks_.is_live(writer.rank)) {
       fail_write(writer.rank, {ErrorCode::unavailable, "rank " + std::to_string(writer.rank) + " ended before it wrote", Retry::yes}, out);
       return;
     }
-    writing_ranks_.insert(writer.rank);
-    out.push_back(StartWrite{writer.rank, {.term = assign.term, .step = assign.step, .path = assign.path, .file = writer.file, .pieces = writer.pieces}});
+    writing_ranks_[writer.rank] = WriteSource::memory;
+    out.push_back(StartWrite{writer.rank, write});
   }
   states_awaited_ = ranks_.has_states();
   if (states_awaited_) {
@@ -251,7 +275,7 @@ void BreakpointMember::on_assign(std::uint32_t from, const AssignMessage& assign
 
 void BreakpointMember::send_written(CoordinationOutputs& out) {
   written_sent_ = true;
-  send(coordinator_of(written_.term), written_, out);
+  send_in_parts(coordinator_of(written_.term), written_, out);
 }
 
 void BreakpointMember::finish_write_if_done(CoordinationOutputs& out) {

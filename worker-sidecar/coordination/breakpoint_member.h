@@ -17,6 +17,7 @@
 #include "worker-sidecar/coordination/breakpoint_table.h"
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/coordination/event.h"
+#include "worker-sidecar/coordination/job_layouts.h"
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
 #include "worker-sidecar/coordination/outcome.h"
@@ -27,8 +28,8 @@ namespace rekindle {
 
 class BreakpointMember {
  public:
-  BreakpointMember(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks)
-      : config_(config), pods_(pods), ranks_(ranks) {}
+  BreakpointMember(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks, const JobLayouts& layouts)
+      : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts) {}
 
   // The ranks live in an attempt now. held: they were when this sidecar came back, and nobody told it why.
   void begin_attempt(std::uint64_t term, bool held, Instant now, CoordinationOutputs& out);
@@ -97,6 +98,7 @@ class BreakpointMember {
   const CoordinationConfig& config_;
   const Membership& pods_;
   const LocalRanks& ranks_;
+  const JobLayouts& layouts_;
 
   MemberState state_ = MemberState::free;
   std::uint64_t highest_term_ = 0;  // the term of the hold while state_ is held or writing
@@ -105,8 +107,11 @@ class BreakpointMember {
   std::set<std::uint32_t> seen_;    // ranks whose word came in since the hold
   std::vector<CollectedRank> reported_;
   bool has_reported_ = false;
+  // What the coordinator knew of the ranks' layouts when it asked.
+  std::string asker_job_layout_;
+  std::vector<std::string> asker_layouts_;
 
-  std::set<std::uint32_t> writing_ranks_;  // whose stripe is awaited
+  std::map<std::uint32_t, WriteSource> writing_ranks_;  // whose stripe is awaited
   bool states_awaited_ = false;
   PodWrittenMessage written_;
   bool written_sent_ = false;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <set>
 
 namespace rekindle {
 namespace {
 
 using Ranks = std::vector<CollectedRank>;
+using Numbers = std::vector<std::uint32_t>;
 
 bool is_finished(const CollectedRank& rank) { return rank.phase == RankPhase::finished; }
 
@@ -16,33 +18,49 @@ bool is_live(const CollectedRank& rank) { return rank.alive && !is_finished(rank
 
 std::string name_of(const CollectedRank& rank) { return "rank " + std::to_string(rank.rank); }
 
-std::string names_of(const std::vector<std::uint32_t>& ranks) {
+std::string names_of(const Numbers& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
   return text;
 }
 
-std::vector<std::uint32_t> numbers_of(const Ranks& ranks, const std::function<bool(const CollectedRank&)>& wanted) {
-  std::vector<std::uint32_t> numbers;
+Numbers numbers_of(const Ranks& ranks, const std::function<bool(const CollectedRank&)>& wanted) {
+  Numbers numbers;
   for (const CollectedRank& rank : ranks) {
     if (wanted(rank)) numbers.push_back(rank.rank);
   }
   return numbers;
 }
 
+bool has(const Numbers& sorted, std::uint32_t number) { return std::binary_search(sorted.begin(), sorted.end(), number); }
+
+// Both sorted.
+bool have_one_in_common(const Numbers& left, const Numbers& right) {
+  const Numbers& few = left.size() < right.size() ? left : right;
+  const Numbers& many = left.size() < right.size() ? right : left;
+  return std::any_of(few.begin(), few.end(), [&](std::uint32_t number) { return has(many, number); });
+}
+
 class Chooser {
  public:
-  explicit Chooser(const ChooseInput& input) : input_(input), ranks_(input.ranks) {
+  explicit Chooser(const ChooseInput& input) : input_(input), ranks_(input.ranks), groups_(input.groups) {
     std::sort(ranks_.begin(), ranks_.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+    if (!groups_.empty()) return;
+    StepGroup all;
+    for (std::uint32_t rank = 0; rank < input.world_size; ++rank) all.ranks.push_back(rank);
+    all.sharers = all.ranks;
+    groups_.push_back(std::move(all));
   }
 
   Choice choose() {
-    if (std::none_of(ranks_.begin(), ranks_.end(), is_live)) return nobody_lives();
-    if (const auto updating = updating_rank(); !updating.empty() && !input_.updating_over) {
+    if (ranks_.size() == input_.world_size && std::all_of(ranks_.begin(), ranks_.end(), is_finished)) {
+      return {.kind = ChoiceKind::finished, .why = "every rank has finished"};
+    }
+    if (const auto updating = updating_ranks(); !updating.empty() && !input_.updating_over) {
       return wait(names_of(updating) + " to finish the update");
     }
     find_target();
-    Choice choice = sources(target_).empty() ? reach_target() : keep_or_advance();
+    Choice choice = choose_from_target();
     if (choice.kind == ChoiceKind::take) choice = wait_for_stragglers(std::move(choice));
     choice.refused = refused_;
     return choice;
@@ -50,31 +68,23 @@ class Chooser {
 
  private:
   Choice wait(std::string what) const { return {.kind = ChoiceKind::wait, .why = std::move(what)}; }
-  Choice permit(std::uint64_t step, std::vector<std::uint32_t> ranks) const {
-    return {.kind = ChoiceKind::permit, .step = step, .ranks = std::move(ranks)};
-  }
-  Choice take(std::uint64_t step) const { return {.kind = ChoiceKind::take, .step = step, .ranks = sources(step)}; }
+  Choice permit(std::uint64_t step, Numbers ranks) const { return {.kind = ChoiceKind::permit, .step = step, .ranks = std::move(ranks)}; }
 
-  Choice nobody_lives() const {
-    if (ranks_.size() == input_.world_size && std::all_of(ranks_.begin(), ranks_.end(), is_finished)) {
-      return {.kind = ChoiceKind::finished, .why = "every rank has finished"};
-    }
-    return {.kind = ChoiceKind::none, .why = "no live rank of the job can be reached, so nobody holds a copy of the state"};
-  }
-
-  std::vector<std::uint32_t> updating_rank() const {
+  Numbers updating_ranks() const {
     return numbers_of(ranks_, [](const auto& rank) { return is_live(rank) && rank.phase == RankPhase::updating; });
   }
 
   void find_target() {
     std::uint64_t live_most = 0;
     for (const CollectedRank& rank : ranks_) {
-      if (is_live(rank)) live_most = std::max(live_most, rank.step);
+      if (!is_live(rank)) continue;
+      any_live_ = true;
+      live_most = std::max(live_most, rank.step);
     }
     target_ = live_most;
     for (const CollectedRank& rank : ranks_) {
       if (is_live(rank)) continue;
-      if (rank.step > live_most + 1) {
+      if (any_live_ && rank.step > live_most + 1) {
         refused_.push_back(name_of(rank) + " is gone and claims step " + std::to_string(rank.step) + ", more than one beyond step " +
                            std::to_string(live_most) + " of every live rank");
       } else {
@@ -90,50 +100,116 @@ class Chooser {
     live_most_ = live_most;
   }
 
-  std::vector<std::uint32_t> sources(std::uint64_t step) const {
+  Numbers sources(std::uint64_t step) const {
     return numbers_of(ranks_, [&](const auto& rank) {
       return is_live(rank) && rank.clean && rank.phase != RankPhase::updating && rank.step == step && rank.step + 1 >= live_most_;
     });
   }
-  std::vector<std::uint32_t> waiting_at_update(std::uint64_t step) const {
+  Numbers waiting_at_update(std::uint64_t step) const {
     if (input_.permit_over) return {};
     return numbers_of(ranks_, [&](const auto& rank) {
       return is_live(rank) && rank.clean && rank.phase == RankPhase::waiting_at_update && rank.step == step;
     });
   }
-  std::vector<std::uint32_t> computing(std::uint64_t step) const {
+  Numbers computing(std::uint64_t step) const {
     return numbers_of(ranks_, [&](const auto& rank) { return is_live(rank) && rank.phase == RankPhase::computing && rank.step == step; });
+  }
+  // A finished rank's shadow may go any moment, too.
+  Numbers shadows(std::uint64_t step) const {
+    return numbers_of(ranks_, [&](const auto& rank) {
+      return !is_finished(rank) && std::binary_search(rank.shadow_steps.begin(), rank.shadow_steps.end(), step);
+    });
+  }
+
+  Choice choose_from_target() const {
+    if (const Numbers waiting = waiting_at_update(target_); may_advance(waiting)) return permit(target_ + 1, waiting);
+    std::vector<std::size_t> lost_groups;
+    for (const std::uint64_t step : steps_that_somebody_has()) {
+      Choice choice = reach(step);
+      if (step == target_) lost_groups = choice.lost_groups;
+      if (choice.kind == ChoiceKind::none) continue;
+      if (choice.kind == ChoiceKind::take && step < target_) {
+        choice.steps_lost = target_ - step;
+        choice.lost_groups = lost_groups;
+        choice.why = why_not_target(lost_groups);
+      }
+      return choice;
+    }
+    return {.kind = ChoiceKind::none, .lost_groups = std::move(lost_groups), .why = why_nothing()};
   }
 
   // Rule 3. A rank that waits at its gate makes target + 1 with an update; what it costs is the small state of those that cannot follow.
-  Choice keep_or_advance() const {
-    const auto waiting = waiting_at_update(target_);
-    const bool all_follow = waiting.size() == input_.world_size;
-    if (!waiting.empty() && (all_follow || !input_.states_matter)) return permit(target_ + 1, waiting);
-    return take(target_);
+  bool may_advance(const Numbers& waiting) const {
+    if (waiting.empty() || (input_.states_matter && waiting.size() != input_.world_size)) return false;
+    return std::all_of(groups_.begin(), groups_.end(), [&](const StepGroup& group) { return have_one_in_common(group.ranks, waiting); });
   }
 
-  // Rule 4.
-  Choice reach_target() const {
-    if (target_ > 0) {
-      if (const auto waiting = waiting_at_update(target_ - 1); !waiting.empty()) return permit(target_, waiting);
-      if (const auto on_the_way = computing(target_ - 1); !on_the_way.empty() && !input_.arrival_over) {
-        return wait(names_of(on_the_way) + " to arrive at the update to step " + std::to_string(target_));
+  // From target down.
+  std::vector<std::uint64_t> steps_that_somebody_has() const {
+    std::set<std::uint64_t, std::greater<>> steps;
+    for (std::uint64_t behind = 0; behind <= 2 && behind <= target_; ++behind) steps.insert(target_ - behind);
+    for (const CollectedRank& rank : ranks_) {
+      for (const std::uint64_t step : rank.shadow_steps) {
+        if (step <= target_ && !is_finished(rank)) steps.insert(step);
       }
     }
-    for (std::uint64_t behind = 1; behind <= 2 && behind <= target_; ++behind) {
-      Choice choice = take(target_ - behind);
-      if (choice.ranks.empty()) continue;
-      choice.steps_lost = behind;
-      choice.why = "step " + std::to_string(target_) + " was committed only by " +
-                   names_of(numbers_of(ranks_, [&](const auto& rank) { return rank.step == target_; })) +
-                   ", which is gone or in the middle of an update, and no live rank could make that update";
-      return choice;
+    return {steps.begin(), steps.end()};
+  }
+
+  // Rule 4 for one step: take, permit, wait, or none with the groups that have no copy.
+  Choice reach(std::uint64_t step) const {
+    const Numbers live = sources(step);
+    const Numbers copies = shadows(step);
+    const bool near = step > 0 && step + 1 >= live_most_;  // who gets there counts as a source then
+    const Numbers waiting = near ? waiting_at_update(step - 1) : Numbers{};
+    const Numbers on_the_way = near && !input_.arrival_over ? computing(step - 1) : Numbers{};
+    Choice choice{.kind = ChoiceKind::take, .step = step, .ranks = live};
+    std::set<std::uint32_t> needed;
+    Numbers awaited;
+    bool hopeless = false;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const StepGroup& group = groups_[i];
+      if (have_one_in_common(group.ranks, live)) continue;
+      if (!group.sharers.empty() && std::includes(copies.begin(), copies.end(), group.sharers.begin(), group.sharers.end())) {
+        needed.insert(group.sharers.begin(), group.sharers.end());
+        continue;
+      }
+      choice.lost_groups.push_back(i);
+      if (have_one_in_common(group.ranks, waiting)) continue;
+      if (!have_one_in_common(group.ranks, on_the_way)) hopeless = true;
+      for (const std::uint32_t rank : on_the_way) {
+        if (has(group.ranks, rank) && !has(awaited, rank)) awaited.insert(std::upper_bound(awaited.begin(), awaited.end(), rank), rank);
+      }
     }
-    return {.kind = ChoiceKind::none,
-            .why = "no live rank has a clean copy of the state: " +
-                   names_of(numbers_of(ranks_, [](const auto& rank) { return is_live(rank); })) +
-                   " stopped in the middle of an update or could not write"};
+    choice.shadows.assign(needed.begin(), needed.end());
+    if (choice.lost_groups.empty()) return choice;
+    if (hopeless) return {.kind = ChoiceKind::none, .lost_groups = std::move(choice.lost_groups)};
+    if (!awaited.empty()) return wait(names_of(awaited) + " to arrive at the update to step " + std::to_string(step));
+    Numbers may;
+    for (const std::uint32_t rank : waiting) {
+      if (std::any_of(choice.lost_groups.begin(), choice.lost_groups.end(), [&](std::size_t i) { return has(groups_[i].ranks, rank); })) may.push_back(rank);
+    }
+    return permit(step, std::move(may));
+  }
+
+  std::string why_not_target(const std::vector<std::size_t>& lost_groups) const {
+    const Numbers committed = numbers_of(ranks_, [&](const auto& rank) { return rank.step == target_; });
+    if (groups_.size() == 1) {
+      return "step " + std::to_string(target_) + " was committed only by " + names_of(committed) +
+             ", which is gone or in the middle of an update, and no live rank could make that update";
+    }
+    std::string text = "step " + std::to_string(target_) + " is not complete: there is no copy of ";
+    for (std::size_t i = 0; i < lost_groups.size() && i < 2; ++i) text += (i == 0 ? "the part of " : " and of that of ") + names_of(groups_[lost_groups[i]].ranks);
+    return text + ", and no live rank could make that update";
+  }
+
+  std::string why_nothing() const {
+    if (!any_live_) return "no live rank of the job can be reached, so nobody holds a copy of the state";
+    if (groups_.size() == 1) {
+      return "no live rank has a clean copy of the state: " + names_of(numbers_of(ranks_, is_live)) +
+             " stopped in the middle of an update or could not write";
+    }
+    return "no step is complete: what some ranks held is gone with them, or stopped in the middle of an update, or at another step than the rest";
   }
 
   // Rule 5.
@@ -148,8 +224,10 @@ class Chooser {
 
   const ChooseInput& input_;
   Ranks ranks_;
+  std::vector<StepGroup> groups_;
   std::uint64_t target_ = 0;
   std::uint64_t live_most_ = 0;
+  bool any_live_ = false;
   std::vector<std::string> refused_;
 };
 

@@ -9,6 +9,7 @@
 #include "worker-sidecar/coordination/assembly.h"
 #include "worker-sidecar/coordination/breakpoint_coordinator.h"
 #include "worker-sidecar/coordination/breakpoint_member.h"
+#include "worker-sidecar/coordination/job_layouts.h"
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
 #include "worker-sidecar/coordination/periodic_leader.h"
@@ -35,11 +36,12 @@ struct Coordination::Parts {
   const CoordinationConfig config;
   Membership pods{config};
   LocalRanks ranks{config};
-  Assembly assembly{config, pods, ranks};
-  BreakpointMember member{config, pods, ranks};
-  BreakpointCoordinator coordinator{config, pods, ranks, member};
-  PeriodicMember periodic_member{config, pods, ranks};
-  PeriodicLeader periodic_leader{config, pods, ranks};
+  JobLayouts layouts{config};
+  Assembly assembly{config, pods, ranks, layouts};
+  BreakpointMember member{config, pods, ranks, layouts};
+  BreakpointCoordinator coordinator{config, pods, ranks, layouts, member};
+  PeriodicMember periodic_member{config, pods, ranks, layouts};
+  PeriodicLeader periodic_leader{config, pods, ranks, layouts};
   FailureHistory failures;
   std::uint32_t attempt = 0;
   std::uint64_t rank_term = 0;  // highest that a rank brought along
@@ -72,6 +74,7 @@ struct Coordination::Parts {
     }
     if (ranks.all_finished()) out.push_back(SendToPeer{event.ordinal, PodFinishedMessage{config.ordinal}});
     periodic_leader.on_pods_changed();
+    assembly.on_pod_met(event.ordinal, out);
     coordinator.on_pod_connected(event.ordinal, now, out);
     member.on_pod_connected(now, out);
   }
@@ -119,6 +122,7 @@ struct Coordination::Parts {
     LocalRank* rank = ranks.find(event.rank);
     if (rank == nullptr) return;
     rank->registered = event.registered;
+    layouts.set(event.rank, event.registered.layout);
     if (attempt == 0) assembly.on_change(now, out);
     else periodic_member.on_layout_changed(out);
   }
@@ -129,6 +133,7 @@ struct Coordination::Parts {
     LocalRank* rank = ranks.find(event.rank);
     if (rank == nullptr || !rank->alive) return;
     rank->word = event.word;
+    rank->shadow_steps = event.shadow_steps;
     if (attempt == 0) return;
     member.on_rank_seen(event.rank, now, out);
     periodic_member.on_rank_seen(event.rank, now, out);
@@ -140,6 +145,7 @@ struct Coordination::Parts {
       if (attempt != 0 || !config.hosts(event.rank)) return;
       LocalRank& known = ranks.connect(event.rank);  // it died while this sidecar was away
       known.word = event.word;
+      known.shadow_steps = event.shadow_steps;
       known.attempt = event.attempt;
       known.finished = event.word.phase == RankPhase::finished;
       assembly.on_change(now, out);
@@ -149,6 +155,7 @@ struct Coordination::Parts {
     rank->alive = false;
     if (rank->finished) return;
     rank->word = event.word;
+    rank->shadow_steps = event.shadow_steps;
     if (attempt == 0) {
       assembly.on_change(now, out);
       return;
@@ -237,7 +244,7 @@ struct Coordination::Parts {
 
   void receive(std::uint32_t, const PeerHelloMessage&, Instant, CoordinationOutputs&) {}  // the shell's
   void receive(std::uint32_t from, const ReadyMessage& m, Instant now, CoordinationOutputs& out) { assembly.on_ready(from, m, now, out); }
-  void receive(std::uint32_t from, const BeginMessage&, Instant, CoordinationOutputs& out) { assembly.on_begin(from, out); }
+  void receive(std::uint32_t from, const BeginMessage& m, Instant, CoordinationOutputs& out) { assembly.on_begin(from, m, out); }
   void receive(std::uint32_t from, const OfferMessage& m, Instant, CoordinationOutputs& out) { assembly.on_offer(from, m, out); }
   void receive(std::uint32_t from, const PodLoadedMessage& m, Instant now, CoordinationOutputs& out) { assembly.on_pod_loaded(from, m, now, out); }
   void receive(std::uint32_t, const TakeMessage& m, Instant, CoordinationOutputs& out) { assembly.on_take(m, out); }
@@ -277,11 +284,10 @@ struct Coordination::Parts {
     lost.erase(m.ordinal);
   }
 
-  void receive(std::uint32_t from, const SurveyMessage& m, Instant, CoordinationOutputs& out) {
-    if (in_attempt()) periodic_member.on_survey(from, m, out);
-  }
-  void receive(std::uint32_t from, const SurveyedMessage& m, Instant now, CoordinationOutputs& out) {
-    if (in_attempt()) periodic_leader.on_surveyed(from, m, now, out);
+  void receive(std::uint32_t from, const LayoutsMessage& m, Instant now, CoordinationOutputs&) {
+    if (!in_attempt()) return;
+    layouts.adopt(from, m.layouts);
+    periodic_leader.on_layouts_changed(now);
   }
   void receive(std::uint32_t from, const PeerKeepMessage& m, Instant, CoordinationOutputs& out) {
     if (in_attempt()) periodic_member.on_keep(from, m, out);

@@ -8,7 +8,7 @@
 // Guarantees: outputs depend on the events and times alone. Every HookCalled is answered once, before its time is over. Every trigger ends in
 // an outcome before its deadline. Messages may be lost, doubled and late. The own messages are delivered inside.
 // Assumptions: one thread; `now` does not go back; advance(Tick) is called no later than next_wake().
-// Caveats: pure data parallel (every rank holds the same tensors).
+// Caveats: one copy of the layouts of all ranks in every sidecar, where ranks hold different ones.
 #pragma once
 
 #include <cstdint>

@@ -72,9 +72,11 @@ struct RankLoaded {
 };
 
 // The word of a live rank. Due for every live local rank after HoldRanks, and again on each change while the hold lasts.
+// `shadow_steps`, here and in RankDied: steps of this attempt of which its shadow holds a complete copy, sorted.
 struct RankSeen {
   std::uint32_t rank = 0;
   RankWord word;
+  std::vector<std::uint64_t> shadow_steps = {};
 };
 
 // The process is over; the last word and the attempt of its control block. After RankFinished it says nothing new. A sidecar that was
@@ -83,6 +85,7 @@ struct RankDied {
   std::uint32_t rank = 0;
   RankWord word;
   std::uint32_t attempt = 0;
+  std::vector<std::uint64_t> shadow_steps = {};
 };
 struct RankFinished {
   std::uint32_t rank = 0;

@@ -20,6 +20,7 @@ struct LocalRank {
   std::uint32_t attempt = 0;  // that it said in its hello
   std::optional<RegisteredMessage> registered;
   std::optional<LoadedMessage> loaded;  // answer to the newest offer
+  std::vector<std::uint64_t> shadow_steps;
 };
 
 class LocalRanks {
@@ -60,7 +61,7 @@ class LocalRanks {
     }
     return true;
   }
-  // What a rank of this pod has registered; every rank of a data-parallel job holds the same tensors.
+  // What one rank of this pod has registered; others may hold other tensors (JobLayouts).
   const RegisteredMessage* registered() const {
     for (const auto& [number, rank] : ranks_) {
       if (rank.registered) return &*rank.registered;
@@ -80,7 +81,8 @@ class LocalRanks {
                       .alive = rank.alive,
                       .clean = rank.alive && is_clean(rank.word),
                       .step = rank.word.step,
-                      .phase = rank.finished ? RankPhase::finished : rank.word.phase});
+                      .phase = rank.finished ? RankPhase::finished : rank.word.phase,
+                      .shadow_steps = rank.shadow_steps});
     }
     return list;
   }

@@ -77,8 +77,8 @@ struct StartWrite {
   WriteMessage write;
 };
 
-// Write these pieces of the copy of `write.step` in the rank's shadow, whether the rank lives or not; `write.hold` is not used. Answered by RankWritten or
-// RankWriteFailed.
+// The same from this rank's shadow of `write.step`, whether the rank lives or not. Answered by RankWritten or RankWriteFailed like a rank;
+// pieces that the shadow does not hold, or a slot that holds another step by then, are a RankWriteFailed.
 struct WriteFromShadow {
   std::uint32_t rank = 0;
   WriteMessage write;
@@ -183,9 +183,9 @@ struct ExitAllowed {};
 
 using CoordinationOutput =
     std::variant<SendToPeer, WelcomeRank, OfferToRank, TakeForRank, RefuseRank, ListCandidates, VerifyCandidate, ClaimAttempt,
-                 AttemptBegun, HoldRanks, PermitUpdate, StartWrite, WriteStates, ReleaseRanks, EndRanks, AnswerHook,
+                 AttemptBegun, HoldRanks, PermitUpdate, StartWrite, WriteFromShadow, WriteStates, ReleaseRanks, EndRanks, AnswerHook,
                  CreateFolder, PublishCheckpoint, ReportBreakpoint, ReportRestore, NoteProblem, ExitAllowed,
-                 WriteFromShadow, KeepForRank, OrderSnapshot, LookAtRanks, RemoveFolder, ReportPeriodic>;
+                 KeepForRank, OrderSnapshot, LookAtRanks, RemoveFolder, ReportPeriodic>;
 
 using CoordinationOutputs = std::vector<CoordinationOutput>;
 

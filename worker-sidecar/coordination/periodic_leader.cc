@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/sentence.h"
+#include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/plan.h"
 #include "worker-sidecar/checkpoint/written.h"
 
@@ -20,7 +21,7 @@ constexpr Duration kRetryLater = std::chrono::seconds(60);
 }  // namespace
 
 std::string_view to_string(PeriodicState state) {
-  constexpr std::array<std::string_view, 8> kNames = {"off", "surveying", "keeping", "waiting", "snapshotting", "creating", "writing", "publishing"};
+  constexpr std::array<std::string_view, 7> kNames = {"off", "keeping", "waiting", "snapshotting", "creating", "writing", "publishing"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -50,80 +51,59 @@ void PeriodicLeader::drive(bool may_lead, Instant now, CoordinationOutputs& out)
   if (!may_lead) {
     if (state_ == PeriodicState::publishing) return;  // its outcome is known in a moment, and nobody waits for it
     if (state_ > PeriodicState::waiting) drop(now, out);
-    if (state_ == PeriodicState::surveying || state_ == PeriodicState::keeping) state_ = PeriodicState::off;
+    if (state_ == PeriodicState::keeping) state_ = PeriodicState::off;
     return;
   }
-  const bool asking = state_ == PeriodicState::surveying || state_ == PeriodicState::keeping;
-  if (asking && now >= asked_at_ + kAnswerMax) {
-    return fall_back({ErrorCode::deadline_exceeded, sentence("pod {} does not answer; there are no periodic checkpoints until it does", *awaited_.begin())}, now, out);
+  if (state_ == PeriodicState::keeping && now >= asked_at_ + kAnswerMax) {
+    return fall_back({ErrorCode::deadline_exceeded, sentence("rank {} has not made room for its copies in {} s; there are no periodic checkpoints until it has",
+                                                                *awaited_.begin(), static_cast<std::int64_t>(to_seconds(kAnswerMax)))},
+                     now, out);
   }
   if (plan_stale_ && state_ >= PeriodicState::snapshotting && state_ <= PeriodicState::writing) {
-    give_up({ErrorCode::conflict, "what the ranks hold has changed"}, now, out);
+    drop(now, out);  // what the ranks hold has changed, or a pod was away
   }
-  if ((state_ == PeriodicState::off || (plan_stale_ && state_ == PeriodicState::waiting)) && now >= retry_at_) return survey(now, out);
-  if (state_ == PeriodicState::waiting && config_.snapshots.periodic()) look(now, out);
+  if ((state_ == PeriodicState::off || (plan_stale_ && state_ == PeriodicState::waiting)) && now >= retry_at_) return keep(now, out);
+  if (state_ == PeriodicState::waiting && !plan_stale_ && config_.snapshots.periodic()) look(now, out);
 }
 
 // ---- plan ----
 
-void PeriodicLeader::survey(Instant now, CoordinationOutputs& out) {
-  const RegisteredMessage* const own = ranks_.registered();
-  if (own == nullptr) {
-    retry_at_ = now + kRetrySoon;
-    return;
-  }
-  next_term();
-  plan_stale_ = false;
-  state_ = PeriodicState::surveying;
-  asked_at_ = now;
-  layouts_.clear();
-  const std::vector<std::uint32_t> pods = pods_.reachable_pods();
-  awaited_ = {pods.begin(), pods.end()};
-  send_to_all(SurveyMessage{.term = term_, .layout_hash = layout_hash(own->layout)}, out);
-}
-
-void PeriodicLeader::on_surveyed(std::uint32_t from, const SurveyedMessage& surveyed, Instant now, CoordinationOutputs& out) {
-  if (surveyed.term == 0) {
-    plan_stale_ = true;
-    retry_at_ = now + kRetrySoon;  // tensors that appear late seldom come alone
-    return;
-  }
-  if (state_ != PeriodicState::surveying || surveyed.term != term_ || awaited_.erase(from) == 0) return;
-  for (const std::uint32_t rank : surveyed.ranks) {
-    if (config_.pod_of(rank) == from) layouts_[rank] = ranks_.registered()->layout;
-  }
-  for (const RanksLayout& other : surveyed.layouts) {
-    for (const std::uint32_t rank : other.ranks) {
-      if (config_.pod_of(rank) == from) layouts_[rank] = other.layout;
-    }
-  }
-  if (awaited_.empty()) keep(now, out);
+void PeriodicLeader::on_layouts_changed(Instant now) {
+  plan_stale_ = true;
+  retry_at_ = now + kRetrySoon;
 }
 
 void PeriodicLeader::keep(Instant now, CoordinationOutputs& out) {
-  if (layouts_.size() < config_.world_size()) {
-    state_ = PeriodicState::off;
-    retry_at_ = now + kRetrySoon;
+  retry_at_ = now + kRetrySoon;
+  Result<std::shared_ptr<const JobShards>> shards = layouts_.shards();
+  if (!shards) {
+    // A sidecar that was restarted is being told what the others hold; what cannot be one job was refused at the start.
+    if (layouts_.knows_all()) note(with_context(shards.error(), "there are no periodic checkpoints and shadows"), out);
     return;
   }
-  std::vector<std::uint32_t> writers;
-  for (const auto& [rank, layout] : layouts_) writers.push_back(rank);
-  shares_ = split_for_writers(layouts_.begin()->second, writers);
+  shards_ = *std::move(shards);
+  shares_ = split_for_writers(shards_->groups);
   next_term();
+  plan_stale_ = false;
   state_ = PeriodicState::keeping;
   asked_at_ = now;
-  for (const std::uint32_t pod : pods_.reachable_pods()) {
-    awaited_.insert(pod);
-    PeerKeepMessage order{.term = term_, .snapshots = config_.snapshots.periodic(), .shadow_every_steps = config_.snapshots.shadow_every_steps};
-    for (const WriterPlan& share : shares_) {
-      if (config_.pod_of(share.rank) == pod) order.shares.push_back(share);
-    }
-    out.push_back(SendToPeer{pod, std::move(order)});
+  awaited_.clear();
+  std::map<std::uint32_t, const WriterPlan*> of_rank;
+  for (const WriterPlan& share : shares_) of_rank.emplace(share.rank, &share);
+  for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank) {
+    awaited_.insert(rank);
+    // Ranks without a share have small state to keep all the same.
+    const auto share = of_rank.find(rank);
+    out.push_back(SendToPeer{config_.pod_of(rank),
+                             PeerKeepMessage{.term = term_,
+                                             .snapshots = config_.snapshots.periodic(),
+                                             .shadow_every_steps = config_.snapshots.shadow_every_steps,
+                                             .share = share == of_rank.end() ? WriterPlan{.rank = rank, .file = rank_file_name(rank)} : *share->second}});
   }
 }
 
 void PeriodicLeader::on_kept(const PeerKeptMessage& kept, Instant now, CoordinationOutputs& out) {
-  if (state_ != PeriodicState::keeping || kept.term != term_ || awaited_.erase(kept.ordinal) == 0) return;
+  if (state_ != PeriodicState::keeping || kept.term != term_ || awaited_.erase(kept.rank) == 0) return;
   if (!kept.ok) {
     fall_back(kept.error, now, out);
     retry_at_ = now + kRetryLater;
@@ -182,16 +162,28 @@ void PeriodicLeader::on_folder_created(const FolderCreated& created, Instant now
   if (!created.path) return give_up(with_context(created.path.error(), "making the checkpoint's folder"), now, out);
   path_ = *created.path;
   written_.clear();
+  files_.clear();
   state_ = PeriodicState::writing;
   const std::vector<std::uint32_t> pods = pods_.reachable_pods();
   awaited_ = {pods.begin(), pods.end()};
-  send_to_all(AssignMessage{.term = term_, .step = step_, .path = path_, .writers = shares_}, out);
+  for (const std::uint32_t pod : pods) {
+    AssignMessage order{.term = term_, .step = step_, .path = path_, .writers = {}};
+    for (const WriterPlan& share : shares_) {
+      if (config_.pod_of(share.rank) == pod) order.writers.push_back(share);
+    }
+    out.push_back(SendToPeer{pod, std::move(order)});
+  }
 }
 
 void PeriodicLeader::on_written(const PodWrittenMessage& written, Instant now, CoordinationOutputs& out) {
-  if (state_ != PeriodicState::writing || written.term != term_ || awaited_.erase(written.ordinal) == 0) return;
+  if (state_ != PeriodicState::writing || written.term != term_ || !awaited_.contains(written.ordinal)) return;
   if (!written.ok) return give_up(written.error, now, out);
+  for (const RankWrittenFile& file : written.ranks) {
+    if (config_.pod_of(file.rank) == written.ordinal) files_[file.rank] = file.written;
+  }
+  if (written.more) return;
   written_[written.ordinal] = written;
+  awaited_.erase(written.ordinal);
   if (awaited_.empty()) publish(now, out);
 }
 
@@ -214,9 +206,7 @@ Result<Manifest> PeriodicLeader::make_manifest() const {
                     .parent = parent_};
   std::vector<WrittenStripe> stripes;
   for (const WriterPlan& share : shares_) {
-    for (const RankWrittenFile& file : written_.at(config_.pod_of(share.rank)).ranks) {
-      if (file.rank == share.rank) stripes.push_back({&layouts_.at(share.rank), file.written});
-    }
+    if (const auto file = files_.find(share.rank); file != files_.end()) stripes.push_back({shards_->layouts[share.rank].get(), file->second});
   }
   if (Status added = add_tensors(manifest, stripes); !added) return std::unexpected(added.error());
   for (const auto& [pod, written] : written_) {
@@ -271,12 +261,10 @@ std::optional<Instant> PeriodicLeader::next_wake() const {
   if (attempt_ == 0 || !may_lead_ || !config_.snapshots.keeps_anything()) return std::nullopt;
   switch (state_) {
     case PeriodicState::off: return retry_at_;
-    case PeriodicState::surveying:
     case PeriodicState::keeping: return asked_at_ + kAnswerMax;
     case PeriodicState::waiting: {
-      std::optional<Instant> wake = config_.snapshots.periodic() ? schedule_.next_look() : std::nullopt;
-      if (plan_stale_) wake = wake ? std::min(*wake, retry_at_) : retry_at_;
-      return wake;
+      if (plan_stale_) return retry_at_;
+      return config_.snapshots.periodic() ? schedule_.next_look() : std::nullopt;
     }
     default: return std::nullopt;
   }

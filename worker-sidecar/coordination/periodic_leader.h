@@ -1,15 +1,16 @@
 // Leads the periodic checkpoints of a job and plans what every rank keeps in its shadow (PROTOCOL P11). Every sidecar has one; the one of the lowest pod
 // that can be reached leads. Pure.
 //
-// Expected flow: off -> surveying (what does every rank hold) -> keeping (everybody has his shadow) -> waiting -> snapshotting -> creating -> writing ->
+// Expected flow: off -> keeping (everybody has his shadow) -> waiting -> snapshotting -> creating -> writing ->
 // publishing -> waiting. With a shadow and no periodic checkpoints it stays in waiting.
 // Guarantees: a checkpoint is published only when every pod has written its part of one snapshot of one step; training is never held. Whatever goes
 // wrong, and a breakpoint that begins, gives the checkpoint under way up; its folder is removed, and the next one comes in its time. A breakpoint never waits for it.
-// Assumptions: pods that are lost and come back are surveyed again, so no order is sent twice.
+// Assumptions: after a pod was lost and came back everything is planned anew, so no order is sent twice.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,19 +21,20 @@
 #include "worker-sidecar/coordination/breakpoint_coordinator.h"
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/coordination/event.h"
+#include "worker-sidecar/coordination/job_layouts.h"
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
 #include "worker-sidecar/coordination/output.h"
 
 namespace rekindle {
 
-enum class PeriodicState : std::uint8_t { off, surveying, keeping, waiting, snapshotting, creating, writing, publishing };
+enum class PeriodicState : std::uint8_t { off, keeping, waiting, snapshotting, creating, writing, publishing };
 std::string_view to_string(PeriodicState state);
 
 class PeriodicLeader {
  public:
-  PeriodicLeader(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks)
-      : config_(config), pods_(pods), ranks_(ranks), schedule_(config.snapshots) {}
+  PeriodicLeader(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks, const JobLayouts& layouts)
+      : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts), schedule_(config.snapshots) {}
 
   void begin_attempt(std::uint32_t attempt, std::uint64_t step, std::optional<ParentPoint> parent, FailureHistory failures, Instant now);
 
@@ -40,7 +42,8 @@ class PeriodicLeader {
   void drive(bool may_lead, Instant now, CoordinationOutputs& out);
 
   void on_pods_changed() { plan_stale_ = true; }
-  void on_surveyed(std::uint32_t from, const SurveyedMessage& surveyed, Instant now, CoordinationOutputs& out);
+  // What some rank holds has changed, and JobLayouts knows. Tensors that appear late seldom come alone, so the new plan waits a moment.
+  void on_layouts_changed(Instant now);
   void on_kept(const PeerKeptMessage& kept, Instant now, CoordinationOutputs& out);
   void on_snapshotted(const PodSnapshottedMessage& snapshotted, Instant now, CoordinationOutputs& out);
   void on_folder_created(const FolderCreated& created, Instant now, CoordinationOutputs& out);
@@ -54,7 +57,6 @@ class PeriodicLeader {
  private:
   void send_to_all(const PeerMessage& message, CoordinationOutputs& out) const;
   void next_term();
-  void survey(Instant now, CoordinationOutputs& out);
   void keep(Instant now, CoordinationOutputs& out);
   void look(Instant now, CoordinationOutputs& out);
   void publish(Instant now, CoordinationOutputs& out);
@@ -67,6 +69,7 @@ class PeriodicLeader {
   const CoordinationConfig& config_;
   const Membership& pods_;
   const LocalRanks& ranks_;
+  const JobLayouts& layouts_;
   SnapshotSchedule schedule_;
 
   std::uint32_t attempt_ = 0;
@@ -77,16 +80,17 @@ class PeriodicLeader {
   Instant retry_at_;
   std::uint64_t number_ = 0;
   std::uint64_t term_ = 0;
-  std::set<std::uint32_t> awaited_;  // pods
+  std::set<std::uint32_t> awaited_;  // pods; ranks while keeping
   Instant asked_at_;
 
-  std::map<std::uint32_t, Layout> layouts_;  // by rank
+  std::shared_ptr<const JobShards> shards_;
   std::vector<WriterPlan> shares_;
 
   std::uint64_t step_ = 0;
   Instant taken_at_;
   std::uint64_t longest_microseconds_ = 0;
   std::string path_;
+  std::map<std::uint32_t, WrittenFile> files_;  // by rank
   std::map<std::uint32_t, PodWrittenMessage> written_;
   std::uint64_t bytes_ = 0;
   std::string told_;  // the last thing that went wrong

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/sentence.h"
-#include "worker-sidecar/checkpoint/layout.h"
+#include "worker-sidecar/coordination/written_parts.h"
 
 namespace rekindle {
 namespace {
@@ -17,61 +17,37 @@ constexpr Duration kReportMax = std::chrono::milliseconds(500);
 
 // ---- plan ----
 
-void PeriodicMember::on_survey(std::uint32_t from, const SurveyMessage& survey, CoordinationOutputs& out) {
-  leader_ = from;
-  SurveyedMessage answer{.term = survey.term, .ordinal = config_.ordinal};
-  std::map<std::string, RanksLayout> others;
-  for (const auto& [number, rank] : ranks_.all()) {
-    if (!rank.registered || rank.finished) continue;
-    answer.ranks.push_back(number);
-    const std::string hash = layout_hash(rank.registered->layout);
-    if (hash == survey.layout_hash) continue;
-    RanksLayout& same = others[hash];
-    if (same.ranks.empty()) same.layout = rank.registered->layout;
-    same.ranks.push_back(number);
-  }
-  for (auto& [hash, layout] : others) answer.layouts.push_back(std::move(layout));
-  out.push_back(SendToPeer{from, std::move(answer)});
-}
-
 void PeriodicMember::on_layout_changed(CoordinationOutputs& out) {
-  if (keep_term_ == 0) return;
-  out.push_back(SendToPeer{leader_, SurveyedMessage{.term = 0, .ordinal = config_.ordinal}});
+  if (!config_.snapshots.keeps_anything()) return;
+  const std::uint32_t leader = pods_.lowest_reachable();
+  for (std::vector<HeldLayout>& told : one_layout_each(layouts_.tell(config_.first_rank(), config_.ranks_per_pod, {}))) {
+    out.push_back(SendToPeer{leader, LayoutsMessage{config_.ordinal, std::move(told)}});
+  }
 }
 
 void PeriodicMember::on_keep(std::uint32_t from, const PeerKeepMessage& keep, CoordinationOutputs& out) {
+  if (!config_.hosts(keep.share.rank)) return;
+  if (keep.term != keep_term_) keeping_.clear();
   leader_ = from;
   keep_term_ = keep.term;
-  keeping_.clear();
-  shares_.clear();
-  for (const WriterPlan& share : keep.shares) {
-    if (config_.hosts(share.rank)) shares_[share.rank] = share;
+  if (!ranks_.is_live(keep.share.rank)) {
+    return answer_kept(keep.share.rank, fail(ErrorCode::unavailable, sentence("rank {} does not train", keep.share.rank), Retry::yes), out);
   }
-  // Ranks without a share have small state to keep all the same.
-  for (const std::uint32_t rank : ranks_.live()) {
-    keeping_.insert(rank);
-    const auto share = shares_.find(rank);
-    out.push_back(KeepForRank{.rank = rank,
-                              .term = keep.term,
-                              .snapshots = keep.snapshots,
-                              .shadow_every_steps = keep.shadow_every_steps,
-                              .pieces = share == shares_.end() ? std::vector<PiecePlan>() : share->second.pieces});
-  }
-  if (keeping_.empty()) answer_kept({}, out);
+  keeping_.insert(keep.share.rank);
+  out.push_back(KeepForRank{.rank = keep.share.rank,
+                            .term = keep.term,
+                            .snapshots = keep.snapshots,
+                            .shadow_every_steps = keep.shadow_every_steps,
+                            .pieces = keep.share.pieces});
 }
 
 void PeriodicMember::on_rank_kept(const RankKept& kept, CoordinationOutputs& out) {
   if (kept.term != keep_term_ || keeping_.erase(kept.rank) == 0) return;
-  if (!kept.kept) {
-    keeping_.clear();
-    answer_kept(std::unexpected(with_context(kept.kept.error(), sentence("rank {} keeps no copy", kept.rank))), out);
-  } else if (keeping_.empty()) {
-    answer_kept({}, out);
-  }
+  answer_kept(kept.rank, kept.kept ? Status() : Status(std::unexpected(with_context(kept.kept.error(), sentence("rank {} keeps no copy", kept.rank)))), out);
 }
 
-void PeriodicMember::answer_kept(Status kept, CoordinationOutputs& out) {
-  PeerKeptMessage answer{.term = keep_term_, .ordinal = config_.ordinal, .ok = kept.has_value()};
+void PeriodicMember::answer_kept(std::uint32_t rank, Status kept, CoordinationOutputs& out) {
+  PeerKeptMessage answer{.term = keep_term_, .rank = rank, .ok = kept.has_value()};
   if (!kept) answer.error = kept.error();
   out.push_back(SendToPeer{leader_, std::move(answer)});
 }
@@ -123,10 +99,7 @@ void PeriodicMember::on_rank_seen(std::uint32_t rank, Instant now, CoordinationO
 }
 
 void PeriodicMember::on_rank_died(std::uint32_t rank, CoordinationOutputs& out) {
-  if (keeping_.erase(rank) != 0) {
-    keeping_.clear();
-    answer_kept(fail(ErrorCode::unavailable, sentence("rank {} ended", rank)), out);
-  }
+  if (keeping_.erase(rank) != 0) answer_kept(rank, fail(ErrorCode::unavailable, sentence("rank {} ended", rank), Retry::yes), out);
   if (snapshot_step_ != 0 && taking_.contains(rank)) {
     answer_snapshot(SnapshotOutcome::failed, {ErrorCode::unavailable, sentence("rank {} ended before it took its snapshot", rank)}, out);
   }
@@ -187,7 +160,7 @@ void PeriodicMember::on_states_written(const StatesWritten& written, Coordinatio
 
 void PeriodicMember::finish_write_if_done(CoordinationOutputs& out) {
   if (!writing_.empty() || states_awaited_) return;
-  out.push_back(SendToPeer{leader_, written_});
+  send_in_parts(leader_, written_, out);
 }
 
 void PeriodicMember::fail_write(Error error, CoordinationOutputs& out) {

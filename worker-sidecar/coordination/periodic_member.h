@@ -1,7 +1,7 @@
 // The part of one pod in periodic checkpoints: keeps the shadows of its ranks as the leader planned them, has its ranks take the snapshot of one step, and
 // has what they took written while they train on (docs/formats/shadow.md). Never holds a rank. Pure.
 //
-// Expected flow: survey -> keep, kept of each rank -> snapshot, taken by each rank -> assign -> written, states -> (again from snapshot).
+// Expected flow: keep, kept of each rank -> snapshot, taken by each rank -> assign -> written, states -> (again from snapshot).
 // Guarantees: one answer for each order of the newest term; an older one's late answers are dropped. A rank that cannot take part makes the pod say so.
 // Assumptions: ranks report what they took through the shell; words of live ranks are seen after LookAtRanks.
 #pragma once
@@ -13,6 +13,7 @@
 
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/coordination/event.h"
+#include "worker-sidecar/coordination/job_layouts.h"
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
 #include "worker-sidecar/coordination/output.h"
@@ -21,9 +22,9 @@ namespace rekindle {
 
 class PeriodicMember {
  public:
-  PeriodicMember(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks) : config_(config), pods_(pods), ranks_(ranks) {}
+  PeriodicMember(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks, const JobLayouts& layouts)
+      : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts) {}
 
-  void on_survey(std::uint32_t from, const SurveyMessage& survey, CoordinationOutputs& out);
   void on_keep(std::uint32_t from, const PeerKeepMessage& keep, CoordinationOutputs& out);
   void on_snapshot(std::uint32_t from, const SnapshotMessage& snapshot, Instant now, CoordinationOutputs& out);
   void on_assign(std::uint32_t from, const AssignMessage& assign, CoordinationOutputs& out);
@@ -44,7 +45,7 @@ class PeriodicMember {
   std::optional<Instant> next_wake() const;
 
  private:
-  void answer_kept(Status kept, CoordinationOutputs& out);
+  void answer_kept(std::uint32_t rank, Status kept, CoordinationOutputs& out);
   void answer_snapshot(SnapshotOutcome outcome, Error error, CoordinationOutputs& out);
   void finish_write_if_done(CoordinationOutputs& out);
   void fail_write(Error error, CoordinationOutputs& out);
@@ -52,12 +53,12 @@ class PeriodicMember {
   const CoordinationConfig& config_;
   const Membership& pods_;
   const LocalRanks& ranks_;
+  const JobLayouts& layouts_;
 
   std::uint32_t leader_ = 0;
 
   std::uint64_t keep_term_ = 0;
   std::set<std::uint32_t> keeping_;  // ranks that have not answered
-  std::map<std::uint32_t, WriterPlan> shares_;
 
   std::uint64_t snapshot_term_ = 0;
   std::uint64_t snapshot_step_ = 0;  // 0: none is awaited

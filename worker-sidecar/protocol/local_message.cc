@@ -46,6 +46,7 @@ Json to_json(const LoadedMessage& m) {
 Json to_json(const TakeMessage& m) {
   Json object = {{"attempt", m.attempt}, {"path", m.path}, {"step", m.step}, {"manifest_hash", m.manifest_hash}};
   if (m.summary) object["summary"] = encode_summary(*m.summary);
+  if (!m.job_layout_hash.empty()) object["job_layout_hash"] = m.job_layout_hash;
   return object;
 }
 Json to_json(const WriteMessage& m) {
@@ -140,6 +141,7 @@ void read(JsonFields& in, const Json&, TakeMessage& m) {
   m.step = in.number("step");
   m.manifest_hash = optional_text(in, "manifest_hash", 64);
   if (in.has("summary")) m.summary = read_summary(in, "summary");
+  m.job_layout_hash = in.text_or("job_layout_hash", "");
   if (m.attempt == 0) in.refuse("attempt", "must not be 0");
 }
 void read(JsonFields& in, const Json&, WriteMessage& m) {

@@ -88,6 +88,7 @@ struct TakeMessage {
   std::uint64_t step = 0;
   std::string manifest_hash;
   std::optional<CheckpointSummary> summary;
+  std::string job_layout_hash = {};  // of what every rank registered, between sidecars
 
   bool operator==(const TakeMessage&) const = default;
 };

@@ -43,12 +43,11 @@ enum class MessageKind : std::uint16_t {
   peer_committed = 113,
   peer_failed = 114,
   peer_finished = 115,
-  peer_survey = 116,
-  peer_surveyed = 117,
-  peer_keep = 118,
-  peer_kept = 119,
-  peer_snapshot = 120,
-  peer_snapshotted = 121,
+  peer_layouts = 116,
+  peer_keep = 117,
+  peer_kept = 118,
+  peer_snapshot = 119,
+  peer_snapshotted = 120,
 };
 
 // A message ready to be framed; `body` is one JSON object.

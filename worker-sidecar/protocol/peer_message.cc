@@ -1,5 +1,7 @@
 #include "worker-sidecar/protocol/peer_message.h"
 
+#include <algorithm>
+
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/message_fields.h"
@@ -19,6 +21,21 @@ constexpr std::array<std::string_view, 13> kPhases = {
 constexpr std::array<std::string_view, 4> kReadyStates = {"connected", "registered", "loaded", "running"};
 constexpr std::array<std::string_view, 3> kSnapshotOutcomes = {"taken", "missed", "failed"};
 constexpr double kSecondsMax = 1e7;
+constexpr std::size_t kShadowStepsMax = 16;  // of one rank
+
+// Fields that a plain data-parallel job never needs are left out when they are empty.
+void put_layouts(Json& object, const std::vector<HeldLayout>& layouts) {
+  if (layouts.empty()) return;
+  Json list = Json::array();
+  for (const HeldLayout& held : layouts) {
+    list.push_back({{"hash", held.hash}, {"ranks", held.ranks}});
+    if (held.layout) list.back()["tensors"] = encode_layout(*held.layout);
+  }
+  object["layouts"] = std::move(list);
+}
+void put_hashes(Json& object, const std::vector<std::string>& hashes) {
+  if (!hashes.empty()) object["layout_hashes"] = hashes;
+}
 
 Json to_json(const PeerHelloMessage& m) {
   return {{"job_uid", m.job_uid}, {"pod_uid", m.pod_uid}, {"ordinal", m.ordinal}, {"pods", m.pods}, {"version", m.version}};
@@ -26,29 +43,46 @@ Json to_json(const PeerHelloMessage& m) {
 Json to_json(const ReadyMessage& m) {
   Json ranks = Json::array();
   for (const ReadyRank& rank : m.ranks) ranks.push_back({{"rank", rank.rank}, {"state", to_string(rank.state)}});
-  return {{"ordinal", m.ordinal}, {"ranks", std::move(ranks)}, {"layout_hash", m.layout_hash}, {"attempt", m.attempt},
-          {"step", m.step},       {"path", m.path},            {"manifest_hash", m.manifest_hash}};
+  Json object = {{"ordinal", m.ordinal}, {"ranks", std::move(ranks)}, {"layout_hash", m.layout_hash}, {"attempt", m.attempt},
+                 {"step", m.step},       {"path", m.path},            {"manifest_hash", m.manifest_hash}};
+  put_layouts(object, m.layouts);
+  return object;
 }
-Json to_json(const BeginMessage&) { return Json::object(); }
+Json to_json(const BeginMessage& m) {
+  Json object = Json::object();
+  put_hashes(object, m.layout_hashes);
+  put_layouts(object, m.layouts);
+  return object;
+}
 Json to_json(const PodLoadedMessage& m) {
   Json object = {{"ordinal", m.ordinal}, {"path", m.path}, {"step", m.step}, {"ok", m.ok}};
   if (!m.ok) object["error"] = encode_error(m.error);
   return object;
 }
 Json to_json(const TriggerMessage& m) { return encode_trigger(m); }
-Json to_json(const CollectMessage& m) { return {{"term", m.term}, {"trigger", encode_trigger(m.trigger)}}; }
+Json to_json(const CollectMessage& m) {
+  Json object = {{"term", m.term}, {"trigger", encode_trigger(m.trigger)}};
+  if (!m.job_layout_hash.empty()) object["job_layout_hash"] = m.job_layout_hash;
+  put_hashes(object, m.layout_hashes);
+  return object;
+}
 Json to_json(const CollectedMessage& m) {
   Json ranks = Json::array();
   for (const CollectedRank& rank : m.ranks) {
     ranks.push_back({{"rank", rank.rank}, {"alive", rank.alive}, {"clean", rank.clean}, {"step", rank.step}, {"phase", to_string(rank.phase)}});
+    if (!rank.shadow_steps.empty()) ranks.back()["shadow_steps"] = rank.shadow_steps;
   }
-  return {{"term", m.term}, {"ordinal", m.ordinal}, {"ranks", std::move(ranks)}};
+  Json object = {{"term", m.term}, {"ordinal", m.ordinal}, {"ranks", std::move(ranks)}};
+  put_layouts(object, m.layouts);
+  if (m.more) object["more"] = true;
+  return object;
 }
 Json to_json(const PermitMessage& m) { return {{"term", m.term}, {"step", m.step}, {"ranks", m.ranks}}; }
 Json to_json(const AssignMessage& m) {
   Json writers = Json::array();
   for (const WriterPlan& writer : m.writers) {
     writers.push_back({{"rank", writer.rank}, {"file", writer.file}, {"pieces", encode_pieces(writer.pieces)}});
+    if (writer.source != WriteSource::memory) writers.back()["source"] = to_string(writer.source);
   }
   return {{"term", m.term}, {"step", m.step}, {"path", m.path}, {"writers", std::move(writers)}};
 }
@@ -77,6 +111,7 @@ Json to_json(const PodWrittenMessage& m) {
                  {"states", std::move(states)},
                  {"inexact_ranks", m.inexact_ranks}};
   if (!m.ok) object["error"] = encode_error(m.error);
+  if (m.more) object["more"] = true;
   if (!m.states_file.name.empty()) {
     object["states_file"] = {{"name", m.states_file.name}, {"bytes", m.states_file.bytes}, {"hash", m.states_file.hash}};
     if (!m.states_file.chunks.empty()) object["states_file"]["chunks"] = m.states_file.chunks;
@@ -96,24 +131,21 @@ Json to_json(const FailedMessage& m) {
   return {{"term", m.term}, {"error", encode_error(m.error)}, {"after", to_string(m.after)}};
 }
 Json to_json(const PodFinishedMessage& m) { return {{"ordinal", m.ordinal}}; }
-Json to_json(const SurveyMessage& m) { return {{"term", m.term}, {"layout_hash", m.layout_hash}}; }
-Json to_json(const SurveyedMessage& m) {
-  Json layouts = Json::array();
-  for (const RanksLayout& ranks : m.layouts) layouts.push_back({{"ranks", ranks.ranks}, {"tensors", encode_layout(ranks.layout)}});
-  return {{"term", m.term}, {"ordinal", m.ordinal}, {"ranks", m.ranks}, {"layouts", std::move(layouts)}};
-}
-Json encode_writers(const std::vector<WriterPlan>& plans) {
-  Json writers = Json::array();
-  for (const WriterPlan& writer : plans) {
-    writers.push_back({{"rank", writer.rank}, {"file", writer.file}, {"pieces", encode_pieces(writer.pieces)}});
-  }
-  return writers;
+Json to_json(const LayoutsMessage& m) {
+  Json object = {{"ordinal", m.ordinal}};
+  put_layouts(object, m.layouts);
+  return object;
 }
 Json to_json(const PeerKeepMessage& m) {
-  return {{"term", m.term}, {"snapshots", m.snapshots}, {"shadow_every_steps", m.shadow_every_steps}, {"shares", encode_writers(m.shares)}};
+  return {{"term", m.term},
+          {"snapshots", m.snapshots},
+          {"shadow_every_steps", m.shadow_every_steps},
+          {"rank", m.share.rank},
+          {"file", m.share.file},
+          {"pieces", encode_pieces(m.share.pieces)}};
 }
 Json to_json(const PeerKeptMessage& m) {
-  Json object = {{"term", m.term}, {"ordinal", m.ordinal}, {"ok", m.ok}};
+  Json object = {{"term", m.term}, {"rank", m.rank}, {"ok", m.ok}};
   if (!m.ok) object["error"] = encode_error(m.error);
   return object;
 }
@@ -142,6 +174,29 @@ Enum read_enum(JsonFields& in, std::string_view name, const std::array<std::stri
   return Enum{};
 }
 
+Result<HeldLayout> read_held_layout(const Json& element) {
+  JsonFields part(element, "layout");
+  HeldLayout held{.hash = short_text(part, "hash", 64), .ranks = rank_numbers(part, "ranks"), .layout = {}};
+  if (part.has("tensors")) {
+    Result<Layout> layout = decode_layout(limited_array(part, "tensors", kTensorsMax));
+    if (layout) held.layout = std::move(*layout);
+    else part.refuse("tensors", layout.error().message);
+  }
+  if (Status status = part.finish(); !status) return std::unexpected(status.error());
+  return held;
+}
+std::vector<HeldLayout> read_layouts(JsonFields& in) {
+  if (!in.has("layouts")) return {};
+  return each<HeldLayout>(in, "layouts", kRanksMax, read_held_layout);
+}
+std::vector<std::string> read_hashes(JsonFields& in) {
+  std::vector<std::string> hashes = in.texts_or_empty("layout_hashes");
+  for (const std::string& hash : hashes) {
+    if (!is_hash_text(hash)) in.refuse("layout_hashes", "must be of 32 hex digits each");
+  }
+  return hashes;
+}
+
 void read(JsonFields& in, const Json&, PeerHelloMessage& m) {
   m.job_uid = short_text(in, "job_uid", 255);
   m.pod_uid = short_text(in, "pod_uid", 255);
@@ -163,8 +218,12 @@ void read(JsonFields& in, const Json&, ReadyMessage& m) {
   m.step = in.number("step");
   m.path = folder_name(in, "path");
   m.manifest_hash = optional_text(in, "manifest_hash", 64);
+  m.layouts = read_layouts(in);
 }
-void read(JsonFields&, const Json&, BeginMessage&) {}
+void read(JsonFields& in, const Json&, BeginMessage& m) {
+  m.layout_hashes = read_hashes(in);
+  m.layouts = read_layouts(in);
+}
 void read(JsonFields& in, const Json&, PodLoadedMessage& m) {
   m.ordinal = ordinal_number(in, "ordinal");
   m.path = folder_name(in, "path");
@@ -182,6 +241,8 @@ void read(JsonFields& in, const Json&, CollectMessage& m) {
   Result<TriggerMessage> trigger = decode_trigger(in.object("trigger"));
   if (trigger) m.trigger = std::move(*trigger);
   else in.refuse("trigger", trigger.error().message);
+  m.job_layout_hash = optional_text(in, "job_layout_hash", 64);
+  m.layout_hashes = read_hashes(in);
 }
 void read(JsonFields& in, const Json&, CollectedMessage& m) {
   m.term = in.number("term");
@@ -194,9 +255,18 @@ void read(JsonFields& in, const Json&, CollectedMessage& m) {
                        .step = part.number("step"),
                        .phase = read_enum<RankPhase>(part, "phase", kPhases, "phase of a rank")};
     if (rank.step >> 48 != 0) part.refuse("step", "must fit 48 bits");
+    if (part.has("shadow_steps")) {
+      for (const Json& step : limited_array(part, "shadow_steps", kShadowStepsMax)) {
+        if (step.is_number_unsigned() && step.get<std::uint64_t>() >> 48 == 0) rank.shadow_steps.push_back(step.get<std::uint64_t>());
+        else part.refuse("shadow_steps", "must be numbers of at most 48 bits");
+      }
+      std::sort(rank.shadow_steps.begin(), rank.shadow_steps.end());
+    }
     if (Status status = part.finish(); !status) return std::unexpected(status.error());
     return rank;
   });
+  m.layouts = read_layouts(in);
+  m.more = in.boolean_or("more", false);
 }
 void read(JsonFields& in, const Json&, PermitMessage& m) {
   m.term = in.number("term");
@@ -210,6 +280,9 @@ void read(JsonFields& in, const Json&, AssignMessage& m) {
   m.writers = each<WriterPlan>(in, "writers", kRanksMax, [](const Json& element) -> Result<WriterPlan> {
     JsonFields part(element, "writer");
     WriterPlan writer{.rank = rank_number(part, "rank"), .file = file_name(part, "file"), .pieces = read_pieces(part, "pieces")};
+    const std::string source = part.text_or("source", "memory");
+    if (source == to_string(WriteSource::shadow)) writer.source = WriteSource::shadow;
+    else if (source != to_string(WriteSource::memory)) part.refuse("source", "must be memory or shadow");
     if (Status status = part.finish(); !status) return std::unexpected(status.error());
     return writer;
   });
@@ -258,6 +331,7 @@ void read(JsonFields& in, const Json&, PodWrittenMessage& m) {
   m.states_file = read_states_file(in);
   m.states = each<ManifestState>(in, "states", kPiecesMax, read_state);
   m.inexact_ranks = rank_numbers(in, "inexact_ranks");
+  m.more = in.boolean_or("more", false);
 }
 void read(JsonFields& in, const Json& object, CommittedMessage& m) {
   m.term = in.number("term");
@@ -274,41 +348,19 @@ void read(JsonFields& in, const Json&, FailedMessage& m) {
   m.after = read_enum<AfterBreakpoint>(in, "after", kAfters, "order for the time after a breakpoint");
 }
 void read(JsonFields& in, const Json&, PodFinishedMessage& m) { m.ordinal = ordinal_number(in, "ordinal"); }
-void read(JsonFields& in, const Json&, SurveyMessage& m) {
-  m.term = in.number("term");
-  m.layout_hash = optional_text(in, "layout_hash", 64);
-}
-void read(JsonFields& in, const Json&, SurveyedMessage& m) {
-  m.term = in.number("term");
+void read(JsonFields& in, const Json&, LayoutsMessage& m) {
   m.ordinal = ordinal_number(in, "ordinal");
-  m.ranks = rank_numbers(in, "ranks");
-  m.layouts = each<RanksLayout>(in, "layouts", kRanksMax, [](const Json& element) -> Result<RanksLayout> {
-    JsonFields part(element, "layout");
-    RanksLayout ranks{.ranks = rank_numbers(part, "ranks"), .layout = {}};
-    Result<Layout> layout = decode_layout(part.array("tensors"));
-    if (layout) ranks.layout = *std::move(layout);
-    else part.refuse("tensors", layout.error().message);
-    if (Status status = part.finish(); !status) return std::unexpected(status.error());
-    return ranks;
-  });
-}
-std::vector<WriterPlan> read_writers(JsonFields& in, std::string_view name) {
-  return each<WriterPlan>(in, name, kRanksMax, [](const Json& element) -> Result<WriterPlan> {
-    JsonFields part(element, "writer");
-    WriterPlan writer{.rank = rank_number(part, "rank"), .file = file_name(part, "file"), .pieces = read_pieces(part, "pieces")};
-    if (Status status = part.finish(); !status) return std::unexpected(status.error());
-    return writer;
-  });
+  m.layouts = read_layouts(in);
 }
 void read(JsonFields& in, const Json&, PeerKeepMessage& m) {
   m.term = in.number("term");
   m.snapshots = in.boolean("snapshots");
   m.shadow_every_steps = in.number("shadow_every_steps");
-  m.shares = read_writers(in, "shares");
+  m.share = {.rank = rank_number(in, "rank"), .file = file_name(in, "file"), .pieces = read_pieces(in, "pieces")};
 }
 void read(JsonFields& in, const Json&, PeerKeptMessage& m) {
   m.term = in.number("term");
-  m.ordinal = ordinal_number(in, "ordinal");
+  m.rank = rank_number(in, "rank");
   m.ok = in.boolean("ok");
   m.error = read_error(in, "error");
 }
@@ -354,7 +406,7 @@ Result<AfterBreakpoint> parse_after_breakpoint(std::string_view text) {
 }
 Result<RankPhase> parse_rank_phase(std::string_view text) { return parse_enum<RankPhase>(kPhases, text, "phase of a rank"); }
 
-// The kinds of peer messages are 101 to 121 in the order of the variant.
+// The kinds of peer messages are 101 to 120 in the order of the variant.
 MessageKind peer_kind_of(const PeerMessage& message) { return static_cast<MessageKind>(message.index() + 101); }
 static_assert(std::variant_size_v<PeerMessage> == static_cast<std::size_t>(MessageKind::peer_snapshotted) - 100);
 
@@ -393,8 +445,7 @@ Result<PeerMessage> decode_peer_message(std::uint16_t kind, std::string_view bod
     case MessageKind::peer_committed: return decode_peer<CommittedMessage>(*object, "committed");
     case MessageKind::peer_failed: return decode_peer<FailedMessage>(*object, "failed");
     case MessageKind::peer_finished: return decode_peer<PodFinishedMessage>(*object, "finished");
-    case MessageKind::peer_survey: return decode_peer<SurveyMessage>(*object, "survey");
-    case MessageKind::peer_surveyed: return decode_peer<SurveyedMessage>(*object, "surveyed");
+    case MessageKind::peer_layouts: return decode_peer<LayoutsMessage>(*object, "layouts");
     case MessageKind::peer_keep: return decode_peer<PeerKeepMessage>(*object, "keep");
     case MessageKind::peer_kept: return decode_peer<PeerKeptMessage>(*object, "kept");
     case MessageKind::peer_snapshot: return decode_peer<SnapshotMessage>(*object, "snapshot");

@@ -1,7 +1,8 @@
-// Messages between the sidecars of one job, kinds 101 to 121 of docs/formats/frames.md. The rules of local_message.h hold. Pure.
+// Messages between the sidecars of one job, kinds 101 to 120 of docs/formats/frames.md. The rules of local_message.h hold. Pure.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -64,20 +65,35 @@ struct ReadyRank {
   bool operator==(const ReadyRank&) const = default;
 };
 
+// Ranks that registered one layout. It is left out where the receiver has it; a message carries at most one, so that it fits a frame.
+struct HeldLayout {
+  std::string hash;
+  std::vector<std::uint32_t> ranks;
+  std::optional<Layout> layout;
+
+  bool operator==(const HeldLayout&) const = default;
+};
+
 // What a pod's ranks have reached. `attempt`, `step`, `path`, `manifest_hash`: of the take that was seen, attempt 0 before.
 struct ReadyMessage {
   std::uint32_t ordinal = 0;
   std::vector<ReadyRank> ranks;
-  std::string layout_hash;  // empty until every rank of the pod has registered
+  std::string layout_hash;  // of all ranks of the pod; empty until every one has registered, and when they differ
   std::uint32_t attempt = 0;
   std::uint64_t step = 0;
   std::string path;
   std::string manifest_hash;
+  std::vector<HeldLayout> layouts = {};  // when the ranks differ, or the coordinator has asked
 
   bool operator==(const ReadyMessage&) const = default;
 };
 
+// `layout_hashes`: those that the coordinator has, once its own ranks have registered; a pod with others sends them in `ready`.
+// `layouts`: what all ranks of the job hold, told when they differ.
 struct BeginMessage {
+  std::vector<std::string> layout_hashes = {};
+  std::vector<HeldLayout> layouts = {};
+
   bool operator==(const BeginMessage&) const = default;
 };
 
@@ -105,9 +121,12 @@ struct TriggerMessage {
 };
 
 // The trigger is the merged one, so that whoever takes over knows what for and until when. trigger.term is not used.
+// `job_layout_hash` is of all that the coordinator knows of who registered what; `layout_hashes` are the layouts that it has.
 struct CollectMessage {
   std::uint64_t term = 0;
   TriggerMessage trigger;
+  std::string job_layout_hash = {};
+  std::vector<std::string> layout_hashes = {};
 
   bool operator==(const CollectMessage&) const = default;
 };
@@ -118,15 +137,19 @@ struct CollectedRank {
   bool clean = false;
   std::uint64_t step = 0;
   RankPhase phase = RankPhase::starting;
+  std::vector<std::uint64_t> shadow_steps = {};  // sorted; complete copies of its stripe that its sidecar can read, also after its death
 
   bool operator==(const CollectedRank&) const = default;
 };
 
-// A `term` higher than the one that was asked for refuses it and says what the sender has seen.
+// A `term` higher than the one that was asked for refuses it and says what the sender has seen. `layouts`: what the sender knows and the
+// coordinator does not, of other pods' ranks as well. `more`: only layouts, the answer itself follows.
 struct CollectedMessage {
   std::uint64_t term = 0;
   std::uint32_t ordinal = 0;
   std::vector<CollectedRank> ranks;
+  std::vector<HeldLayout> layouts = {};
+  bool more = false;
 
   bool operator==(const CollectedMessage&) const = default;
 };
@@ -139,7 +162,7 @@ struct PermitMessage {
   bool operator==(const PermitMessage&) const = default;
 };
 
-// Goes to every member, also to one without a writer: its ranks' small state is wanted.
+// Goes to every member, with the writers of its pod; also to one without a writer: its ranks' small state is wanted.
 struct AssignMessage {
   std::uint64_t term = 0;
   std::uint64_t step = 0;
@@ -156,7 +179,8 @@ struct RankWrittenFile {
   bool operator==(const RankWrittenFile&) const = default;
 };
 
-// Sent once all of a pod's writers have written, or with ok false as soon as one cannot.
+// Sent once all of a pod's writers have written, or with ok false as soon as one cannot. `more`: only some of the ranks' reports, since a frame is
+// limited; the rest follows.
 struct PodWrittenMessage {
   std::uint64_t term = 0;
   std::uint32_t ordinal = 0;
@@ -167,6 +191,7 @@ struct PodWrittenMessage {
   ManifestFile states_file;  // name empty: nothing was written
   std::vector<ManifestState> states;
   std::vector<std::uint32_t> inexact_ranks;  // ranks of the pod whose small state of that step is not there
+  bool more = false;
 
   bool operator==(const PodWrittenMessage&) const = default;
 };
@@ -206,44 +231,27 @@ inline constexpr std::uint64_t kPeriodicTermBit = std::uint64_t{1} << 63;
 constexpr bool is_periodic_term(std::uint64_t term) { return (term & kPeriodicTermBit) != 0; }
 constexpr std::uint64_t make_periodic_term(std::uint64_t number, std::uint32_t ordinal) { return kPeriodicTermBit | make_term(number, ordinal); }
 
-// What do your ranks hold?
-struct SurveyMessage {
-  std::uint64_t term = 0;
-  std::string layout_hash;  // of the leader's own ranks, where they have one layout
-
-  bool operator==(const SurveyMessage&) const = default;
-};
-
-struct RanksLayout {
-  std::vector<std::uint32_t> ranks;
-  Layout layout;
-
-  bool operator==(const RanksLayout&) const = default;
-};
-
-// `layouts` has those ranks whose layout is another than the leader's. term 0: nobody asked; the layout of a rank has changed.
-struct SurveyedMessage {
-  std::uint64_t term = 0;
+// What the ranks of a pod hold has changed since the job began.
+struct LayoutsMessage {
   std::uint32_t ordinal = 0;
-  std::vector<std::uint32_t> ranks;  // all of this pod that have registered
-  std::vector<RanksLayout> layouts;
+  std::vector<HeldLayout> layouts;
 
-  bool operator==(const SurveyedMessage&) const = default;
+  bool operator==(const LayoutsMessage&) const = default;
 };
 
-// To each pod what its ranks shall keep in their shadows.
+// To the pod of `share.rank` what this rank shall keep in its shadow; one message a rank, so that each fits a frame.
 struct PeerKeepMessage {
   std::uint64_t term = 0;
   bool snapshots = false;
   std::uint64_t shadow_every_steps = 0;
-  std::vector<WriterPlan> shares;  // of this pod's ranks; a rank that is not named keeps nothing but its small state
+  WriterPlan share;  // of one rank; without pieces it keeps nothing but its small state
 
   bool operator==(const PeerKeepMessage&) const = default;
 };
 
 struct PeerKeptMessage {
   std::uint64_t term = 0;
-  std::uint32_t ordinal = 0;
+  std::uint32_t rank = 0;
   bool ok = false;
   Error error;
 
@@ -275,7 +283,7 @@ struct PodSnapshottedMessage {
 using PeerMessage =
     std::variant<PeerHelloMessage, ReadyMessage, BeginMessage, OfferMessage, PodLoadedMessage, TakeMessage, TriggerMessage,
                  CollectMessage, CollectedMessage, PermitMessage, AssignMessage, PodWrittenMessage, CommittedMessage,
-                 FailedMessage, PodFinishedMessage, SurveyMessage, SurveyedMessage, PeerKeepMessage, PeerKeptMessage,
+                 FailedMessage, PodFinishedMessage, LayoutsMessage, PeerKeepMessage, PeerKeptMessage,
                  SnapshotMessage, PodSnapshottedMessage>;
 
 MessageKind peer_kind_of(const PeerMessage& message);

@@ -132,7 +132,7 @@ void Host::Parts::note_problem(const std::string& code, const std::string& messa
 
 void Host::Parts::poll_words() {
   if (!holding) return;
-  for (const auto& [rank, word] : ranks.changed_words()) tell(RankSeen{rank, word});
+  for (const auto& [rank, word] : ranks.changed_words()) tell(RankSeen{rank, word, ranks.shadow_steps(rank, coordination.attempt())});
   if (!holding) return;
   const Duration held = monotonic_now() - hold_began;
   asio::steady_timer::duration pause = kPollSoon;

@@ -140,7 +140,7 @@ void Host::Parts::on_rank_died(std::uint32_t rank, RankWord word) {
   log(finished ? Severity::info : Severity::warning, finished ? "a rank ended" : "a rank died",
       {{"rank", std::to_string(rank)}, {"step", std::to_string(word.step)}, {"phase", std::string(to_string(word.phase))}});
   if (observer != nullptr) observer->rank_died(rank, word, finished, monotonic_now());
-  tell(RankDied{rank, word});
+  tell(RankDied{rank, word, static_cast<std::uint32_t>(coordination.attempt()), ranks.shadow_steps(rank, coordination.attempt())});
 }
 
 }  // namespace rekindle

@@ -227,7 +227,7 @@ void Host::Parts::on(const OrderSnapshot& output) {
 }
 
 void Host::Parts::on(const LookAtRanks&) {
-  for (const auto& [rank, word] : ranks.live_words()) tell(RankSeen{rank, word});
+  for (const auto& [rank, word] : ranks.live_words()) tell(RankSeen{rank, word, ranks.shadow_steps(rank, coordination.attempt())});
 }
 
 void Host::Parts::on(const WriteFromShadow& output) {

@@ -2,10 +2,12 @@
 // --rewrite writes what happens now into the files.
 //
 // Commands (name=value each; only `job` has defaults):
-//   job pods=2 ranks=1 states=no after=park restore=184   a running job; restore=0 starts from nothing
+//   job pods=2 ranks=1 states=no after=park restore=184 parallel=data   a running job; restore=0 starts from nothing; parallel: data, tensor,
+//                                 pipeline or zero, what its ranks hold (layout_for)
 //   place rank= step= phase=      puts a rank there      kill rank= | pod=       finish rank=       restart pod=
 //   hook pod= seconds=            order name= after=     want rank=              collective rank=   terminate pod= seconds=
-//   failwrites rank=              link a= b= up=         slow milliseconds=      (time of a write)
+//   shadow rank= steps=180,190    its shadow holds complete copies of these
+//   failwrites rank=              failshadow rank=       link a= b= up=         slow milliseconds=      (time of a write)
 //   wait milliseconds=            settle                 until nobody holds, leads or waits
 //   status
 
@@ -52,11 +54,22 @@ class Scenario {
     return static_cast<std::uint32_t>(std::stoul(text(name, std::to_string(otherwise))));
   }
 
+  std::vector<std::uint64_t> steps() const {
+    std::vector<std::uint64_t> list;
+    std::istringstream numbers(text("steps"));
+    for (std::string one; std::getline(numbers, one, ',');) list.push_back(std::stoull(one));
+    return list;
+  }
+
   std::string start() {
     HarnessOptions options{.pods = number("pods", 2), .ranks_per_pod = number("ranks", 1)};
     options.states = text("states", "no") == "yes";
     options.after_fault = parse_after_breakpoint(text("after", "park")).value_or(AfterBreakpoint::park);
     job_ = std::make_unique<CoordinationHarness>(options);
+    for (std::uint32_t rank = 0; rank < job_->config().world_size(); ++rank) {
+      if (const auto layout = layout_for(text("parallel", "data"), rank, job_->config().world_size())) job_->set_layout_of(rank, *layout);
+      else return "unknown way to be parallel\n";
+    }
     const std::uint32_t restore = number("restore", 184);
     if (restore == 0) job_->start();
     else job_->start(RestoreCandidate{"a1-s" + std::to_string(restore) + "-x", 1, restore, "hash"});
@@ -82,6 +95,8 @@ class Scenario {
     else if (command == "collective") job_->fail_collective(number("rank"));
     else if (command == "terminate") job_->terminate(number("pod"), number("seconds", 30));
     else if (command == "failwrites") job_->fail_writes_of(number("rank"), {ErrorCode::io, "input/output error", Retry::no});
+    else if (command == "failshadow") job_->fail_shadows_of(number("rank"), {ErrorCode::io, "input/output error", Retry::no});
+    else if (command == "shadow") job_->set_shadows(number("rank"), steps());
     else if (command == "link") job_->set_link(number("a"), number("b"), text("up") == "yes");
     else if (command == "slow") job_->set_write_time(std::chrono::milliseconds(number("milliseconds")));
     else if (command == "wait") job_->run_for(std::chrono::milliseconds(number("milliseconds")));

@@ -164,7 +164,6 @@ TEST(Manifest, EachBrokenRuleIsRefusedUnderARightHash) {
       {"attempt 0", [](Manifest& m) { m.attempt = 0; }},
       {"step 0", [](Manifest& m) { m.step = 0; }},
       {"no ranks", [](Manifest& m) { m.world_size = 0; }},
-      {"made by nobody", [](Manifest& m) { m.live_ranks = 0; }},
       {"made by more than there are", [](Manifest& m) { m.live_ranks = 3; }},
       {"job without a name", [](Manifest& m) { m.job.name = ""; }},
       {"parent in the future", [](Manifest& m) { m.parent->attempt = 2; }},

@@ -6,6 +6,9 @@
 #include <map>
 #include <random>
 
+#include "tests/unit/worker-sidecar/checkpoint/job_layouts.h"
+#include "worker-sidecar/checkpoint/coverage.h"
+
 namespace rekindle {
 namespace {
 
@@ -81,6 +84,153 @@ TEST(SplitForWriters, RandomLayoutsAreCoveredExactlyOnceAndBalancedWithinRows) {
       ASSERT_EQ(row, row_count(tensor)) << tensor.name;
     }
   }
+}
+
+std::vector<ReplicaGroup> groups_of(const JobOfLayouts& job) {
+  auto groups = group_shards(job.lists());
+  EXPECT_TRUE(groups.has_value()) << groups.error().message;
+  return groups ? *std::move(groups) : std::vector<ReplicaGroup>{};
+}
+
+// Whether the plan writes every element of every tensor of the job once: through the manifest's own check.
+std::string coverage_fault(const JobOfLayouts& job, const std::vector<WriterPlan>& plan) {
+  std::map<std::string, std::vector<ManifestPiece>> pieces;
+  std::map<std::string, Extents> shapes;
+  for (const Layout& layout : job.layouts) {
+    for (const TensorDescription& tensor : layout.tensors) shapes[tensor.name] = tensor.global_shape;
+  }
+  for (const WriterPlan& writer : plan) {
+    for (const PiecePlan& piece : writer.pieces) {
+      for (const TensorDescription& tensor : job.layouts[writer.rank].tensors) {
+        if (tensor.name != piece.tensor) continue;
+        if (piece.end_row > row_count(tensor)) return piece.tensor + " has no such rows at rank " + std::to_string(writer.rank);
+        ManifestPiece entry{.file = writer.file, .key = piece.tensor, .offset = tensor.offset, .shape = tensor.shape, .begin_byte = 0, .end_byte = 0};
+        if (!entry.shape.empty()) {
+          entry.offset[0] += piece.begin_row;
+          entry.shape[0] = piece.end_row - piece.begin_row;
+        }
+        pieces[piece.tensor].push_back(entry);
+      }
+    }
+  }
+  for (const auto& [name, shape] : shapes) {
+    if (const std::string fault = find_coverage_fault(shape, pieces[name]); !fault.empty()) return name + " " + fault;
+  }
+  return {};
+}
+
+TEST(SplitForWriters, TheUsualLayoutsAreBalancedWithinRows) {
+  struct Case {
+    const char* name;
+    JobOfLayouts job;
+    std::uint64_t largest_row;
+  };
+  const std::vector<Case> cases = {{"data parallel", data_parallel(5), 256},
+                                   {"tensor by data parallel", tensor_parallel(4, 3), 128},
+                                   {"pipeline by data parallel", pipeline_parallel(3, 2), 128},
+                                   {"ZeRO-1", zero_one(6), 256},
+                                   {"ZeRO-1 uneven", zero_one(5), 256}};
+  for (const Case& each : cases) {
+    const std::vector<WriterPlan> plan = split_for_writers(groups_of(each.job));
+    EXPECT_EQ(coverage_fault(each.job, plan), "") << each.name;
+    ASSERT_EQ(plan.size(), each.job.layouts.size()) << each.name;
+    std::uint64_t total = 0;
+    for (const WriterPlan& writer : plan) total += writer.bytes;
+    for (const WriterPlan& writer : plan) {
+      EXPECT_LE(writer.bytes, total / plan.size() + 2 * each.largest_row) << each.name << ", rank " << writer.rank;
+    }
+  }
+}
+
+TEST(SplitForWriters, WhatAllHoldEvensOutWhatFewHold) {
+  // Rank 0 alone holds a moment of 400 bytes; all three hold 800 bytes: 400 each.
+  JobOfLayouts job{std::vector<Layout>(3, {{whole_tensor("w", Dtype::f32, {200})}})};
+  job.layouts[0].tensors.push_back(whole_tensor("only", Dtype::f32, {100}));
+  for (const WriterPlan& writer : split_for_writers(groups_of(job))) EXPECT_EQ(writer.bytes, 400u) << writer.rank;
+}
+
+TEST(PlanWrite, ADeadReplicasPartIsWrittenByTheOther) {
+  const JobOfLayouts job = tensor_parallel(2, 2);
+  const WritePlan plan = plan_write(groups_of(job), {0, 1, 3}, {});
+  EXPECT_TRUE(plan.lost_groups.empty());
+  EXPECT_EQ(coverage_fault(job, plan.writers), "");
+}
+
+TEST(PlanWrite, AShardThatNobodyHasIsAnAnswer) {
+  const JobOfLayouts job = tensor_parallel(2, 2);
+  const std::vector<ReplicaGroup> groups = groups_of(job);
+  const WritePlan plan = plan_write(groups, {0, 2}, {});
+  ASSERT_EQ(plan.lost_groups.size(), 1u);
+  EXPECT_EQ(describe_group(groups[plan.lost_groups[0]]), "tensor \"up\" at [64, 128) x [0, 32) of [128, 32] and 1 more, held by ranks 1, 3");
+}
+
+TEST(PlanWrite, WhatNobodyLiveHasComesFromTheStripesInTheShadowsOfAllItsHolders) {
+  const JobOfLayouts job = tensor_parallel(2, 2);
+  const std::vector<ReplicaGroup> groups = groups_of(job);
+  const std::vector<WriterPlan> stripes = split_for_writers(groups);
+  const WritePlan plan = plan_write(groups, {0, 2}, {1, 3});
+  EXPECT_TRUE(plan.lost_groups.empty());
+  EXPECT_EQ(coverage_fault(job, plan.writers), "");
+  for (const WriterPlan& writer : plan.writers) {
+    EXPECT_EQ(writer.source, writer.rank % 2 == 1 ? WriteSource::shadow : WriteSource::memory) << writer.rank;
+    if (writer.source == WriteSource::memory) continue;
+    for (const PiecePlan& piece : writer.pieces) {
+      const std::vector<PiecePlan>& held = stripes[writer.rank].pieces;
+      EXPECT_NE(std::find(held.begin(), held.end(), piece), held.end()) << "its shadow does not hold " << piece.tensor;
+    }
+  }
+  EXPECT_EQ(plan_write(groups, {0, 2}, {1}).lost_groups.size(), 1u) << "half a shard is none";
+}
+
+TEST(PlanWrite, RandomJobsAreWrittenOnceOrSayWhatIsLost) {
+  const std::uint64_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 2000; ++round) {
+    const std::size_t a = random() % 3 + 1;
+    const std::size_t b = random() % 3 + 1;
+    JobOfLayouts job;
+    switch (random() % 4) {
+      case 0: job = data_parallel(a * b); break;
+      case 1: job = tensor_parallel(a, b); break;
+      case 2: job = pipeline_parallel(a, b); break;
+      default: job = zero_one(a * b); break;
+    }
+    std::vector<std::uint32_t> live;
+    std::vector<std::uint32_t> shadows;
+    for (std::uint32_t rank = 0; rank < job.layouts.size(); ++rank) {
+      const std::uint64_t fate = random() % 4;
+      if (fate < 2) live.push_back(rank);
+      else if (fate == 2) shadows.push_back(rank);
+    }
+    const std::vector<ReplicaGroup> groups = groups_of(job);
+    const WritePlan plan = plan_write(groups, live, shadows);
+    if (plan.lost_groups.empty()) {
+      ASSERT_EQ(coverage_fault(job, plan.writers), "");
+    } else {
+      for (const std::size_t lost : plan.lost_groups) {
+        for (const std::uint32_t rank : groups[lost].ranks) EXPECT_FALSE(std::binary_search(live.begin(), live.end(), rank));
+      }
+    }
+  }
+}
+
+// As large as a job gets: the time of this test shows whether anything in it is quadratic.
+TEST(SplitForWriters, AThousandRanksWithAThousandTensorsEachArePlanned) {
+  JobOfLayouts job;
+  for (std::size_t rank = 0; rank < 1000; ++rank) {
+    Layout layout;
+    for (std::size_t i = 0; i < 500; ++i) {
+      layout.tensors.push_back(whole_tensor("w" + std::to_string(i), Dtype::f32, {1000, 8}));
+      layout.tensors.push_back(part_of_tensor("m" + std::to_string(i), {8000}, 0, rank, 1000));
+    }
+    job.layouts.push_back(std::move(layout));
+  }
+  const std::vector<ReplicaGroup> groups = groups_of(job);
+  ASSERT_EQ(groups.size(), 1001u);
+  const std::vector<WriterPlan> plan = split_for_writers(groups);
+  ASSERT_EQ(plan.size(), 1000u);
+  for (const WriterPlan& writer : plan) EXPECT_NEAR(static_cast<double>(writer.bytes), 32'000, 64) << writer.rank;
 }
 
 }  // namespace

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/worker-sidecar/checkpoint/job_layouts.h"
+#include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/checkpoint/plan.h"
+#include "worker-sidecar/checkpoint/restore_plan.h"
+
 namespace rekindle {
 namespace {
 
@@ -57,6 +62,49 @@ TEST(AddTensors, RanksThatDisagreeAboutATensorAreRefused) {
   stripes[1].layout = &other;
   Manifest manifest;
   EXPECT_FALSE(add_tensors(manifest, stripes));
+}
+
+// What the writers of a plan would report, bytes laid end to end in each file.
+std::vector<WrittenStripe> reports_of(const std::vector<WriterPlan>& plan, const std::vector<Layout>& layouts) {
+  std::vector<WrittenStripe> stripes;
+  for (const WriterPlan& writer : plan) {
+    WrittenFile file{.file = writer.file, .bytes = 64, .hash = std::string(32, 'a'), .chunks = {}, .entries = {}};
+    for (const PiecePlan& piece : writer.pieces) {
+      for (const TensorDescription& tensor : layouts[writer.rank].tensors) {
+        if (tensor.name != piece.tensor) continue;
+        const std::uint64_t bytes = (piece.end_row - piece.begin_row) * row_bytes(tensor);
+        file.entries.push_back({piece_key(tensor.name, piece.begin_row, piece.end_row, row_count(tensor)), tensor.name, piece.begin_row, piece.end_row,
+                                file.bytes, file.bytes + bytes});
+        file.bytes += bytes;
+      }
+    }
+    stripes.push_back({&layouts[writer.rank], std::move(file)});
+  }
+  return stripes;
+}
+
+TEST(AddTensors, AZeroJobIsRestoredOntoTheSameRanks) {
+  const JobOfLayouts job = zero_one(3);
+  const auto groups = group_shards(job.lists());
+  ASSERT_TRUE(groups) << groups.error().message;
+  Manifest manifest;
+  manifest.world_size = 3;
+  // Rank 1 is dead: its moments come from its shadow, the parameters from the others.
+  const WritePlan plan = plan_write(*groups, {0, 2}, {1});
+  ASSERT_TRUE(plan.lost_groups.empty());
+  const Status added = add_tensors(manifest, reports_of(plan.writers, job.layouts));
+  ASSERT_TRUE(added) << added.error().message;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    const Result<RestorePlan> restored = plan_restore(manifest, {.rank = rank, .world_size = 3, .layout = job.layouts[rank], .states = {}});
+    ASSERT_TRUE(restored) << restored.error().message;
+    std::uint64_t bytes = 0;
+    std::uint64_t wanted = 0;
+    for (const FileReads& file : restored->files) {
+      for (const ReadRange& range : file.ranges) bytes += range.bytes;
+    }
+    for (const TensorDescription& tensor : job.layouts[rank].tensors) wanted += tensor_bytes(tensor);
+    EXPECT_EQ(bytes, wanted) << rank;
+  }
 }
 
 }  // namespace

@@ -110,13 +110,36 @@ TEST(Assembly, WaitsForTheOperatorsGo) {
   EXPECT_TRUE(comes_up(held)) << held.describe();
 }
 
-TEST(Assembly, RefusesRanksThatRegisteredOtherTensors) {
+TEST(Assembly, RefusesRanksThatCannotBeOneJobAndNamesTensorRanksAndShapes) {
   CoordinationHarness job({.pods = 2});
   job.set_layout_of(1, {{whole_tensor("w", Dtype::f32, {64, 5})}});
   job.connect_everything();
   job.run_for(seconds(3));
   EXPECT_FALSE(job.all_running());
-  EXPECT_NE(joined(job.take_log()).find("registered other tensors than those of pod 0"), std::string::npos);
+  EXPECT_NE(joined(job.take_log()).find("tensor \"w\" is F32 [64, 4] as a whole for rank 0 and F32 [64, 5] for rank 1"), std::string::npos);
+}
+
+TEST(Assembly, RefusesAJobInWhichNobodyHoldsSomeElements) {
+  CoordinationHarness job({.pods = 2, .ranks_per_pod = 2});
+  for (std::uint32_t rank = 0; rank < 4; ++rank) job.set_layout_of(rank, *layout_for("tensor", 0, 4));
+  job.connect_everything();
+  job.run_for(seconds(3));
+  EXPECT_FALSE(job.all_running());
+  EXPECT_NE(joined(job.take_log()).find("tensor \"w\" of [64, 4] is not complete: 128 of 256 elements are held by no rank"), std::string::npos);
+}
+
+TEST(Assembly, RanksThatHoldDifferentPartsComeTogetherWhateverTheNetworkLoses) {
+  for (const char* parallel : {"tensor", "pipeline", "zero"}) {
+    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+      CoordinationHarness job({.seed = seed, .pods = 3, .ranks_per_pod = 2, .drop = 0.2, .duplicate = 0.2, .delay_most = milliseconds(30)});
+      for (std::uint32_t rank = 0; rank < 6; ++rank) job.set_layout_of(rank, *layout_for(parallel, rank, 6));
+      job.set_candidates({kNewest});
+      job.connect_everything();
+      ASSERT_TRUE(comes_up(job)) << parallel << ", seed " << seed << "\n" << job.describe();
+      for (std::uint32_t rank = 0; rank < 6; ++rank) EXPECT_EQ(job.rank(rank).word.step, 184u) << parallel << ", seed " << seed;
+      ASSERT_TRUE(job.violations().empty()) << parallel << ", seed " << seed << ": " << job.violations().front();
+    }
+  }
 }
 
 TEST(Assembly, ASidecarThatComesBackRejoinsWithoutARestore) {

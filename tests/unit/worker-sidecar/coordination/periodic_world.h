@@ -2,6 +2,7 @@
 // ranks here move when the test says so.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -155,8 +156,9 @@ class PeriodicWorld {
     WrittenFile file{.file = order.file, .bytes = 4096, .hash = std::string(32, '0'), .chunks = {}, .entries = {}};
     std::uint64_t at = 128;
     for (const PiecePlan& piece : order.pieces) {
-      const std::uint64_t bytes = (piece.end_row - piece.begin_row) * row_bytes(layout.tensors[0]);
-      file.entries.push_back({entry_of_piece(layout.tensors[0], piece.begin_row, piece.end_row).key, piece.tensor, piece.begin_row, piece.end_row, at, at + bytes});
+      const TensorDescription& tensor = *std::ranges::find(layout.tensors, piece.tensor, &TensorDescription::name);
+      const std::uint64_t bytes = (piece.end_row - piece.begin_row) * row_bytes(tensor);
+      file.entries.push_back({entry_of_piece(tensor, piece.begin_row, piece.end_row).key, piece.tensor, piece.begin_row, piece.end_row, at, at + bytes});
       at += bytes;
     }
     return file;

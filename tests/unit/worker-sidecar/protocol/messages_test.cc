@@ -93,12 +93,11 @@ std::vector<PeerCase> peer_cases() {
       {FailedMessage{131072, {ErrorCode::deadline_exceeded, "too late", Retry::no}, AfterBreakpoint::go_on},
        R"({"after":"go_on","error":{"code":"deadline_exceeded","message":"too late","retry":false},"term":131072})"},
       {PodFinishedMessage{1}, R"({"ordinal":1})"},
-      {SurveyMessage{kPeriodic, kHash}, R"({"layout_hash":")" + kHash + R"(","term":9223372036854841345})"},
-      {SurveyedMessage{kPeriodic, 1, {2, 3}, {{{3}, {{whole_tensor("w", Dtype::f32, {4})}}}}},
-       R"({"layouts":[{"ranks":[3],"tensors":[{"dtype":"F32","global_shape":[4],"name":"w","offset":[0],"shape":[4],"written_in":"update"}]}],"ordinal":1,"ranks":[2,3],"term":9223372036854841345})"},
-      {PeerKeepMessage{kPeriodic, true, 2, {{.rank = 1, .file = "rank-1.safetensors", .pieces = {{"w", 0, 2}}}}},
-       R"({"shadow_every_steps":2,"shares":[{"file":"rank-1.safetensors","pieces":[{"begin_row":0,"end_row":2,"tensor":"w"}],"rank":1}],"snapshots":true,"term":9223372036854841345})"},
-      {PeerKeptMessage{kPeriodic, 1, true, {}}, R"({"ok":true,"ordinal":1,"term":9223372036854841345})"},
+      {LayoutsMessage{1, {{kHash, {2, 3}, {{{whole_tensor("w", Dtype::f32, {4})}}}}}},
+       R"({"layouts":[{"hash":")" + kHash + R"(","ranks":[2,3],"tensors":[{"dtype":"F32","global_shape":[4],"name":"w","offset":[0],"shape":[4],"written_in":"update"}]}],"ordinal":1})"},
+      {PeerKeepMessage{kPeriodic, true, 2, {.rank = 1, .file = "rank-1.safetensors", .pieces = {{"w", 0, 2}}}},
+       R"({"file":"rank-1.safetensors","pieces":[{"begin_row":0,"end_row":2,"tensor":"w"}],"rank":1,"shadow_every_steps":2,"snapshots":true,"term":9223372036854841345})"},
+      {PeerKeptMessage{kPeriodic, 1, true, {}}, R"({"ok":true,"rank":1,"term":9223372036854841345})"},
       {SnapshotMessage{kPeriodic, 500}, R"({"step":500,"term":9223372036854841345})"},
       {PodSnapshottedMessage{kPeriodic, 1, SnapshotOutcome::missed, 0, {}}, R"({"microseconds":0,"ordinal":1,"outcome":"missed","term":9223372036854841345})"},
   };
@@ -141,7 +140,7 @@ TEST(PeerMessages, OfEachKindHaveExactlyThisText) {
     EXPECT_EQ(static_cast<std::uint16_t>(encoded.kind), kind++);
     EXPECT_EQ(encoded.body, test.body);
   }
-  EXPECT_EQ(kind, 122) << "every kind is there";
+  EXPECT_EQ(kind, 121) << "every kind is there";
 }
 
 TEST(PeerMessages, ComeBackAsTheyWere) {
@@ -150,6 +149,50 @@ TEST(PeerMessages, ComeBackAsTheyWere) {
     ASSERT_TRUE(decoded.has_value()) << test.body << ": " << decoded.error().message;
     EXPECT_EQ(*decoded, test.message) << test.body;
   }
+}
+
+// Fields that only jobs with different ranks have.
+std::vector<PeerCase> sharded_peer_cases() {
+  const Layout layout{{TensorDescription{"w", Dtype::f32, {2, 2}, {4, 2}, {2, 0}}}};
+  const std::string tensors = R"([{"dtype":"F32","global_shape":[4,2],"name":"w","offset":[2,0],"shape":[2,2],"written_in":"update"}])";
+  const HeldLayout known{kHash, {0, 2}, {}};
+  const HeldLayout told{kHash, {1, 3}, layout};
+  return {
+      {ReadyMessage{1, {{1, ReadyState::registered}}, "", 0, 0, "", "", {told}},
+       R"({"attempt":0,"layout_hash":"","layouts":[{"hash":")" + kHash + R"(","ranks":[1,3],"tensors":)" + tensors +
+           R"(}],"manifest_hash":"","ordinal":1,"path":"","ranks":[{"rank":1,"state":"registered"}],"step":0})"},
+      {BeginMessage{{kHash}, {known}}, R"({"layout_hashes":[")" + kHash + R"("],"layouts":[{"hash":")" + kHash + R"(","ranks":[0,2]}]})"},
+      {CollectMessage{131072, kTrigger, kHash, {kHash}},
+       R"({"job_layout_hash":")" + kHash + R"(","layout_hashes":[")" + kHash +
+           R"("],"term":131072,"trigger":{"after":"park","breakpoint":"b-1","cause":"hook","detail":"main","pod":1,"seconds_left":30.0,"term":65536}})"},
+      {CollectedMessage{131072, 1, {{1, false, false, 184, RankPhase::updating, {180, 184}}}, {known}, true},
+       R"({"layouts":[{"hash":")" + kHash +
+           R"(","ranks":[0,2]}],"more":true,"ordinal":1,"ranks":[{"alive":false,"clean":false,"phase":"updating","rank":1,"shadow_steps":[180,184],"step":184}],"term":131072})"},
+      {AssignMessage{131072, 185, "a2-s185-y", {{1, "rank-1.safetensors", {{"w", 0, 2}}, 0, WriteSource::shadow}}},
+       R"({"path":"a2-s185-y","step":185,"term":131072,"writers":[{"file":"rank-1.safetensors","pieces":[{"begin_row":0,"end_row":2,"tensor":"w"}],"rank":1,"source":"shadow"}]})"},
+  };
+}
+
+TEST(PeerMessages, OfJobsWithDifferentRanksHaveExactlyThisTextAndComeBack) {
+  for (const PeerCase& test : sharded_peer_cases()) {
+    const EncodedMessage encoded = encode_peer_message(test.message);
+    EXPECT_EQ(encoded.body, test.body);
+    const auto decoded = decode_peer_message(static_cast<std::uint16_t>(encoded.kind), test.body);
+    ASSERT_TRUE(decoded.has_value()) << test.body << ": " << decoded.error().message;
+    EXPECT_EQ(*decoded, test.message) << test.body;
+  }
+}
+
+TEST(PeerMessages, RefuseShadowStepsAndSourcesThatMakeNoSense) {
+  const auto collected = [](const std::string& steps) {
+    return R"({"term":1,"ordinal":0,"ranks":[{"rank":0,"alive":true,"clean":true,"step":2,"phase":"between","shadow_steps":)" + steps + "}]}";
+  };
+  EXPECT_TRUE(decode_peer_message(109, collected("[2,1]")).has_value());
+  for (const char* steps : {"[-1]", R"(["2"])", "[281474976710656]", "2", "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]"}) {
+    EXPECT_FALSE(decode_peer_message(109, collected(steps)).has_value()) << steps;
+  }
+  EXPECT_FALSE(decode_peer_message(111, R"({"term":1,"step":2,"path":"a","writers":[{"rank":0,"file":"f","pieces":[],"source":"hope"}]})").has_value());
+  EXPECT_FALSE(decode_peer_message(103, R"({"layout_hashes":["x"]})").has_value());
 }
 
 TEST(Messages, IgnoreFieldsOfALaterMinorVersion) {

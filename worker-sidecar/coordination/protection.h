@@ -1,0 +1,23 @@
+// Which deaths cost committed steps (PROTOCOL P10), told before any happens. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "worker-sidecar/coordination/choose_step.h"
+
+namespace rekindle {
+
+// `full`: the death of any one process costs no committed step. `sentence` says what still costs some, for people.
+struct Protection {
+  bool full = false;
+  std::string sentence;
+
+  bool operator==(const Protection&) const = default;
+};
+
+// `shadow_every`: a shadow every so many steps, 0 for none. `groups` as choose_step has them, not empty.
+Protection protection_of(const std::vector<StepGroup>& groups, std::uint64_t shadow_every);
+
+}  // namespace rekindle
