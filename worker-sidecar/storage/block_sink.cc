@@ -17,8 +17,7 @@
 namespace rekindle {
 namespace {
 
-constexpr std::uint64_t kDirectFileBytesMin = 1u << 20;  // smaller files gain nothing
-constexpr std::size_t kSliceBytes = 256u << 10;          // copied and hashed while it is in the processor's cache
+constexpr std::size_t kSliceBytes = 256u << 10;                // copied and hashed while it is in the processor's cache
 constexpr Duration kPauseMax = std::chrono::milliseconds(50);  // of a capped write, between two looks at whether it may go on
 
 }  // namespace
