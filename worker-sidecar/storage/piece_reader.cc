@@ -18,7 +18,7 @@
 namespace rekindle {
 namespace {
 
-constexpr std::size_t kReadBlockBytes = kHashChunkBytes;  // a block is a chunk: whoever reads it can verify it
+constexpr std::size_t kBlockBytes = kHashChunkBytes;  // a block is a chunk: whoever reads it can verify it
 constexpr std::size_t kBlocksAThreadMin = 4;          // of work, for a thread to be worth its start
 
 char* place_of(const RestoreMemory& memory, const ReadRange& range) {
@@ -50,16 +50,16 @@ class Wanted {
 
   // Those blocks of the file that hold its header or something wanted, in order.
   std::vector<BlockSpan> blocks(std::uint64_t file_bytes, std::uint64_t header_bytes) const {
-    std::vector<bool> needed((file_bytes + kReadBlockBytes - 1) / kReadBlockBytes);
+    std::vector<bool> needed((file_bytes + kBlockBytes - 1) / kBlockBytes);
     const auto need = [&](std::uint64_t begin, std::uint64_t end) {
-      for (std::uint64_t block = begin / kReadBlockBytes; block * kReadBlockBytes < std::min(end, file_bytes); ++block) needed[block] = true;
+      for (std::uint64_t block = begin / kBlockBytes; block * kBlockBytes < std::min(end, file_bytes); ++block) needed[block] = true;
     };
     need(0, header_bytes);
     for (const ReadRange& range : ranges_) need(range.begin_byte, range.begin_byte + range.bytes);
     std::vector<BlockSpan> spans;
     for (std::uint64_t block = 0; block < needed.size(); ++block) {
-      const std::uint64_t begin = block * kReadBlockBytes;
-      if (needed[block]) spans.push_back({.offset = begin, .bytes = static_cast<std::size_t>(std::min<std::uint64_t>(kReadBlockBytes, file_bytes - begin))});
+      const std::uint64_t begin = block * kBlockBytes;
+      if (needed[block]) spans.push_back({.offset = begin, .bytes = static_cast<std::size_t>(std::min<std::uint64_t>(kBlockBytes, file_bytes - begin))});
     }
     return spans;
   }
@@ -92,7 +92,7 @@ class Reading {
     const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
     const unsigned threads = options.ranks_here > 1 ? 1 : std::min({options.threads_max, processors, BlockSourceOptions::kBlocksMax});
     for (unsigned i = 0; i < threads; ++i) {
-      sources_.emplace_back(file_system, BlockSourceOptions{.block_bytes = kReadBlockBytes, .way_max = way_max_, .blocks_max = BlockSourceOptions::kBlocksMax / threads});
+      sources_.emplace_back(file_system, BlockSourceOptions{.block_bytes = kBlockBytes, .way_max = way_max_, .blocks_max = BlockSourceOptions::kBlocksMax / threads});
     }
   }
 
@@ -120,7 +120,7 @@ class Reading {
   Status read_whole(const SourceFile& file, const ManifestFile& expected, const Wanted& wanted) {
     HashStream hash;
     BlockSource& source = sources_.front();
-    source.start(file, every_block(expected.bytes, kReadBlockBytes));
+    source.start(file, every_block(expected.bytes, kBlockBytes));
     while (true) {
       const Result<std::optional<BlockSource::Block>> block = source.next();
       if (!block) return std::unexpected(block.error());

@@ -223,7 +223,7 @@ TEST_F(ReadPartOfPlan, WithoutHashesOfChunksTheWholeFileIsReadAndVerified) {
 
 TEST_F(ReadPartOfPlan, SeveralThreadsReadTheSameBytesAsOne) {
   for (const ReadWay way : {ReadWay::plain, ReadWay::direct, ReadWay::queued}) {
-    for (const unsigned threads : {1u, 2u, 4u}) {
+    for (const unsigned threads : {1u, 4u}) {
       SCOPED_TRACE(std::string(to_string(way)) + ", " + std::to_string(threads));
       const Loaded loaded = load(real_file_system(), 0, kRows, {.way_max = way, .threads_max = threads});
       ASSERT_TRUE(loaded.status) << loaded.status.error().message;
