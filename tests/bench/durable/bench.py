@@ -32,7 +32,8 @@ def fresh_fio_milliseconds(folder, mebibytes):
 
 def measure(folder, mebibytes, pairs, peer_pairs):
     ours = CheckpointProgram(os.path.join(folder, "ours"), mebibytes)
-    peers = PeerProgram(folder, mebibytes)
+    peers = PeerProgram(folder, mebibytes) if peer_pairs else None
+    names = peers.names if peers else []
     rows = []
     for index in range(pairs + 1):
         row = {}
@@ -43,7 +44,7 @@ def measure(folder, mebibytes, pairs, peer_pairs):
             row[f"{name}_milliseconds"] = step()
         row["ours_milliseconds"], row["returned_milliseconds"] = row["ours_milliseconds"]
         if index <= peer_pairs:
-            for name in peers.names:
+            for name in names:
                 row[f"{name}_milliseconds"] = peers.milliseconds(name)
         row["ratio_to_disk"] = row["fio_milliseconds"] / row["ours_milliseconds"]
         if index == 0:
@@ -52,16 +53,17 @@ def measure(folder, mebibytes, pairs, peer_pairs):
         print(f"  {mebibytes} MiB, pair {index:2}: ours {row['ours_milliseconds']:7.0f} ms (call {row['returned_milliseconds']:.0f}), "
               f"fio {row['fio_milliseconds']:7.0f} ms, ratio {row['ratio_to_disk']:.2f}", flush=True)
     ours.end()
-    peers.end()
+    if peers:
+        peers.end()
     shutil.rmtree(os.path.join(folder, "ours"))
     figures = {"mebibytes": mebibytes, "pairs": rows, "ratio_to_disk": report.spread([row["ratio_to_disk"] for row in rows]),
                "memory_beyond_tensors_mib": ours.memory_beyond_tensors_mib, "mib_per_second": {}, "times_faster_than": {}}
-    for name in ("ours", "fio", *peers.names):
+    for name in ("ours", "fio", *names):
         pairs_with = [row for row in rows if f"{name}_milliseconds" in row]
         if not pairs_with:
             continue
         figures["mib_per_second"][name] = report.spread([mebibytes / (row[f"{name}_milliseconds"] / 1000) for row in pairs_with])
-        if name in peers.names:
+        if name in names:
             figures["times_faster_than"][name] = report.spread([row[f"{name}_milliseconds"] / row["ours_milliseconds"] for row in pairs_with])
     return figures
 
