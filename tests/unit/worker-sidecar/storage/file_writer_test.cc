@@ -132,13 +132,13 @@ struct WriteFault {
   ErrorCode code;
 };
 constexpr WriteFault kWriteFaults[] = {{ENOSPC, "The storage is full: free space", ErrorCode::exhausted},
-                             {EDQUOT, "The quota is used up: raise it", ErrorCode::exhausted},
-                             {EIO, "look at the node's kernel log", ErrorCode::io},
-                             {EROFS, "mounted read-only", ErrorCode::refused},
-                             {ESTALE, "mount it again", ErrorCode::io}};
+                                       {EDQUOT, "The quota is used up: raise it", ErrorCode::exhausted},
+                                       {EIO, "look at the node's kernel log", ErrorCode::io},
+                                       {EROFS, "mounted read-only", ErrorCode::refused},
+                                       {ESTALE, "mount it again", ErrorCode::io}};
 
 TEST(WriteDataFile, WhateverFailsWhereverItFailsSaysWhatToDoAndGivesTheSpaceBack) {
-  const std::string data = make_bytes(3u << 20, 3);
+  const std::string data = make_bytes((1u << 20) + 4097, 3);
   const std::vector<MemoryPiece> pieces{{{"w", Dtype::u8, {data.size()}}, data.data()}};
   for (const WriteWay way : {WriteWay::plain, WriteWay::direct}) {
     for (const WriteFault& cause : kWriteFaults) {
@@ -146,7 +146,7 @@ TEST(WriteDataFile, WhateverFailsWhereverItFailsSaysWhatToDoAndGivesTheSpaceBack
         const TemporaryFolder folder;
         write_bytes(folder.at("before"), "precious");
         FaultyFileSystem broken({.at_call = k, .error_number = cause.error_number});
-        const Result<WrittenDataFile> written = write_data_file(broken, folder.path(), "f", pieces, {.block_bytes = 1u << 20, .way_max = way});
+        const Result<WrittenDataFile> written = write_data_file(broken, folder.path(), "f", pieces, {.block_bytes = 512u << 10, .way_max = way});
         if (broken.broken().empty()) break;
         SCOPED_TRACE(std::string(to_string(way)) + ": " + broken.broken() + " fails with errno " + std::to_string(cause.error_number));
         EXPECT_EQ(read_bytes(folder.at("before")), "precious");
