@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace rekindle {
 
 // Of memory, offset and length; good for every disk of today.
 inline constexpr std::size_t kBlockAlignmentBytes = 4096;
+// Files that are smaller gain nothing from going past the page cache.
+inline constexpr std::uint64_t kDirectFileBytesMin = 1u << 20;
 
 constexpr std::size_t round_up_to_alignment(std::size_t bytes) { return (bytes + kBlockAlignmentBytes - 1) / kBlockAlignmentBytes * kBlockAlignmentBytes; }
 

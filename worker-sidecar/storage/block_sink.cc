@@ -17,8 +17,7 @@
 namespace rekindle {
 namespace {
 
-constexpr std::uint64_t kDirectFileBytesMin = 1u << 20;  // smaller files gain nothing
-constexpr std::size_t kSliceBytes = 256u << 10;          // copied and hashed while it is in the processor's cache
+constexpr std::size_t kSliceBytes = 256u << 10;                // copied and hashed while it is in the processor's cache
 constexpr Duration kPauseMax = std::chrono::milliseconds(50);  // of a capped write, between two looks at whether it may go on
 
 }  // namespace
@@ -132,10 +131,9 @@ struct BlockSink::State {
 
   // A cap may mean a long wait; whoever may stop the write is asked all through it.
   Status wait_for_pace() {
-    for (Duration left = pace.wait_for(blocks[current].filled, waiter.now()); left > Duration();) {
-      const Duration part = std::min(left, kPauseMax);
-      waiter.pause(part);
-      left -= part;
+    Duration now = waiter.now();
+    for (const Duration end = now + pace.wait_for(blocks[current].filled, now); now < end; now = waiter.now()) {
+      waiter.pause(std::min(end - now, kPauseMax));
       if (Status status = may_go_on(); !status) return status;
     }
     return {};

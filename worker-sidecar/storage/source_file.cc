@@ -4,12 +4,9 @@
 
 #include <utility>
 
+#include "worker-sidecar/storage/block_memory.h"
+
 namespace rekindle {
-namespace {
-
-constexpr std::uint64_t kDirectFileBytesMin = 1u << 20;  // smaller files gain nothing
-
-}  // namespace
 
 std::string_view to_string(ReadWay way) {
   switch (way) {

@@ -9,7 +9,7 @@ class Waiter {
  public:
   virtual ~Waiter() = default;
   virtual Duration now() = 0;  // monotonic, from any beginning
-  virtual void pause(Duration duration) = 0;
+  virtual void pause(Duration duration) = 0;  // a signal may end it early
 };
 
 // The kernel's. Safe for any number of threads.

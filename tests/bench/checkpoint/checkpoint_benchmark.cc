@@ -1,6 +1,7 @@
 // checkpoint_benchmark FOLDER MEBIBYTES: a stand-alone session with that much registered memory. Prints in how many milliseconds rk_restore has filled it and from
 // which step; then, for each line on standard input, makes one step and one checkpoint, and prints after how many milliseconds it was durable (the manifest's
-// name was synced, which its change time tells) and after how many rk_checkpoint had returned, which removes old checkpoints as well.
+// name was synced, which its change time tells) and after how many rk_checkpoint had returned, which removes old checkpoints as well. Each line ends with the most
+// memory that the process has held so far beyond the tensors, in MiB (the program itself included).
 #include <sys/stat.h>
 
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -44,6 +46,15 @@ double published_milliseconds(const char* root, std::uint64_t step) {
   return 0;
 }
 
+double mebibytes_beyond(std::size_t tensor_bytes) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    unsigned long long kibibytes = 0;
+    if (std::sscanf(line.c_str(), "VmHWM: %llu kB", &kibibytes) == 1) return (static_cast<double>(kibibytes) * 1024 - static_cast<double>(tensor_bytes)) / (1 << 20);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -68,8 +79,8 @@ int main(int argc, char** argv) {
   rk_position at{.struct_size = sizeof(rk_position)};
   const auto restore_begin = std::chrono::steady_clock::now();
   if (rk_restore(run, &at) != RK_OK) return fail("rk_restore");
-  std::printf("%.3f %llu\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - restore_begin).count(),
-              static_cast<unsigned long long>(at.step));
+  std::printf("%.3f %llu %.1f\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - restore_begin).count(),
+              static_cast<unsigned long long>(at.step), mebibytes_beyond(bytes));
   std::uint64_t step = at.step;
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
@@ -80,7 +91,7 @@ int main(int argc, char** argv) {
     const double begin = now_milliseconds();
     if (rk_checkpoint(run) != RK_OK) return fail("rk_checkpoint");
     const double returned = now_milliseconds();
-    std::printf("%.3f %.3f\n", published_milliseconds(argv[1], step) - begin, returned - begin);
+    std::printf("%.3f %.3f %.1f\n", published_milliseconds(argv[1], step) - begin, returned - begin, mebibytes_beyond(bytes));
     std::fflush(stdout);
   }
   return rk_close(run);

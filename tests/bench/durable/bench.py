@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """./dev bench durable: how fast a whole checkpoint of registered memory becomes durable (rk_checkpoint in a stand-alone session; the
 call also removes old checkpoints, which its own figure holds), beside fio writing as many bytes to
-the same disk (direct, 4 MiB blocks, 16 at once, space reserved, fsync at the end), and beside safetensors' save_file with an fsync where that package is
-installed. Pairs run one after the other; a ratio is fio's time to ours.
+the same disk (direct, 4 MiB blocks, 16 at once, space reserved, fsync at the end), and beside safetensors' save_file and torch.save with an fsync (or pickle, where
+there is no torch). Pairs run one after the other; a ratio is fio's time to ours. Then what replicas of one model gain by sharing the work.
 """
 
 import argparse
@@ -11,15 +11,16 @@ import pathlib
 import shutil
 import sys
 import tempfile
-import time
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
+import replicas  # noqa: E402
 import report  # noqa: E402
 from checkpoint_program import CheckpointProgram  # noqa: E402
 from disk import fio_milliseconds  # noqa: E402
+from peer_program import WITH_SAFETENSORS, WITH_TORCH, PeerProgram  # noqa: E402
 
 
 def fresh_fio_milliseconds(folder, mebibytes):
@@ -29,30 +30,10 @@ def fresh_fio_milliseconds(folder, mebibytes):
     return milliseconds
 
 
-def safetensors_milliseconds(folder, tensors):
-    from safetensors.numpy import save_file
-
-    path = os.path.join(folder, "peer.safetensors")
-    begin = time.monotonic()
-    save_file(tensors, path)
-    file = os.open(path, os.O_RDONLY)
-    os.fsync(file)
-    os.close(file)
-    milliseconds = (time.monotonic() - begin) * 1000
-    os.unlink(path)
-    return milliseconds
-
-
-def make_tensors(mebibytes):
-    import numpy
-
-    random = numpy.random.default_rng(1)
-    return {f"tensor.{index}": random.integers(0, 2**63, 64 * 2**20 // 8, dtype=numpy.uint64) for index in range(mebibytes // 64)}
-
-
-def measure(folder, mebibytes, pairs, with_safetensors):
+def measure(folder, mebibytes, pairs, peer_pairs):
     ours = CheckpointProgram(os.path.join(folder, "ours"), mebibytes)
-    tensors = make_tensors(mebibytes) if with_safetensors else None
+    peers = PeerProgram(folder, mebibytes) if peer_pairs else None
+    names = peers.names if peers else []
     rows = []
     for index in range(pairs + 1):
         row = {}
@@ -62,20 +43,28 @@ def measure(folder, mebibytes, pairs, with_safetensors):
         for name, step in steps:
             row[f"{name}_milliseconds"] = step()
         row["ours_milliseconds"], row["returned_milliseconds"] = row["ours_milliseconds"]
-        if tensors is not None and index <= 3:
-            row["safetensors_milliseconds"] = safetensors_milliseconds(folder, tensors)
+        if index <= peer_pairs:
+            for name in names:
+                row[f"{name}_milliseconds"] = peers.milliseconds(name)
         row["ratio_to_disk"] = row["fio_milliseconds"] / row["ours_milliseconds"]
         if index == 0:
-            continue  # both find their memory and their files for the first time
+            continue  # all find their memory and their files for the first time
         rows.append(row)
-        print(f"  {mebibytes} MiB, pair {index:2}: ours {row['ours_milliseconds']:7.0f} ms (call {row['returned_milliseconds']:.0f}), fio {row['fio_milliseconds']:7.0f} ms, ratio {row['ratio_to_disk']:.2f}", flush=True)
+        print(f"  {mebibytes} MiB, pair {index:2}: ours {row['ours_milliseconds']:7.0f} ms (call {row['returned_milliseconds']:.0f}), "
+              f"fio {row['fio_milliseconds']:7.0f} ms, ratio {row['ratio_to_disk']:.2f}", flush=True)
     ours.end()
+    if peers:
+        peers.end()
     shutil.rmtree(os.path.join(folder, "ours"))
-    figures = {"mebibytes": mebibytes, "pairs": rows, "ratio_to_disk": report.spread([row["ratio_to_disk"] for row in rows])}
-    for name in ("ours", "fio", "safetensors"):
-        times = [row[f"{name}_milliseconds"] for row in rows if f"{name}_milliseconds" in row]
-        if times:
-            figures[f"{name}_mib_per_second"] = report.spread([mebibytes / (each / 1000) for each in times])
+    figures = {"mebibytes": mebibytes, "pairs": rows, "ratio_to_disk": report.spread([row["ratio_to_disk"] for row in rows]),
+               "memory_beyond_tensors_mib": ours.memory_beyond_tensors_mib, "mib_per_second": {}, "times_faster_than": {}}
+    for name in ("ours", "fio", *names):
+        pairs_with = [row for row in rows if f"{name}_milliseconds" in row]
+        if not pairs_with:
+            continue
+        figures["mib_per_second"][name] = report.spread([mebibytes / (row[f"{name}_milliseconds"] / 1000) for row in pairs_with])
+        if name in names:
+            figures["times_faster_than"][name] = report.spread([row[f"{name}_milliseconds"] / row["ours_milliseconds"] for row in pairs_with])
     return figures
 
 
@@ -83,30 +72,33 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mebibytes", type=int, nargs="+", default=[1024, 4096])
     parser.add_argument("--pairs", type=int, default=11)
+    parser.add_argument("--peer-pairs", type=int, default=5, help="so many of the pairs have the Python peers beside them, which take long")
+    parser.add_argument("--replica-mebibytes", type=int, default=512)
+    parser.add_argument("--replica-cap", type=int, default=128, help="MiB a second for each writer of the part \"replicas\"")
     parser.add_argument("--folder", default=str(report.ROOT / "build"), help="on the disk that is measured (default: build)")
     options = parser.parse_args()
-    try:
-        import numpy  # noqa: F401
-        import safetensors.numpy  # noqa: F401
-
-        with_safetensors = True
-    except ImportError:
-        with_safetensors = False
-        print("bench durable: the Python packages numpy and safetensors are not installed; their figures are left out")
+    if not WITH_SAFETENSORS.exists() and not WITH_TORCH.exists():
+        print("bench durable: there is no build/python (./dev setup python makes it); the figures of the Python peers are left out")
+    elif not WITH_TORCH.exists():
+        print("bench durable: there is no torch; its place is taken by pickle of the same arrays. To measure it: python3 -m venv build/python-torch, then "
+              "build/python-torch/bin/pip install torch numpy safetensors (some GiB)")
     sizes = []
     with tempfile.TemporaryDirectory(prefix="bench-durable-", dir=options.folder) as folder:
         for mebibytes in options.mebibytes:
-            sizes.append(measure(folder, mebibytes, options.pairs, with_safetensors))
+            sizes.append(measure(folder, mebibytes, options.pairs, options.peer_pairs))
+        shares = replicas.measure(folder, options.replica_mebibytes, options.replica_cap, rounds=5)
     rows = []
     for figures in sizes:
         print(f"{figures['mebibytes']} MiB: ratio to the disk {figures['ratio_to_disk']['median']:.2f} "
               f"({figures['ratio_to_disk']['minimum']:.2f} to {figures['ratio_to_disk']['maximum']:.2f})")
-        for name in ("ours", "fio", "safetensors"):
-            speed = figures.get(f"{name}_mib_per_second")
-            if speed:
-                print(f"  {name:12} {speed['median']:7.0f} MiB/s ({speed['minimum']:.0f} to {speed['maximum']:.0f})")
-                rows.append((f"{name}, {figures['mebibytes']} MiB", speed))
-    report.write("durable", {"ratio_to_disk_median": min(figures["ratio_to_disk"]["median"] for figures in sizes), "sizes": sizes})
+        for name, speed in figures["mib_per_second"].items():
+            faster = figures["times_faster_than"].get(name)
+            print(f"  {name:12} {speed['median']:7.0f} MiB/s ({speed['minimum']:.0f} to {speed['maximum']:.0f})" + (f"; ours is {faster['median']:.1f} times as fast" if faster else ""))
+            rows.append((f"{name}, {figures['mebibytes']} MiB", speed))
+        print(f"  memory beyond the tensors: {figures['memory_beyond_tensors_mib']:.0f} MiB")
+    replicas.show(shares)
+    report.write("durable", {"ratio_to_disk_median": min(figures["ratio_to_disk"]["median"] for figures in sizes),
+                             "memory_beyond_tensors_mib": max(figures["memory_beyond_tensors_mib"] for figures in sizes), "sizes": sizes, "replicas": shares})
     report.write_picture("durable", "Memory to durable", "MiB/s", rows)
     return 0
 

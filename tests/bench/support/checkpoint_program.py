@@ -12,9 +12,10 @@ PATH = report.ROOT / "build" / "dev" / "bin" / "checkpoint_benchmark"
 class CheckpointProgram:
     def __init__(self, folder, mebibytes):
         self.process = subprocess.Popen([PATH, folder, str(mebibytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        restore, step = self.answer().split()
+        restore, step, memory = self.answer().split()
         self.restore_milliseconds = float(restore)
         self.restored_step = int(step)
+        self.memory_beyond_tensors_mib = float(memory)  # the most so far
 
     def answer(self):
         line = self.process.stdout.readline()
@@ -26,7 +27,8 @@ class CheckpointProgram:
         """Until it was durable, and until the call had returned."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        durable, returned = self.answer().split()
+        durable, returned, memory = self.answer().split()
+        self.memory_beyond_tensors_mib = float(memory)
         return float(durable), float(returned)
 
     def end(self):

@@ -13,12 +13,12 @@
 namespace rekindle {
 namespace {
 
-constexpr std::size_t kBlockBytes = 64u << 10;
+constexpr std::size_t kSourceBlockBytes = 64u << 10;
 
 // A queue that does each read when it is waited for, the newest first, and says of the first ones what the test wants.
-class OddQueue final : public ReadQueue {
+class OddReadQueue final : public ReadQueue {
  public:
-  OddQueue(FileSystem& file_system, std::deque<std::int64_t>& results, std::size_t& most) : file_system_(file_system), results_(results), most_(most) {}
+  OddReadQueue(FileSystem& file_system, std::deque<std::int64_t>& results, std::size_t& most) : file_system_(file_system), results_(results), most_(most) {}
 
   int begin(int descriptor, void* data, std::size_t bytes, std::uint64_t offset, std::uint64_t tag) override {
     under_way_.push_back({descriptor, data, bytes, offset, tag});
@@ -53,10 +53,10 @@ class OddQueue final : public ReadQueue {
   std::vector<Read> under_way_;
 };
 
-class OddFileSystem final : public FaultyFileSystem {
+class OddReads final : public FaultyFileSystem {
  public:
-  explicit OddFileSystem(std::deque<std::int64_t> results = {}, Breakage breakage = {}) : FaultyFileSystem(breakage), results_(std::move(results)) {}
-  std::unique_ptr<ReadQueue> make_read_queue(unsigned) override { return std::make_unique<OddQueue>(real_file_system(), results_, most_); }
+  explicit OddReads(std::deque<std::int64_t> results = {}, Breakage breakage = {}) : FaultyFileSystem(breakage), results_(std::move(results)) {}
+  std::unique_ptr<ReadQueue> make_read_queue(unsigned) override { return std::make_unique<OddReadQueue>(real_file_system(), results_, most_); }
   // Through the page cache, so that the test needs no storage that can do otherwise.
   int open(const std::string& path, int flags, mode_t mode) override { return FaultyFileSystem::open(path, flags & ~O_DIRECT, mode); }
   void will_read(int, std::uint64_t offset, std::uint64_t bytes) override { hinted_ = std::max(hinted_, offset + bytes); }
@@ -78,7 +78,7 @@ struct Drawn {
 
 Drawn draw(FileSystem& file_system, const SourceFile& file, ReadWay way_max, std::function<std::optional<BlockSpan>()> take) {
   Drawn drawn;
-  BlockSource source(file_system, {.block_bytes = kBlockBytes, .way_max = way_max});
+  BlockSource source(file_system, {.block_bytes = kSourceBlockBytes, .way_max = way_max});
   source.start(file, std::move(take));
   while (true) {
     const Result<std::optional<BlockSource::Block>> block = source.next();
@@ -95,11 +95,11 @@ Drawn draw_file(FileSystem& file_system, const std::string& data, ReadWay way_ma
   write_bytes(folder.at("f"), data);
   const Result<SourceFile> file = SourceFile::open(file_system, folder.at("f"), way_max);
   if (!file) return {.status = std::unexpected(file.error()), .bytes = {}};
-  return draw(file_system, *file, way_max, every_block(std::max(bytes_expected, data.size()), kBlockBytes));
+  return draw(file_system, *file, way_max, every_block(std::max(bytes_expected, data.size()), kSourceBlockBytes));
 }
 
 TEST(BlockSource, EveryWayReadsTheSameBytes) {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, kBlockBytes - 1, kBlockBytes, kBlockBytes + 1, 16 * kBlockBytes, 40 * kBlockBytes + 4097}) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, kSourceBlockBytes - 1, kSourceBlockBytes, kSourceBlockBytes + 1, 16 * kSourceBlockBytes, 40 * kSourceBlockBytes + 4097}) {
     const std::string data = make_bytes(bytes, 7);
     for (const ReadWay way : {ReadWay::plain, ReadWay::direct, ReadWay::queued}) {
       SCOPED_TRACE(std::to_string(bytes) + " bytes, " + std::string(to_string(way)));
@@ -112,8 +112,8 @@ TEST(BlockSource, EveryWayReadsTheSameBytes) {
 }
 
 TEST(BlockSource, BlocksThatComeInAnyOrderAreGivenInTheirs) {
-  OddFileSystem odd;
-  const std::string data = make_bytes(40 * kBlockBytes + 5, 8);
+  OddReads odd;
+  const std::string data = make_bytes(40 * kSourceBlockBytes + 5, 8);
   const Drawn drawn = draw_file(odd, data, ReadWay::queued);
   ASSERT_TRUE(drawn.status);
   EXPECT_EQ(drawn.way, ReadWay::queued);
@@ -122,13 +122,13 @@ TEST(BlockSource, BlocksThatComeInAnyOrderAreGivenInTheirs) {
 }
 
 TEST(BlockSource, OnlyTheSpansThatAreTakenAreRead) {
-  OddFileSystem odd;
+  OddReads odd;
   const TemporaryFolder folder;
-  const std::string data = make_bytes(40 * kBlockBytes, 9);
+  const std::string data = make_bytes(40 * kSourceBlockBytes, 9);
   write_bytes(folder.at("f"), data);
   const Result<SourceFile> file = SourceFile::open(odd, folder.at("f"), ReadWay::queued);
   ASSERT_TRUE(file.has_value());
-  std::deque<BlockSpan> spans{{3 * kBlockBytes, kBlockBytes}, {7 * kBlockBytes, 10}, {39 * kBlockBytes, kBlockBytes}};
+  std::deque<BlockSpan> spans{{3 * kSourceBlockBytes, kSourceBlockBytes}, {7 * kSourceBlockBytes, 10}, {39 * kSourceBlockBytes, kSourceBlockBytes}};
   const Drawn drawn = draw(odd, *file, ReadWay::queued, [&]() -> std::optional<BlockSpan> {
     if (spans.empty()) return std::nullopt;
     const BlockSpan span = spans.front();
@@ -136,20 +136,20 @@ TEST(BlockSource, OnlyTheSpansThatAreTakenAreRead) {
     return span;
   });
   ASSERT_TRUE(drawn.status);
-  EXPECT_TRUE(drawn.bytes == data.substr(3 * kBlockBytes, kBlockBytes) + data.substr(7 * kBlockBytes, 10) + data.substr(39 * kBlockBytes));
+  EXPECT_TRUE(drawn.bytes == data.substr(3 * kSourceBlockBytes, kSourceBlockBytes) + data.substr(7 * kSourceBlockBytes, 10) + data.substr(39 * kSourceBlockBytes));
 }
 
 TEST(BlockSource, WhatIsReadByHalfOrNotAtAllIsCarriedOn) {
-  OddFileSystem odd({4096, 0, -EINTR, -EAGAIN, 12288});
-  const std::string data = make_bytes(40 * kBlockBytes + 5, 10);
+  OddReads odd({4096, 0, -EINTR, -EAGAIN, 12288});
+  const std::string data = make_bytes(40 * kSourceBlockBytes + 5, 10);
   const Drawn drawn = draw_file(odd, data, ReadWay::queued);
   ASSERT_TRUE(drawn.status) << drawn.status.error().message;
   EXPECT_TRUE(drawn.bytes == data);
 }
 
 TEST(BlockSource, StorageThatDoesNoDirectReadsAfterAllGivesThemThroughTheCache) {
-  OddFileSystem odd({-EINVAL});
-  const std::string data = make_bytes(40 * kBlockBytes, 11);
+  OddReads odd({-EINVAL});
+  const std::string data = make_bytes(40 * kSourceBlockBytes, 11);
   const Drawn drawn = draw_file(odd, data, ReadWay::queued);
   ASSERT_TRUE(drawn.status) << drawn.status.error().message;
   EXPECT_EQ(drawn.way, ReadWay::plain);
@@ -157,8 +157,8 @@ TEST(BlockSource, StorageThatDoesNoDirectReadsAfterAllGivesThemThroughTheCache) 
 }
 
 TEST(BlockSource, AReadThatFailsNamesTheFileAndEndsIt) {
-  OddFileSystem odd({static_cast<std::int64_t>(kBlockBytes), -EIO});
-  const Drawn drawn = draw_file(odd, make_bytes(40 * kBlockBytes, 12), ReadWay::queued);
+  OddReads odd({static_cast<std::int64_t>(kSourceBlockBytes), -EIO});
+  const Drawn drawn = draw_file(odd, make_bytes(40 * kSourceBlockBytes, 12), ReadWay::queued);
   ASSERT_FALSE(drawn.status);
   EXPECT_EQ(drawn.status.error().code, ErrorCode::io);
   EXPECT_NE(drawn.status.error().message.find("reading /"), std::string::npos) << drawn.status.error().message;
@@ -168,12 +168,12 @@ TEST(BlockSource, AFileThatShrinksMeanwhileIsAClearError) {
   for (const ReadWay way : {ReadWay::plain, ReadWay::direct, ReadWay::queued}) {
     SCOPED_TRACE(to_string(way));
     const TemporaryFolder folder;
-    const std::string data = make_bytes(40 * kBlockBytes, 13);
+    const std::string data = make_bytes(40 * kSourceBlockBytes, 13);
     write_bytes(folder.at("f"), data);
     const Result<SourceFile> file = SourceFile::open(real_file_system(), folder.at("f"), way);
     ASSERT_TRUE(file.has_value());
-    write_bytes(folder.at("f"), data.substr(0, 20 * kBlockBytes + 100));
-    const Drawn drawn = draw(real_file_system(), *file, way, every_block(data.size(), kBlockBytes));
+    write_bytes(folder.at("f"), data.substr(0, 20 * kSourceBlockBytes + 100));
+    const Drawn drawn = draw(real_file_system(), *file, way, every_block(data.size(), kSourceBlockBytes));
     ASSERT_FALSE(drawn.status);
     EXPECT_EQ(drawn.status.error().code, ErrorCode::corrupt);
     EXPECT_NE(drawn.status.error().message.find("ends at byte 1310820"), std::string::npos) << drawn.status.error().message;
@@ -181,29 +181,29 @@ TEST(BlockSource, AFileThatShrinksMeanwhileIsAClearError) {
 }
 
 TEST(BlockSource, ThePageCacheIsToldWhatComesNext) {
-  OddFileSystem odd;
+  OddReads odd;
   const TemporaryFolder folder;
-  const std::string data = make_bytes(40 * kBlockBytes, 14);
+  const std::string data = make_bytes(40 * kSourceBlockBytes, 14);
   write_bytes(folder.at("f"), data);
   const Result<SourceFile> file = SourceFile::open(odd, folder.at("f"), ReadWay::plain);
   ASSERT_TRUE(file.has_value());
-  BlockSource source(odd, {.block_bytes = kBlockBytes, .way_max = ReadWay::plain});
-  source.start(*file, every_block(data.size(), kBlockBytes));
+  BlockSource source(odd, {.block_bytes = kSourceBlockBytes, .way_max = ReadWay::plain});
+  source.start(*file, every_block(data.size(), kSourceBlockBytes));
   ASSERT_TRUE(source.next().has_value());
-  EXPECT_EQ(odd.hinted(), BlockSourceOptions::kBlocksMax * kBlockBytes);
+  EXPECT_EQ(odd.hinted(), BlockSourceOptions::kBlocksMax * kSourceBlockBytes);
 }
 
 TEST(BlockSource, AnAbandonedReadLeavesNothingUnderWay) {
   const TemporaryFolder folder;
-  const std::string data = make_bytes(40 * kBlockBytes, 15);
+  const std::string data = make_bytes(40 * kSourceBlockBytes, 15);
   write_bytes(folder.at("f"), data);
   const Result<SourceFile> file = SourceFile::open(real_file_system(), folder.at("f"), ReadWay::queued);
   ASSERT_TRUE(file.has_value());
-  BlockSource source(real_file_system(), {.block_bytes = kBlockBytes});
-  source.start(*file, every_block(data.size(), kBlockBytes));
+  BlockSource source(real_file_system(), {.block_bytes = kSourceBlockBytes});
+  source.start(*file, every_block(data.size(), kSourceBlockBytes));
   const Result<std::optional<BlockSource::Block>> block = source.next();
   ASSERT_TRUE(block.has_value() && *block);
-  EXPECT_TRUE((*block)->data == std::string_view(data).substr(0, kBlockBytes));
+  EXPECT_TRUE((*block)->data == std::string_view(data).substr(0, kSourceBlockBytes));
 }
 
 TEST(SourceFile, WhatIsNoPlainFileIsRefused) {

@@ -6,6 +6,7 @@
 
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/faulty_file_system.h"
+#include "tests/support/manual_waiter.h"
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/storage/files.h"
@@ -123,6 +124,113 @@ TEST(WriteDataFile, AFailedSyncOrCloseIsNeverTakenForSuccess) {
     }
     EXPECT_TRUE(seen) << call;
   }
+}
+
+struct WriteFault {
+  int error_number;
+  std::string_view advice;  // part of what the message tells a person to do
+  ErrorCode code;
+};
+constexpr WriteFault kWriteFaults[] = {{ENOSPC, "The storage is full: free space", ErrorCode::exhausted},
+                                       {EDQUOT, "The quota is used up: raise it", ErrorCode::exhausted},
+                                       {EIO, "look at the node's kernel log", ErrorCode::io},
+                                       {EROFS, "mounted read-only", ErrorCode::refused},
+                                       {ESTALE, "mount it again", ErrorCode::io}};
+
+TEST(WriteDataFile, WhateverFailsWhereverItFailsSaysWhatToDoAndGivesTheSpaceBack) {
+  const std::string data = make_bytes((1u << 20) + 4097, 3);
+  const std::vector<MemoryPiece> pieces{{{"w", Dtype::u8, {data.size()}}, data.data()}};
+  for (const WriteWay way : {WriteWay::plain, WriteWay::direct}) {
+    for (const WriteFault& cause : kWriteFaults) {
+      for (std::size_t k = 1;; ++k) {
+        const TemporaryFolder folder;
+        write_bytes(folder.at("before"), "precious");
+        FaultyFileSystem broken({.at_call = k, .error_number = cause.error_number});
+        const Result<WrittenDataFile> written = write_data_file(broken, folder.path(), "f", pieces, {.block_bytes = 512u << 10, .way_max = way});
+        if (broken.broken().empty()) break;
+        SCOPED_TRACE(std::string(to_string(way)) + ": " + broken.broken() + " fails with errno " + std::to_string(cause.error_number));
+        EXPECT_EQ(read_bytes(folder.at("before")), "precious");
+        if (written) {
+          // Nothing was lost: the file is whole.
+          EXPECT_EQ(hash_of(read_bytes(folder.at("f"))), written->hash);
+          continue;
+        }
+        EXPECT_EQ(written.error().code, cause.code) << written.error().message;
+        EXPECT_NE(written.error().message.find(cause.advice), std::string::npos) << written.error().message;
+        std::filesystem::remove(folder.at("before"));
+        EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+      }
+    }
+  }
+}
+
+// Storage that takes a while for each write, and more and more of it.
+class SlowFileSystem final : public FaultyFileSystem {
+ public:
+  explicit SlowFileSystem(ManualWaiter& waiter) : FaultyFileSystem({}), waiter_(waiter) {}
+  ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) override {
+    waiter_.advance(std::chrono::seconds(20));
+    return FaultyFileSystem::pwrite(descriptor, data, bytes, offset);
+  }
+
+ private:
+  ManualWaiter& waiter_;
+};
+
+TEST(WriteDataFile, AStallEndsTheWriteAtTheNextBlockAndGivesTheSpaceBack) {
+  const TemporaryFolder folder;
+  ManualWaiter waiter;
+  SlowFileSystem slow(waiter);
+  const std::string data = make_bytes(1u << 20, 4);
+  const std::vector<MemoryPiece> pieces{{{"w", Dtype::u8, {data.size()}}, data.data()}};
+  const WriteOptions options{.block_bytes = 64u << 10, .way_max = WriteWay::plain, .may_go_on = [&]() -> Status {
+                               if (waiter.now() < std::chrono::seconds(60)) return {};
+                               return fail(ErrorCode::deadline_exceeded, "the save was given 60 s");
+                             }};
+  const Result<WrittenDataFile> written = write_data_file(slow, folder.path(), "f", pieces, options);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().message, "the save was given 60 s");
+  EXPECT_EQ(waiter.now(), std::chrono::seconds(60)) << "it was asked after each block, not only at the end";
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(WriteDataFile, ACappedWriteTakesAsLongAsItsBytesAreWorth) {
+  const TemporaryFolder folder;
+  ManualWaiter waiter;
+  const std::string data = make_bytes(1u << 20, 5);
+  const std::vector<MemoryPiece> pieces{{{"w", Dtype::u8, {data.size()}}, data.data()}};
+  const Result<WrittenDataFile> written = write_data_file(real_file_system(), folder.path(), "f", pieces,
+                                                          {.block_bytes = 64u << 10, .bytes_per_second_max = 256u << 10, .waiter = &waiter});
+  ASSERT_TRUE(written.has_value()) << written.error().message;
+  EXPECT_NEAR(to_seconds(waiter.now()), static_cast<double>(written->bytes) / (256u << 10), 1e-6);
+  EXPECT_EQ(hash_of(read_bytes(folder.at("f"))), written->hash);
+}
+
+TEST(WriteDataFile, SlowStorageIsNotSlowedDownFurtherByACap) {
+  const TemporaryFolder folder;
+  ManualWaiter waiter;
+  SlowFileSystem slow(waiter);
+  const std::string data = make_bytes(1u << 20, 6);
+  const std::vector<MemoryPiece> pieces{{{"w", Dtype::u8, {data.size()}}, data.data()}};
+  ASSERT_TRUE(write_data_file(slow, folder.path(), "f", pieces,
+                              {.block_bytes = 64u << 10, .way_max = WriteWay::plain, .bytes_per_second_max = 64u << 10, .waiter = &waiter}));
+  EXPECT_EQ(waiter.now(), std::chrono::seconds(17 * 20 + 1)) << "17 blocks of 20 s, and the second in which the first was earned";
+}
+
+TEST(WriteDataFile, WhoeverMayStopACappedWriteIsAskedAllThroughItsPauses) {
+  const TemporaryFolder folder;
+  ManualWaiter waiter;
+  const WriteOptions options{.may_go_on = [&]() -> Status {
+                               if (waiter.now() < std::chrono::seconds(3)) return {};
+                               return fail(ErrorCode::conflict, "the rank was released");
+                             },
+                             .bytes_per_second_max = 1,
+                             .waiter = &waiter};
+  const Result<WrittenDataFile> written = write_data_file(real_file_system(), folder.path(), "f", make_pieces(), options);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().message, "the rank was released");
+  EXPECT_EQ(waiter.now(), std::chrono::seconds(3)) << "minutes before all of it would have been earned";
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
 TEST(DataFileWriter, MissingBytesAreNoticed) {
