@@ -66,7 +66,7 @@ class Session {
   rk_status wrong_moment(const char* call) const;
   rk_status stop() noexcept;
   void with_block(const std::function<void(ControlBlock&)>& use);
-  rk_status wait_for_devices();
+  rk_status wait_for_devices(const char* call);
   void commit();
   // What has to follow a change of what is captured. `capture_now`: the slot has to hold the state of the committed step.
   void refresh_small_state(bool capture_now);

@@ -30,7 +30,6 @@ std::vector<LocalCase> local_cases() {
       {WelcomeMessage{}, "{}"},
       {RegisteredMessage{{{whole_tensor("w", Dtype::f32, {4, 2})}}, {{"sampler", 16}, {"loader", 64, true}}, true},
        R"({"late":true,"states":[{"bytes":16,"name":"sampler"},{"bytes":64,"name":"loader","variable":true}],"tensors":[{"dtype":"F32","global_shape":[4,2],"name":"w","offset":[0,0],"shape":[4,2],"written_in":"update"}]})"},
-      {OfferMessage{"a1-s184-x", 184, kHash}, R"({"manifest_hash":")" + kHash + R"(","path":"a1-s184-x","step":184})"},
       {OfferMessage{"a1-s184-x", 184, kHash, true}, R"({"job_checked":true,"manifest_hash":")" + kHash + R"(","path":"a1-s184-x","step":184})"},
       {LoadedMessage{"a1-s184-x", 184, false, full, false},
        R"({"error":{"code":"exhausted","message":"the volume is full","retry":false},"ok":false,"path":"a1-s184-x","state_missing":false,"step":184})"},
