@@ -97,18 +97,21 @@ typedef struct rk_shard {
 } rk_shard;
 
 /* How to reach memory that the processor cannot read: that of a device. copy_out and copy_in get addresses that the caller registered (moved
- * on by a number of bytes) and host memory of the library; they return 0 when all bytes have been copied. They see what all work that
- * was enqueued before the call leaves, so they wait for it; what copy_in has written is seen by all work that is enqueued later.
+ * on by a number of bytes) and host memory of the library; they return 0 when all bytes have been copied. copy_out takes the bytes as they
+ * are and must not wait for other work of the device: in it a collective may hang whose other end has died. copy_in comes
+ * after all work that was enqueued before it, and before all that is enqueued later.
  * A copy that fails fails the save or the restore, never the process.
- * Threads: copy_out is called on the library's thread, and on the training thread in rk_checkpoint (stand-alone) and, for RK_ANYWHERE, in
- * rk_update_end; copy_in on the training thread in rk_restore. */
+ * Threads: copy_out is called on the library's thread, and on the training thread (also at the same time) in rk_checkpoint (stand-alone) and, for
+ * RK_ANYWHERE, at a commit; copy_in on the training thread in rk_restore. */
 typedef struct rk_memory {
   size_t struct_size;
   void* context; /* given to each function; must live until the last tensor with it is unregistered or the session closed */
   int (*copy_out)(void* context, void* to_host, const void* from, size_t bytes);
   int (*copy_in)(void* context, void* to, const void* from_host, size_t bytes);
-  /* Waits until all work enqueued so far, gradients included, is done; not 0 when that work failed. Called on the training thread in
-   * rk_update_begin before the gate, once for each different context. May be NULL: the caller has waited by itself. */
+  /* Waits until all work enqueued so far is done; not 0 when that work failed. Called on the training thread, once for each different context:
+   * in rk_update_begin and rk_update_skip before the gate (the gradients are complete), in rk_update_end before the commit (the update is), and
+   * where registered memory counts as that of the step again (rk_set_phase out of RK_SWAPPED, late registering, the first rk_step_begin).
+   * May be NULL: the caller has waited by itself before these calls. */
   int (*wait)(void* context);
   uint32_t reserved[6];
 } rk_memory;
@@ -228,7 +231,8 @@ RK_API rk_status rk_step_begin(rk_session* session, uint64_t step);
  * work before it failed; the update must not be made, and the step can be reported with rk_collective_failed. */
 RK_API rk_status rk_update_begin(rk_session* session);
 
-/* The update is complete: captures small state and RK_ANYWHERE tensors and commits the step. Never blocks. */
+/* The update is complete: captures small state and RK_ANYWHERE tensors and commits the step. Passes no gate; waits for devices only.
+ * STATE: rk_memory.wait says that the update failed on a device; the step is not committed, registered memory is no source, rk_close answers 1. */
 RK_API rk_status rk_update_end(rk_session* session);
 
 /* Instead of the bracket, when the step changes nothing (overflow found by a loss scaler): commits the step unchanged. */

@@ -18,6 +18,8 @@ constexpr const char* kDriver = "libcuda.so.1";
 using CudaAnswer = int;  // CUresult; 0 is success
 using CudaAddress = std::uint64_t;
 using CudaContext = void*;
+using CudaStream = void*;
+constexpr unsigned kStreamOfItsOwn = 1;  // CU_STREAM_NON_BLOCKING: waits for no other stream
 
 struct CudaDriver {
   CudaAnswer (*init)(unsigned flags) = nullptr;
@@ -26,9 +28,11 @@ struct CudaDriver {
   CudaAnswer (*retain_primary_context)(CudaContext* context, int device) = nullptr;
   CudaAnswer (*current_context)(CudaContext* context) = nullptr;
   CudaAnswer (*set_current_context)(CudaContext context) = nullptr;
-  CudaAnswer (*copy_to_host)(void* to, CudaAddress from, std::size_t bytes) = nullptr;
-  CudaAnswer (*copy_to_device)(CudaAddress to, const void* from, std::size_t bytes) = nullptr;
-  CudaAnswer (*synchronize)() = nullptr;
+  CudaAnswer (*create_stream)(CudaStream* stream, unsigned flags) = nullptr;
+  CudaAnswer (*copy_to_host)(void* to, CudaAddress from, std::size_t bytes, CudaStream stream) = nullptr;
+  CudaAnswer (*copy_to_device)(CudaAddress to, const void* from, std::size_t bytes, CudaStream stream) = nullptr;
+  CudaAnswer (*wait_for_stream)(CudaStream stream) = nullptr;
+  CudaAnswer (*wait_for_context)() = nullptr;
   CudaAnswer (*error_name)(CudaAnswer answer, const char** name) = nullptr;
 
   std::string describe(CudaAnswer answer) const {
@@ -58,9 +62,11 @@ Outcome<CudaDriver> load_driver() {
   find(driver.retain_primary_context, "cuDevicePrimaryCtxRetain");
   find(driver.current_context, "cuCtxGetCurrent");
   find(driver.set_current_context, "cuCtxSetCurrent");
-  find(driver.copy_to_host, "cuMemcpyDtoH_v2");
-  find(driver.copy_to_device, "cuMemcpyHtoD_v2");
-  find(driver.synchronize, "cuCtxSynchronize");
+  find(driver.create_stream, "cuStreamCreate");
+  find(driver.copy_to_host, "cuMemcpyDtoHAsync_v2");
+  find(driver.copy_to_device, "cuMemcpyHtoDAsync_v2");
+  find(driver.wait_for_stream, "cuStreamSynchronize");
+  find(driver.wait_for_context, "cuCtxSynchronize");
   find(driver.error_name, "cuGetErrorName");
   if (missing != nullptr) return refuse(RK_ERROR_UNAVAILABLE, sentence("{} has no function {}; use a newer driver", kDriver, missing));
   if (const CudaAnswer answer = driver.init(0); answer != 0) {
@@ -72,6 +78,7 @@ Outcome<CudaDriver> load_driver() {
 struct CudaDevice {
   CudaDriver driver;
   CudaContext context = nullptr;
+  CudaStream stream = nullptr;
 
   // Calls `work` with the device's context current on this thread, and puts back what was current.
   template <typename Work>
@@ -89,27 +96,28 @@ struct CudaDevice {
 
 CudaAddress address_of(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
-// Frameworks compute on streams that an ordinary copy does not wait for; the whole context is waited for, before and after.
+// On a stream of our own: on the others a collective may hang whose other end has died, and that is when state is to be saved.
 int copy_out(void* context, void* to_host, const void* from, std::size_t bytes) {
   const auto& device = *static_cast<const CudaDevice*>(context);
   return device.with_context([&] {
-    if (const CudaAnswer answer = device.driver.synchronize(); answer != 0) return answer;
-    return device.driver.copy_to_host(to_host, address_of(from), bytes);
+    const CudaAnswer answer = device.driver.copy_to_host(to_host, address_of(from), bytes, device.stream);
+    return answer != 0 ? answer : device.driver.wait_for_stream(device.stream);
   });
 }
 
+// What the program has enqueued before (filling with zeros, for example) must not come after the copy.
 int copy_in(void* context, void* to, const void* from_host, std::size_t bytes) {
   const auto& device = *static_cast<const CudaDevice*>(context);
   return device.with_context([&] {
-    if (const CudaAnswer answer = device.driver.synchronize(); answer != 0) return answer;
-    if (const CudaAnswer answer = device.driver.copy_to_device(address_of(to), from_host, bytes); answer != 0) return answer;
-    return device.driver.synchronize();
+    if (const CudaAnswer answer = device.driver.wait_for_context(); answer != 0) return answer;
+    const CudaAnswer answer = device.driver.copy_to_device(address_of(to), from_host, bytes, device.stream);
+    return answer != 0 ? answer : device.driver.wait_for_stream(device.stream);
   });
 }
 
 int wait(void* context) {
   const auto& device = *static_cast<const CudaDevice*>(context);
-  return device.with_context([&] { return device.driver.synchronize(); });
+  return device.with_context([&] { return device.driver.wait_for_context(); });
 }
 
 Outcome<std::unique_ptr<CudaDevice>> open_device(std::int32_t ordinal) {
@@ -126,6 +134,7 @@ Outcome<std::unique_ptr<CudaDevice>> open_device(std::int32_t ordinal) {
   int handle = 0;
   CudaAnswer answer = driver->device_get(&handle, ordinal);
   if (answer == 0) answer = driver->retain_primary_context(&device->context, handle);
+  if (answer == 0) answer = device->with_context([&] { return driver->create_stream(&device->stream, kStreamOfItsOwn); });
   if (answer != 0) return refuse(RK_ERROR_UNAVAILABLE, sentence("CUDA device {} cannot be used: {}", ordinal, driver->describe(answer)));
   return device;
 }

@@ -81,12 +81,27 @@ rk_status Session::stop() noexcept {
 
 // ---- registering ----
 
+// What registered memory is said to hold, devices have to hold: before a gate whoever waits has gradients (PROTOCOL P9), after a commit whoever asks
+// finds the step.
+rk_status Session::wait_for_devices(const char* call) {
+  for (const rk_memory& device : registry_.devices_to_wait_for()) {
+    if (const int answer = device.wait(device.context); answer != 0) {
+      return remember_error(RK_ERROR_STATE, sentence("{} after step {}: work that was enqueued on a device has failed (rk_memory.wait returned {}); nothing was done, and what "
+                                                        "the device holds is not to be trusted", call, gates_.word().step, answer));
+    }
+  }
+  return RK_OK;
+}
+
 template <typename Change>
 rk_status Session::change_registry(Change&& change, bool capture_now) {
   {
     const auto held = registry_.lock();
     if (const Done done = change(); !done) return remember_error(done.error());
     keeper_.registry_changed();
+    if (capture_now) {
+      if (const rk_status status = wait_for_devices("a change of what is registered"); status != RK_OK) return status;
+    }
     refresh_small_state(capture_now);
   }
   return RK_OK;
@@ -278,6 +293,7 @@ rk_status Session::step_begin(std::uint64_t step) {
                                                          gates_.word().step, gates_.word().step + 1));
   }
   if (capture_at_step_begin_) [[unlikely]] {
+    if (const rk_status status = wait_for_devices("rk_step_begin"); status != RK_OK) return status;
     // The slot of the committed step may be being read during a hold.
     if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
     capture_again();
@@ -292,21 +308,10 @@ rk_status Session::step_begin(std::uint64_t step) {
 rk_status Session::update_begin() {
   if (stage_ != Stage::in_step) [[unlikely]] return stage_ == Stage::stopped ? RK_STOP : wrong_moment("rk_update_begin");
   if (!registry_.devices_to_wait_for().empty()) [[unlikely]] {
-    if (const rk_status status = wait_for_devices(); status != RK_OK) return status;
+    if (const rk_status status = wait_for_devices("rk_update_begin"); status != RK_OK) return status;
   }
   if (gates_.pass_update_gate() == GateAnswer::stop) [[unlikely]] return stop();
   stage_ = Stage::updating;
-  return RK_OK;
-}
-
-// Whoever waits at the gate has gradients (PROTOCOL P9), so this comes before it.
-rk_status Session::wait_for_devices() {
-  for (const rk_memory& device : registry_.devices_to_wait_for()) {
-    if (const int answer = device.wait(device.context); answer != 0) {
-      return remember_error(RK_ERROR_STATE, sentence("rk_update_begin: the work on a device before the update to step {} failed (rk_memory.wait returned {}); the update must "
-                                                        "not be made", gates_.word().step + 1, answer));
-    }
-  }
   return RK_OK;
 }
 
@@ -323,12 +328,16 @@ rk_status Session::update_end() {
   if (stage_ != Stage::updating) [[unlikely]] {
     return remember_error(RK_ERROR_STATE, "rk_update_end without rk_update_begin that returned RK_OK in this step");
   }
+  if (!registry_.devices_to_wait_for().empty()) [[unlikely]] {
+    if (const rk_status status = wait_for_devices("rk_update_end"); status != RK_OK) return status;
+  }
   commit();
   return RK_OK;
 }
 
 rk_status Session::update_skip() {
   if (stage_ != Stage::in_step) [[unlikely]] return stage_ == Stage::stopped ? RK_STOP : wrong_moment("rk_update_skip");
+  if (const rk_status status = wait_for_devices("rk_update_skip"); status != RK_OK) return status;
   // The committed step changes, and small state may: the same gate as for an update (P4).
   if (gates_.pass_update_gate() == GateAnswer::stop) [[unlikely]] return stop();
   commit();
@@ -386,6 +395,9 @@ rk_status Session::set_phase(rk_phase phase) {
   if (was_swapped == will_be_swapped) {
     gates_.publish_phase(next);
     return RK_OK;
+  }
+  if (was_swapped) {
+    if (const rk_status status = wait_for_devices("rk_set_phase"); status != RK_OK) return status;
   }
   // What a breakpoint reads may not change under it: into the swap as into an update, and out of it for whoever waits for this rank.
   if (gates_.pass_step_gate(next) == GateAnswer::stop) return stop();

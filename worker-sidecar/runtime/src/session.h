@@ -68,7 +68,7 @@ class Session {
   rk_status wrong_moment(const char* call) const;
   rk_status stop() noexcept;
   void with_block(const std::function<void(ControlBlock&)>& use);
-  rk_status wait_for_devices();
+  rk_status wait_for_devices(const char* call);
   void commit();
   // Behind a step gate that was passed.
   void keep_copies() noexcept {

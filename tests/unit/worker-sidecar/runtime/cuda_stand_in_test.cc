@@ -83,7 +83,7 @@ TEST_F(OnAStandInDriver, TheContextIsKeptOncePerDeviceAndIsNobodyElsesAfterwards
   EXPECT_EQ(first.copy_out(first.context, host, address, 8), 0);
   EXPECT_STREQ(host, "seven b");
   EXPECT_EQ(current_context(), nullptr) << "the thread's context is put back";
-  EXPECT_EQ(counts->synchronized, 3) << "before each copy, and after one to the device";
+  EXPECT_EQ(counts->synchronized, 1) << "only a copy to the device waits for the work of others";
 }
 
 TEST_F(OnAStandInDriver, TensorsOfTheDeviceAreSavedAndRestored) {
@@ -128,6 +128,17 @@ TEST_F(OnAStandInDriver, WorkThatFailedOnTheDeviceStopsTheUpdateWithItsNumber) {
   EXPECT_EQ(rk_update_begin(session), RK_ERROR_STATE);
   EXPECT_THAT(rk_last_error(), HasSubstr("returned 719"));
   rk_close(session);
+}
+
+TEST_F(OnAStandInDriver, StateIsReadAlsoWhileOtherWorkOfTheDeviceDoesNotEnd) {
+  const rk_memory memory = memory_of(0);
+  void* const address = allocate(4);
+  ASSERT_EQ(memory.copy_in(memory.context, address, "live", 4), 0);
+  counts->fail_with = 719;  // who waits for the whole context does not come back with success
+  std::string found(4, '\0');
+  EXPECT_EQ(memory.copy_out(memory.context, found.data(), address, 4), 0);
+  EXPECT_EQ(found, "live");
+  EXPECT_EQ(memory.wait(memory.context), 719);
 }
 
 }  // namespace

@@ -43,13 +43,15 @@ TEST_F(EveryKind, ACopyThatFailsFailsTheSaveAndNothingElse) {
   EXPECT_EQ(step(2), RK_OK);
 }
 
-TEST_F(EveryKind, AnUpdateBeginsWhenTheDeviceIsDone) {
+TEST_F(EveryKind, AnUpdateBeginsWhenTheDeviceIsDoneAndIsCommittedWhenItIsDoneAgain) {
   start();
   ASSERT_EQ(rank.session->step_begin(1), RK_OK);
-  device.enqueue([](std::string& bytes) { bytes[0] = 'B'; });
+  device.enqueue([](std::string& bytes) { bytes[0] = 'g'; });
   ASSERT_EQ(rank.session->update_begin(), RK_OK);
-  EXPECT_TRUE(device.idle());
-  EXPECT_EQ(device.waits, 1);
+  EXPECT_EQ(device.bytes()[0], 'g') << "gradients are complete";
+  device.enqueue([](std::string& bytes) { bytes[0] = 'U'; });
+  ASSERT_EQ(rank.session->update_end(), RK_OK);
+  EXPECT_EQ(device.bytes()[0], 'U') << "the update is complete";
 }
 
 TEST_F(EveryKind, WorkThatFailedOnTheDeviceMakesNoUpdate) {
@@ -57,11 +59,31 @@ TEST_F(EveryKind, WorkThatFailedOnTheDeviceMakesNoUpdate) {
   ASSERT_EQ(rank.session->step_begin(1), RK_OK);
   device.wait_answer = 719;
   EXPECT_EQ(rank.session->update_begin(), RK_ERROR_STATE);
-  EXPECT_THAT(last_error(), HasSubstr("before the update to step 1 failed (rk_memory.wait returned 719)"));
+  EXPECT_THAT(last_error(), HasSubstr("rk_update_begin after step 0: work that was enqueued on a device has failed (rk_memory.wait returned 719)"));
   EXPECT_EQ(sidecar.control.word().phase, RankPhase::computing) << "the gate was not passed";
   EXPECT_EQ(rank.session->update_end(), RK_ERROR_STATE);
   device.wait_answer = 0;
   EXPECT_EQ(rank.session->update_begin(), RK_OK) << "or the program tries the step again";
+}
+
+TEST_F(EveryKind, AnUpdateThatFailsOnTheDeviceIsNotCommitted) {
+  start();
+  ASSERT_EQ(rank.session->step_begin(1), RK_OK);
+  ASSERT_EQ(rank.session->update_begin(), RK_OK);
+  device.wait_answer = 719;
+  EXPECT_EQ(rank.session->update_end(), RK_ERROR_STATE);
+  EXPECT_EQ(sidecar.control.word().step, 0u);
+  EXPECT_FALSE(is_clean(sidecar.control.word()));
+  EXPECT_EQ(rank.session->close(), 1);
+}
+
+TEST_F(EveryKind, SwappedWeightsAreBackWhenTheDeviceHasPutThemBack) {
+  start();
+  ASSERT_EQ(step(1), RK_OK);
+  ASSERT_EQ(rank.session->set_phase(RK_SWAPPED), RK_OK);
+  device.enqueue([](std::string& bytes) { bytes[0] = 'B'; });
+  ASSERT_EQ(rank.session->set_phase(RK_TRAINING), RK_OK);
+  EXPECT_EQ(device.bytes()[0], 'B');
 }
 
 TEST_F(EveryKind, ADeviceTensorWrittenAnywhereIsCapturedWithTheCommit) {

@@ -1,4 +1,9 @@
 // Without a sidecar, through the C functions: every kind of registered memory and state is saved and comes back.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -118,6 +123,40 @@ TEST(EveryKindAlone, ADeviceThatCannotBeReadFailsTheCheckpointAndTheOneBeforeSta
   Life life(root.path());
   life.restore();
   EXPECT_EQ(life.position.step, 1u);
+}
+
+TEST(EveryKindAlone, AViewThatIsLargerThanTheBufferItGoesThroughComesBackWhole) {
+  const TemporaryFolder root;
+  constexpr std::int64_t kRows = 1100;
+  constexpr std::int64_t kColumns = 1300;
+  std::vector<double> matrix(kRows * kColumns);
+  for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<double>(i);
+  const std::vector<double> saved = matrix;
+  // The transposed matrix without its last column: 11 MB of single elements.
+  const auto open = [&](rk_position& position) {
+    const rk_options options{.struct_size = sizeof(rk_options), .checkpoint_dir = root.path().c_str()};
+    rk_session* session = nullptr;
+    EXPECT_EQ(rk_open(&options, &session), RK_OK) << rk_last_error();
+    const rk_tensor view{.struct_size = sizeof(rk_tensor), .name = "view", .data = matrix.data(), .dtype = RK_F64, .rank = 2, .shape = {kColumns - 1, kRows},
+                         .stride = {1, kColumns}};
+    EXPECT_EQ(rk_register(session, &view), RK_OK) << rk_last_error();
+    EXPECT_EQ(rk_restore(session, &position), RK_OK) << rk_last_error();
+    return session;
+  };
+  rk_position position{.struct_size = sizeof(rk_position)};
+  rk_session* session = open(position);
+  ASSERT_EQ(rk_step_begin(session, 1), RK_OK);
+  ASSERT_EQ(rk_update_skip(session), RK_OK);
+  ASSERT_EQ(rk_checkpoint(session), RK_OK) << rk_last_error();
+  rk_close(session);
+  std::ranges::fill(matrix, -1);
+  session = open(position);
+  EXPECT_EQ(position.step, 1u);
+  rk_close(session);
+  for (std::size_t i = 0; i < matrix.size(); ++i) {
+    const bool outside = i % kColumns == kColumns - 1;
+    ASSERT_EQ(matrix[i], outside ? -1 : saved[i]) << "element " << i;
+  }
 }
 
 }  // namespace

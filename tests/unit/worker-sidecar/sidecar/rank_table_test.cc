@@ -1,0 +1,93 @@
+// What the sidecar takes out of a slot, as the library in the rank has written it.
+#include "worker-sidecar/sidecar/rank_table.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/temporary_folder.h"
+#include "worker-sidecar/runtime/src/small_state.h"
+
+namespace rekindle {
+namespace {
+
+using ::testing::HasSubstr;
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+class SlotsOfARank : public ::testing::Test {
+ protected:
+  SlotsOfARank() : table(loop, folder.path(), 1, [](std::uint32_t, RankWord) {}) {
+    if (!table.admit(0, ::getpid(), 4096, LinkId{1}, {})) throw std::runtime_error("no control block");
+    const int descriptor = ::open((folder.path() + "/rank-0.control").c_str(), O_RDWR | O_CLOEXEC);
+    struct stat info {};
+    ::fstat(descriptor, &info);
+    bytes = static_cast<std::size_t>(info.st_size);
+    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    ::close(descriptor);
+    if (memory == MAP_FAILED) throw std::runtime_error("no mapping");
+    small_state.attach(*static_cast<ControlBlock*>(memory));
+    table.set_states(0, {{.name = "counter", .bytes = 8}, {.name = "loader", .bytes = 32, .variable = true}});
+    set_values(true);
+  }
+  ~SlotsOfARank() override { ::munmap(memory, bytes); }
+
+  void set_values(bool with_counter) {
+    std::vector<CapturedValue> values;
+    if (with_counter) values.push_back({.name = "counter", .data = "12345678", .bytes = 8});
+    values.push_back({.name = "loader", .bytes = loader_room, .save = {save, this}});
+    small_state.set_values(std::move(values));
+  }
+  static std::int64_t save(void* context, void* to, std::size_t) {
+    const auto& self = *static_cast<SlotsOfARank*>(context);
+    if (self.fails) return -1;
+    std::memcpy(to, self.loader.data(), self.loader.size());
+    return static_cast<std::int64_t>(self.loader.size());
+  }
+
+  asio::io_context loop;
+  TemporaryFolder folder;
+  RankTable table;
+  void* memory = nullptr;
+  std::size_t bytes = 0;
+  SmallState small_state;
+  std::uint64_t loader_room = 32;
+  std::string loader = "epoch 1";
+  bool fails = false;
+};
+
+TEST_F(SlotsOfARank, AStateOfVariableSizeIsTakenAsLongAsItIs) {
+  small_state.capture(0, 7, 2);
+  loader = "a longer one";
+  small_state.capture(1, 8, 2);
+  const RankTable::Captured earlier = table.capture({0}, 7, 2);
+  ASSERT_EQ(earlier.states.size(), 1u);
+  EXPECT_EQ(earlier.states[0].captured.entries, (Entries{{"counter", "12345678"}, {"loader", "epoch 1"}}));
+  EXPECT_EQ(table.capture({0}, 8, 2).states[0].captured.entries[1].second, "a longer one");
+}
+
+TEST_F(SlotsOfARank, WithoutAStateThatCouldNotBeSavedTheRankIsMissing) {
+  fails = true;
+  small_state.capture(0, 7, 2);
+  const RankTable::Captured captured = table.capture({0}, 7, 2);
+  EXPECT_TRUE(captured.states.empty());
+  EXPECT_EQ(captured.missing, std::vector<std::uint32_t>{0});
+  EXPECT_THAT(captured.reasons.at(0), HasSubstr("does not have everything that was registered"));
+}
+
+TEST_F(SlotsOfARank, MoreThanWasRegisteredIsNotBelieved) {
+  loader_room = 64;
+  set_values(true);
+  loader = std::string(33, 'x');
+  small_state.capture(0, 7, 2);
+  EXPECT_EQ(table.capture({0}, 7, 2).missing, std::vector<std::uint32_t>{0});
+}
+
+}  // namespace
+}  // namespace rekindle
