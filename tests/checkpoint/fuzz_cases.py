@@ -8,7 +8,7 @@ from building import build_targets
 from judging import Unmet
 from places import LOGS, WORK
 
-RUNS = 20_000
+RUNS = 50_000
 SEED = 20261121
 _SECONDS_MAX = 300
 

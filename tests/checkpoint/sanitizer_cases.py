@@ -1,6 +1,7 @@
 """The GoogleTest programs of the checkpoint part under the sanitizers, and proof that the sanitizers would have noticed."""
 
 import os
+import re
 import subprocess
 
 from building import build_targets
@@ -43,7 +44,8 @@ def _run(preset, program, name, test_filter):
     passed = sum(outcome.result == "passed" for outcome in outcomes)
     skipped = [outcome.name for outcome in outcomes if outcome.result == "skipped"]
     expect(passed > 0, f"no test ran; log {log}")
-    return f"{passed} tests" + (f", skipped by themselves: {', '.join(skipped)}" if skipped else "")
+    seeds = re.findall(r"^seed (\d+)$", text, re.MULTILINE)
+    return f"{passed} tests" + (f", seeds {', '.join(seeds)}" if seeds else "") + (f", skipped by themselves: {', '.join(skipped)}" if skipped else "")
 
 
 def _clean(preset, program, test_filter="*"):
