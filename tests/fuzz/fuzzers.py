@@ -21,6 +21,7 @@ def targets():
 
 
 def kept_inputs(target):
+    (CORPUS / target).mkdir(parents=True, exist_ok=True)
     return sorted((CORPUS / target).iterdir())
 
 

@@ -1,5 +1,5 @@
 // Writes the first inputs of every corpus: `make_corpus FOLDER`. They come from the real encoders, so that a fuzzer begins where the interesting part begins; what
-// fuzzing finds later is kept beside them (./dev fuzz says how).
+// fuzzing finds later is kept beside them (./dev fuzz says how). Again: ninja -C build/fuzz make_corpus && build/fuzz/bin/make_corpus tests/fuzz/corpus
 #include <filesystem>
 #include <fstream>
 #include <iostream>

@@ -11,9 +11,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 Outcome = collections.namedtuple("Outcome", "name result why")
 
 
-def run_googletest(program, log, seconds_max, arguments=(), environment=None):
+def run_googletest(program, log, seconds_max, arguments=(), environment=None, prefix=()):
     """Outcomes of one program, named PROGRAM/SUITE.TEST, read from its JSON report; a crash is a failure of the program itself. `environment` is added to this
-    process's."""
+    process's; `prefix` is a command that runs another one."""
     name = program.name
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
@@ -21,7 +21,7 @@ def run_googletest(program, log, seconds_max, arguments=(), environment=None):
         temporary = {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}
         with log.open("wb") as output:
             try:
-                code = subprocess.run([program, f"--gtest_output=json:{report}", *arguments], stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                code = subprocess.run([*prefix, program, f"--gtest_output=json:{report}", *arguments], stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                       env={**os.environ, **temporary, **(environment or {})}, cwd=ROOT, timeout=seconds_max).returncode
             except subprocess.TimeoutExpired:
                 return [Outcome(name, "failed", f"still running after {seconds_max} s; log {log}")]
