@@ -1,4 +1,4 @@
-"""Builds what the demo runs, with progress, once."""
+"""Builds what demo and tests run, with progress, once."""
 
 import os
 import pathlib
@@ -25,17 +25,22 @@ class Programs:
 
 
 def build_programs(build: pathlib.Path, say=print) -> Programs:
-    """Configures and builds where needed. `say` gets a line of progress now and then."""
+    """What the demo runs, with the dev preset."""
+    build_targets(build, "dev", TARGETS, say)
+    return Programs(build)
+
+
+def build_targets(build: pathlib.Path, preset: str, targets, say=print) -> None:
+    """Configures and builds where needed. `say` gets a line of progress now and then; a failure names the log."""
     for tool, package in (("cmake", "cmake"), ("ninja", "ninja-build"), ("g++", "g++")):
         if shutil.which(tool) is None:
             raise Failure(f"{tool} is not installed; run ./dev setup (or: apt-get install {package})")
     build.mkdir(parents=True, exist_ok=True)
-    log = build / "demo-build.log"
+    log = build / "build.log"
     log.write_bytes(b"")
     if not (build / "build.ninja").exists():
-        _run(["cmake", "--preset", "dev", "-B", str(build)], log, say)
-    _run(["ninja", "-C", str(build), *TARGETS], log, say)
-    return Programs(build)
+        _run(["cmake", "--preset", preset, "-B", str(build)], log, say)
+    _run(["ninja", "-C", str(build), *targets], log, say)
 
 
 def _run(command: list[str], log: pathlib.Path, say) -> None:

@@ -218,6 +218,10 @@ Result<SealedManifest> decode_manifest(std::string_view text) {
   Result<Manifest> manifest = decode_body(body);
   if (!manifest) return std::unexpected(manifest.error());
   if (Status status = check_manifest(*manifest); !status) return std::unexpected(status.error());
+  // A field of this version that we would not write means something to somebody, and not to us: it is not read past.
+  if (body["version"] == kManifestVersion && dump_json(encode_body(*manifest)) != body_text) {
+    return fail(ErrorCode::invalid_input, "the manifest has a field that version " + std::to_string(kManifestVersion) + " does not have: use the program that wrote it");
+  }
   return SealedManifest{std::move(*manifest), hash};
 }
 

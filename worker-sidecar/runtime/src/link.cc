@@ -497,9 +497,9 @@ void Link::look_at_absence() {
     }
   }
   said_unprotected_ = true;
-  if (gates_.attached()) gates_.give_up_hold();
   say(sentence("the sidecar at {} has been gone for {} s ({}); training goes on WITHOUT protection until it is back", options_.socket_path,
                   whole_seconds(limits_.away_max), problem));
+  if (gates_.attached()) gates_.give_up_hold();
 }
 
 void Link::say_farewell() {

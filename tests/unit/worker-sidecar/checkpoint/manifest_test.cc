@@ -100,6 +100,20 @@ TEST(Manifest, AnotherSpellingOfTheSameValuesIsRefused) {
   EXPECT_FALSE(decode_manifest(extra));
 }
 
+// Found by the fuzzer: a field that nobody reads was carried along under a right hash.
+TEST(Manifest, AFieldThatItsVersionDoesNotHaveIsRefusedUnderARightHash) {
+  const std::string text = encode_manifest(make_manifest()).text;
+  for (const auto& [field, with] : {std::pair{R"("inexact_ranks":)", R"("inert":1,"inexact_ranks":)"}, {R"("agreed_milliseconds":6)", R"("agreed_millisecond":6)"}}) {
+    std::string body = text.substr(text.find("\"manifest\":") + 11);
+    body.pop_back();
+    body.replace(body.find(field), std::string_view(field).size(), with);
+    const Result<SealedManifest> decoded = decode_manifest(R"({"hash":")" + hash_of(body) + R"(","manifest":)" + body + "}");
+    ASSERT_FALSE(decoded) << with;
+    EXPECT_EQ(decoded.error().code, ErrorCode::invalid_input);
+    EXPECT_NE(decoded.error().message.find("version 1 does not have"), std::string::npos) << decoded.error().message;
+  }
+}
+
 TEST(Manifest, ANewerVersionIsRefusedByName) {
   std::string text = encode_manifest(make_manifest()).text;
   text.replace(text.find("\"version\":1"), 11, "\"version\":9");

@@ -1,0 +1,42 @@
+"""GoogleTest programs, run and judged by their own report."""
+
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+Outcome = collections.namedtuple("Outcome", "name result why")
+
+
+def run_googletest(program, log, seconds_max, arguments=(), environment=None, prefix=()):
+    """Outcomes of one program, named PROGRAM/SUITE.TEST, read from its JSON report; a crash is a failure of the program itself. `environment` is added to this
+    process's; `prefix` is a command that runs another one."""
+    name = program.name
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.json"
+        # In memory where there is room: the crash tests sync thousands of small files.
+        temporary = {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}
+        with log.open("wb") as output:
+            try:
+                code = subprocess.run([*prefix, program, f"--gtest_output=json:{report}", *arguments], stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                      env={**os.environ, **temporary, **(environment or {})}, cwd=ROOT, timeout=seconds_max).returncode
+            except subprocess.TimeoutExpired:
+                return [Outcome(name, "failed", f"still running after {seconds_max} s; log {log}")]
+        if not report.exists():
+            return [Outcome(name, "failed", f"ended with {code} before its report; log {log}")]
+        outcomes = []
+        for suite in json.loads(report.read_text())["testsuites"]:
+            for case in suite["testsuite"]:
+                full = f"{name}/{suite['name']}.{case['name']}"
+                if case.get("failures"):
+                    outcomes.append(Outcome(full, "failed", f"log {log}"))
+                elif case["result"] == "SKIPPED" or case["status"] != "RUN":
+                    outcomes.append(Outcome(full, "skipped", "skipped by the test"))
+                else:
+                    outcomes.append(Outcome(full, "passed", ""))
+        if code != 0 and not any(outcome.result == "failed" for outcome in outcomes):
+            outcomes.append(Outcome(name, "failed", f"ended with {code}; log {log}"))
+        return outcomes
