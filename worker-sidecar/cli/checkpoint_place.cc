@@ -45,6 +45,8 @@ Result<std::vector<CheckpointPlace>> find_places(FileSystem& file_system, const 
   return places;
 }
 
+std::string display_name(const JobIdentity& job) { return job.namespace_name + "/" + job.name; }
+
 Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_folder) {
   JobView view{.folder = job_folder};
   Result<FolderScan> scan = scan_job_folder(file_system, job_folder);
@@ -61,6 +63,12 @@ Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_fold
     }
   }
   view.order = order_candidates(view.scan, view.job);
+  const Result<std::vector<std::string>> names = list_folder(file_system, job_folder);
+  if (!names) return std::unexpected(names.error());
+  for (const std::string& name : *names) {
+    const bool ours = name == kJobFileName || name == kAttemptsFolder || name.starts_with('.') || parse_folder_name(name);
+    if (!ours) view.strangers.push_back(name);
+  }
   return view;
 }
 
