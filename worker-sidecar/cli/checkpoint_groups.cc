@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/assert.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/cli/rank_files.h"
 #include "worker-sidecar/cli/table.h"
@@ -117,7 +118,10 @@ int show_groups(FileSystem& file_system, const GroupsQuestion& question, const s
   if (!groups) return report(streams, groups.error());
   std::set<std::uint32_t> lost(question.faulty.begin(), question.faulty.end());
   Result<RestoreChoice> choice = choose_restore_ranks(*groups, lost, question.world_size);
-  if (!choice) return report(streams, choice.error());
+  if (!choice) {
+    report(streams, choice.error());
+    return kExitWrong;  // the files were read; they do not fit together
+  }
   std::optional<HeldByRanks> held;
   if (question.rebuild || !question.checkpoints.empty()) {
     const std::string& root = question.checkpoints.empty() ? question.root : question.checkpoints;
@@ -130,7 +134,7 @@ int show_groups(FileSystem& file_system, const GroupsQuestion& question, const s
         std::ranges::copy_if(group.ranks, std::inserter(lost, lost.end()), [&](std::uint32_t rank) { return !held->files.files.contains(rank); });
       }
       choice = choose_restore_ranks(*groups, lost, question.world_size);
-      if (!choice) return report(streams, choice.error());
+      RK_ASSERT(choice.has_value());  // it was, with other ranks of the same groups
     }
     std::map<std::uint32_t, HeldCheckpoint> checkpoints;
     for (const auto& [rank, file] : held->files.files) checkpoints.emplace(rank, file.held);

@@ -1,6 +1,7 @@
 #include "worker-sidecar/cli/checkpoint_import.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <ostream>
 #include <utility>
 
@@ -33,25 +34,38 @@ Result<JobIdentity> parse_job(const std::string& text) {
   return job;
 }
 
-// The job's folder; taken away again when it was made here and nothing came of it.
+// The job's folder; taken away again when it was made for the import and nothing came of it.
 class ImportFolder {
  public:
-  ImportFolder(FileSystem& file_system, JobFolder folder) : file_system_(file_system), folder_(std::move(folder)) {}
-  ~ImportFolder() {
-    if (!folder_.created || kept_) return;
-    // A folder that somebody else has put something into stays.
-    if (file_system_.rmdir(join_path(path(), kAttemptsFolder)) < 0) return;
-    file_system_.unlink(join_path(path(), kJobFileName));
-    file_system_.rmdir(path());
+  static Result<ImportFolder> look_at(FileSystem& file_system, const std::string& root, const JobIdentity& job) {
+    const Result<std::string> name = job_folder_name(job.namespace_name, job.name);
+    if (!name) return std::unexpected(name.error());
+    ImportFolder folder(file_system, join_path(root, *name));
+    FileInfo info;
+    const int result = file_system.stat(folder.path_, info);
+    if (result < 0 && result != -ENOENT) return storage_failure(-result, "looking at", folder.path_);
+    folder.is_new_ = result == -ENOENT;
+    return folder;
   }
+  ~ImportFolder() {
+    if (!is_new_) return;
+    // One that somebody else has put something into stays.
+    const int removed = file_system_->rmdir(join_path(path_, kAttemptsFolder));
+    if (removed < 0 && removed != -ENOENT) return;
+    file_system_->unlink(join_path(path_, kJobFileName));
+    file_system_->rmdir(path_);
+  }
+  ImportFolder(ImportFolder&& other) noexcept : file_system_(other.file_system_), path_(std::move(other.path_)), is_new_(std::exchange(other.is_new_, false)) {}
 
-  const std::string& path() const { return folder_.path; }
-  void keep() { kept_ = true; }
+  const std::string& path() const { return path_; }
+  void keep() { is_new_ = false; }
 
  private:
-  FileSystem& file_system_;
-  JobFolder folder_;
-  bool kept_ = false;
+  ImportFolder(FileSystem& file_system, std::string path) : file_system_(&file_system), path_(std::move(path)) {}
+
+  FileSystem* file_system_;
+  std::string path_;
+  bool is_new_ = false;
 };
 
 struct Imported {
@@ -135,10 +149,17 @@ class Importer {
 
   Status claim() {
     const AttemptRecord record{.attempt = manifest_.attempt, .parent = {}, .job_uid = "", .pods = {}, .time = manifest_.time};
-    const Status status = publish_file(file_system_, join_path(job_folder_, kAttemptsFolder), attempt_file_name(record.attempt), encode_attempt(record), nonce_);
-    if (!status && status.error().code == ErrorCode::already_exists) {
+    const std::string text = encode_attempt(record);
+    const std::string folder = join_path(job_folder_, kAttemptsFolder);
+    const std::string name = attempt_file_name(record.attempt);
+    const Status status = publish_file(file_system_, folder, name, text, nonce_);
+    if (status) return {};
+    if (status.error().code == ErrorCode::already_exists) {
       return fail(ErrorCode::conflict, "attempt " + std::to_string(record.attempt) + " of the job began meanwhile. Import while the job does not run");
     }
+    // It may be there all the same, not surely for ever; without its checkpoint it must not stay.
+    const std::string path = join_path(folder, name);
+    if (const Result<std::string> there = read_whole_file(file_system_, path, text.size()); there && *there == text) file_system_.unlink(path);
     return status;
   }
 
@@ -152,14 +173,15 @@ class Importer {
 
 Result<Imported> import_files(FileSystem& file_system, const ForeignTensors& foreign, const ImportQuestion& question, const Manifest& manifest, const ImportStamp& stamp,
                               Progress& progress) {
-  Result<JobFolder> opened = open_job_folder(file_system, {.root = question.root, .job = manifest.job, .nonce = stamp.nonce});
+  Result<ImportFolder> folder = ImportFolder::look_at(file_system, question.root, manifest.job);
+  if (!folder) return std::unexpected(folder.error());
+  const Result<JobFolder> opened = open_job_folder(file_system, {.root = question.root, .job = manifest.job, .nonce = stamp.nonce});
   if (!opened) return std::unexpected(opened.error());
-  ImportFolder folder(file_system, std::move(*opened));
   Result<Imported> imported = fail(ErrorCode::conflict, "");
   for (int i = 0; i < kImportsTriedMax && !imported && imported.error().code == ErrorCode::conflict; ++i) {
-    imported = Importer(file_system, foreign, folder.path(), manifest, stamp.nonce, progress).run();
+    imported = Importer(file_system, foreign, folder->path(), manifest, stamp.nonce, progress).run();
   }
-  if (imported) folder.keep();
+  if (imported) folder->keep();
   return imported;
 }
 

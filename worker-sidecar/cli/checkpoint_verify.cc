@@ -36,8 +36,10 @@ Remains find_remains(const Verification& result, const JobView& view) {
     const auto found = hit.find(file);
     return found != hit.end() && found->second.contains(key);
   };
+  // What has no bytes has none that could be wrong.
+  const auto is_damaged = [&](const ManifestPiece& piece) { return piece.begin_byte < piece.end_byte && is_hit(piece.file, piece.key); };
   for (const ManifestTensor& tensor : manifest.tensors) {
-    if (std::ranges::any_of(tensor.pieces, [&](const ManifestPiece& piece) { return is_hit(piece.file, piece.key); })) remains.damaged_tensors.push_back(tensor.name);
+    if (std::ranges::any_of(tensor.pieces, is_damaged)) remains.damaged_tensors.push_back(tensor.name);
   }
   std::set<std::uint32_t> ranks;
   for (const ManifestState& state : manifest.states) {

@@ -71,7 +71,7 @@ TEST_F(CheckpointCommand, ABrokenJobIsReportedAndTheOthersAreListed) {
 TEST_F(CheckpointCommand, ShowsTensorsStatesAndFiles) {
   const Ran ran = run({"show", folder_});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  for (const char* words : {"a1-s184-x", "5 x 3", "scalar", "sampler", "rank-1.safetensors", "pre_stop (digits-worker-0)", "2/2 lived when it was made"}) {
+  for (const char* words : {"a1-s184-x", "[5, 3]", "[]", "sampler", "rank-1.safetensors", "pre_stop (digits-worker-0)", "2/2 lived when it was made"}) {
     EXPECT_NE(ran.out.find(words), std::string::npos) << words << "\n" << ran.out;
   }
   const Json json = Json::parse(run({"show", "-o", "json", folder_ + "/a1-s100-x"}).out);

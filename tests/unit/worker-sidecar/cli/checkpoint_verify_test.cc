@@ -50,15 +50,17 @@ TEST_F(CheckpointVerify, AnEqualFileOfAnotherCheckpointIsPointedOut) {
 }
 
 TEST_F(CheckpointVerify, DamagedSmallStateIsNamedByItsRanks) {
-  flip("a1-s184-x/state-0.safetensors", 200);
+  flip("a1-s184-x/state-0.safetensors", 199);
   const Ran ran = run({"verify", folder_ + "/a1-s184-x"});
   EXPECT_NE(ran.out.find("  whole: 5 of 5 tensors, 2 of 3 files\n"), std::string::npos) << ran.out;
-  EXPECT_NE(ran.out.find("  the small state of rank 0 is damaged\n"), std::string::npos) << ran.out;
+  for (const char* line : {"  the small state of rank 0 is damaged\n", "  the small state of rank 1 is damaged\n"}) {
+    EXPECT_NE(ran.out.find(line), std::string::npos) << ran.out;
+  }
 }
 
 TEST_F(CheckpointVerify, WhenNothingIsLeftItSaysSo) {
-  flip("a1-s100-x/rank-0.safetensors", 300);
-  flip("a1-s184-x/rank-0.safetensors", 300);
+  flip("a1-s100-x/rank-0.safetensors", 100);
+  flip("a1-s184-x/rank-0.safetensors", 100);
   const Ran ran = run({"verify", folder_});
   EXPECT_EQ(ran.code, 1);
   EXPECT_NE(ran.out.find("nothing of team-a/digits can be restored"), std::string::npos) << ran.out;
