@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/net/clock.h"
@@ -34,6 +35,13 @@ struct Arguments {
   bool progress = false;
 };
 
+// One of a few words.
+template <typename Choice>
+void add_choice(CLI::App& verb, const std::string& name, Choice& chosen, std::map<std::string, Choice> choices, const std::string& what) {
+  verb.add_option_function<std::string>(name, [&chosen, choices](const std::string& word) { chosen = choices.at(word); }, what)
+      ->check(CLI::IsMember(std::move(choices)));
+}
+
 CLI::App* add_verb(CLI::App& app, Arguments& arguments, const std::string& name, const std::string& what) {
   CLI::App* verb = app.add_subcommand(name, what);
   verb->add_option("-o,--output", arguments.format, "table or json")->check(CLI::IsMember({"table", "json"}));
@@ -60,11 +68,9 @@ CLI::App* add_export_verb(CLI::App& app, Arguments& arguments) {
   verb->add_option("DIR", question.directory, "A checkpoint, or the folder of a job: its newest")->required();
   // Given as --to or as the second word.
   verb->add_option("TO,--to", question.target, "safetensors: the file to write, which must not exist; mindspore: the folder to write into")->required();
-  const std::map<std::string, ExportFormat> formats{{"safetensors", ExportFormat::safetensors}, {"mindspore", ExportFormat::mindspore}};
-  verb->add_option("--format", question.format, "safetensors (the default) or mindspore")->transform(CLI::CheckedTransformer(formats));
-  const std::map<std::string, ExportLayout> layouts{{"merged", ExportLayout::merged}, {"ranks", ExportLayout::ranks}, {"tft", ExportLayout::tft}};
-  verb->add_option("--layout", question.layout, "mindspore: merged (one file, the default), ranks (rank_<r>/PREFIX-...) or tft (tft_saved_checkpoints-step_<n>/...)")
-      ->transform(CLI::CheckedTransformer(layouts));
+  add_choice(*verb, "--format", question.format, {{"safetensors", ExportFormat::safetensors}, {"mindspore", ExportFormat::mindspore}}, "safetensors (the default) or mindspore");
+  add_choice(*verb, "--layout", question.layout, {{"merged", ExportLayout::merged}, {"ranks", ExportLayout::ranks}, {"tft", ExportLayout::tft}},
+             "mindspore: merged (one file, the default), ranks (rank_<r>/PREFIX-...) or tft (tft_saved_checkpoints-step_<n>/...)");
   verb->add_option("--prefix", question.prefix, "mindspore: how the names of files begin; without it with the job's name");
   verb->add_option("--epoch", question.epoch, "mindspore: the epoch in the names, where the checkpoint does not say it");
   verb->add_option("--steps-per-epoch", question.steps_per_epoch, "mindspore: names then have the step within the epoch, as MindSpore's own")->check(CLI::PositiveNumber);
