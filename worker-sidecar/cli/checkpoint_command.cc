@@ -68,12 +68,14 @@ CLI::App* add_export_verb(CLI::App& app, Arguments& arguments) {
   verb->add_option("DIR", question.directory, "A checkpoint, or the folder of a job: its newest")->required();
   // Given as --to or as the second word.
   verb->add_option("TO,--to", question.target, "safetensors: the file to write, which must not exist; mindspore: the folder to write into")->required();
-  add_choice(*verb, "--format", question.format, {{"safetensors", ExportFormat::safetensors}, {"mindspore", ExportFormat::mindspore}}, "safetensors (the default) or mindspore");
+  add_choice(*verb, "--format", question.format, {{"safetensors", ExportFormat::safetensors}, {"mindspore", ExportFormat::mindspore}},
+             "safetensors (the default) or mindspore");
   add_choice(*verb, "--layout", question.layout, {{"merged", ExportLayout::merged}, {"ranks", ExportLayout::ranks}, {"tft", ExportLayout::tft}},
              "mindspore: merged (one file, the default), ranks (rank_<r>/PREFIX-...) or tft (tft_saved_checkpoints-step_<n>/...)");
   verb->add_option("--prefix", question.prefix, "mindspore: how the names of files begin; without it with the job's name");
   verb->add_option("--epoch", question.epoch, "mindspore: the epoch in the names, where the checkpoint does not say it");
-  verb->add_option("--steps-per-epoch", question.steps_per_epoch, "mindspore: names then have the step within the epoch, as MindSpore's own")->check(CLI::PositiveNumber);
+  verb->add_option("--steps-per-epoch", question.steps_per_epoch, "mindspore: names then have the step within the epoch, as MindSpore's own")
+      ->check(CLI::PositiveNumber);
   verb->add_option("--sharded", question.sharded, "mindspore, ranks and tft: NAME=DIMENSION of a tensor of which ranks hold equal parts; NAME may end in *")
       ->allow_extra_args(false);
   return verb;
@@ -107,7 +109,8 @@ CLI::App* add_groups_verb(CLI::App& app, Arguments& arguments) {
       ->check(CLI::Range(0u, kGroupRankMax));
   verb->add_option("--world-size", question.world_size, "How many ranks the job has; without it the largest rank in a file is the last")
       ->check(CLI::Range(1u, kGroupRankMax + 1));
-  verb->add_option("--checkpoints", question.checkpoints, "The folder with rank_<rank>/*_breakpoint.ckpt: the chosen ones are checked to be of one step, and copies to be equal");
+  verb->add_option("--checkpoints", question.checkpoints,
+                   "The folder with rank_<rank>/*_breakpoint.ckpt: the chosen ones are checked to be of one step, and copies to be equal");
   verb->add_option("--prefix", question.prefix, "How the names of those files begin; without it any");
   verb->add_flag("--rebuild", question.rebuild, "Give each lost rank, and each without a file, a copy of the file chosen for its group");
   return verb;

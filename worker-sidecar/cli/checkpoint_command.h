@@ -19,8 +19,7 @@ struct CommandHost {
   std::function<std::string()> draw_nonce;  // is_nonce, random
 };
 
-// argv[0] is the word "checkpoint"; what follows are its arguments. Returns the exit code: 0 fine, 1 something that was read is wrong or differs, 2 the command line is
-// wrong or something could not be read or written. Prints to standard output and error.
+// argv[0] is the word "checkpoint"; what follows are its arguments. Returns the exit code (command_streams.h). Prints to standard output and error.
 int run_checkpoint_command(int argc, char** argv);
 
 // The same on a given host.

@@ -72,11 +72,16 @@ int export_checkpoint(FileSystem& file_system, const ExportQuestion& question, c
   }
   const Manifest& manifest = checkpoint->manifest;
   if (streams.json) {
-    streams.out << dump_json({{"checkpoint", checkpoint->name}, {"step", manifest.step}, {"tensors", manifest.tensors.size()}, {"bytes", bytes}, {"files", std::move(paths)}})
+    streams.out << dump_json({{"checkpoint", checkpoint->name},
+                              {"step", manifest.step},
+                              {"tensors", manifest.tensors.size()},
+                              {"bytes", bytes},
+                              {"files", std::move(paths)}})
                 << '\n';
     return kExitFine;
   }
-  streams.out << printable(checkpoint->name) << ": " << manifest.tensors.size() << " tensors of step " << manifest.step << ", " << human_bytes(bytes) << " in\n";
+  streams.out << printable(checkpoint->name) << ": " << manifest.tensors.size() << " tensors of step " << manifest.step << ", " << human_bytes(bytes)
+              << " in\n";
   for (const ExportedFile& file : *files) streams.out << "  " << printable(file.path) << '\n';
   return kExitFine;
 }

@@ -105,7 +105,9 @@ Json to_json(const RestoreChoice& choice, const RestoreEnvironment& environment,
 void print_held(std::ostream& out, const HeldByRanks& held) {
   out << '\n';
   Table table({{"RANK", Table::Align::right}, {"STEP", Table::Align::right}, {"FILE"}, {"HASH"}});
-  for (const auto& [rank, file] : held.files.files) table.add({std::to_string(rank), std::to_string(file.held.step), join_path(file.folder, file.name), file.held.hash});
+  for (const auto& [rank, file] : held.files.files) {
+    table.add({std::to_string(rank), std::to_string(file.held.step), join_path(file.folder, file.name), file.held.hash});
+  }
   table.print(out);
   for (const std::string& reason : held.files.unreadable) out << "not used: " << printable(reason) << '\n';
   for (const RebuiltFile& file : held.rebuilt) out << "rebuilt " << printable(file.path) << " of rank " << file.rank << " from rank " << file.from_rank << '\n';

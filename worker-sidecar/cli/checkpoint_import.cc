@@ -55,7 +55,8 @@ class ImportFolder {
     file_system_->unlink(join_path(path_, kJobFileName));
     file_system_->rmdir(path_);
   }
-  ImportFolder(ImportFolder&& other) noexcept : file_system_(other.file_system_), path_(std::move(other.path_)), is_new_(std::exchange(other.is_new_, false)) {}
+  ImportFolder(ImportFolder&& other) noexcept
+      : file_system_(other.file_system_), path_(std::move(other.path_)), is_new_(std::exchange(other.is_new_, false)) {}
 
   const std::string& path() const { return path_; }
   void keep() { is_new_ = false; }
@@ -97,8 +98,8 @@ class Importer {
   }
 
  private:
-  // The record is claimed last: published and without a record, the checkpoint already counts (its manifest says that it continues nothing), while a record without a
-  // checkpoint would cut the job off from all that it has. So it may end anywhere.
+  // The record is claimed last: published and without a record, the checkpoint already counts (its manifest says that it continues nothing), while a
+  // record without a checkpoint would cut the job off from all that it has. So it may end anywhere.
   Result<Imported> fill(const std::string& name) {
     if (Status status = write_data(name); !status) return std::unexpected(status.error());
     if (const Result<std::string> hash = publish_manifest(file_system_, job_folder_, name, manifest_, nonce_); !hash) return std::unexpected(hash.error());
@@ -171,8 +172,8 @@ class Importer {
   Progress& progress_;
 };
 
-Result<Imported> import_files(FileSystem& file_system, const ForeignTensors& foreign, const ImportQuestion& question, const Manifest& manifest, const ImportStamp& stamp,
-                              Progress& progress) {
+Result<Imported> import_files(FileSystem& file_system, const ForeignTensors& foreign, const ImportQuestion& question, const Manifest& manifest,
+                              const ImportStamp& stamp, Progress& progress) {
   Result<ImportFolder> folder = ImportFolder::look_at(file_system, question.root, manifest.job);
   if (!folder) return std::unexpected(folder.error());
   const Result<JobFolder> opened = open_job_folder(file_system, {.root = question.root, .job = manifest.job, .nonce = stamp.nonce});

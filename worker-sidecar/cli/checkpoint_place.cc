@@ -1,5 +1,6 @@
 #include "worker-sidecar/cli/checkpoint_place.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -16,9 +17,11 @@ bool is_folder(FileSystem& file_system, const std::string& path) {
   return file_system.stat(path, info) == 0 && info.kind == FileKind::folder;
 }
 
+// Also one that has lost its records, as long as there is a checkpoint in it.
 bool is_job_folder(FileSystem& file_system, const std::string& path) {
-  FileInfo info;
-  return file_system.stat(join_path(path, kJobFileName), info) == 0 || is_folder(file_system, join_path(path, kAttemptsFolder));
+  std::vector<std::string> names;
+  if (file_system.list(path, names) < 0) return false;
+  return std::ranges::any_of(names, [](const std::string& name) { return name == kJobFileName || name == kAttemptsFolder || parse_folder_name(name); });
 }
 
 }  // namespace

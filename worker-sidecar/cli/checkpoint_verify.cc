@@ -177,7 +177,9 @@ int verify_checkpoints(FileSystem& file_system, const std::vector<std::string>& 
     if (place.checkpoint && worst == kExitFine) return worst;
     const Candidate* best = verifier.find_restorable();
     if (streams.json) {
-      restorable.push_back({{"folder", view.folder}, {"checkpoint", best != nullptr ? Json(best->path) : Json()}, {"step", best != nullptr ? Json(best->step) : Json()}});
+      restorable.push_back({{"folder", view.folder},
+                            {"checkpoint", best != nullptr ? Json(best->path) : Json()},
+                            {"step", best != nullptr ? Json(best->step) : Json()}});
     } else if (best != nullptr) {
       streams.out << "a restart of " << printable(display_name(view.job)) << " restores " << printable(best->path) << ", step " << best->step << '\n';
     } else if (!names.empty()) {

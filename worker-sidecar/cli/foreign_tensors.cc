@@ -75,7 +75,9 @@ class ForeignIndex {
     std::set<std::string> found;
     for (const DataEntry& entry : *entries) {
       found.insert(entry.key);
-      if (wanted != nullptr && !wanted->contains(entry.key)) return fail(ErrorCode::invalid_input, path + " has \"" + entry.key + "\", which the index does not place there");
+      if (wanted != nullptr && !wanted->contains(entry.key)) {
+        return fail(ErrorCode::invalid_input, path + " has \"" + entry.key + "\", which the index does not place there");
+      }
       const ContentRange range{entry.begin_byte, entry.end_byte - entry.begin_byte};
       if (Status status = add_tensor({entry.key, entry.dtype, entry.shape, path, {range}}); !status) return status;
     }

@@ -45,7 +45,8 @@ Result<std::optional<std::uint64_t>> find_epoch(FileSystem& file_system, const O
     std::uint64_t value = 0;
     for (std::size_t i = 8; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
     if (epoch && *epoch != value) {
-      return fail(ErrorCode::invalid_input, "rank " + std::to_string(state.rank) + " says epoch " + std::to_string(value) + " where another says " + std::to_string(*epoch));
+      return fail(ErrorCode::invalid_input, "rank " + std::to_string(state.rank) + " says epoch " + std::to_string(value) + " where another says " +
+                                                std::to_string(*epoch));
     }
     epoch = value;
   }
@@ -65,7 +66,8 @@ Result<MindSporePlace> find_place(FileSystem& file_system, const OpenedCheckpoin
   if (question.epoch) return MindSporePlace{*question.epoch, step_in_epoch};
   if (question.steps_per_epoch) return MindSporePlace{(step - 1) / *question.steps_per_epoch + 1, step_in_epoch};
   return fail(ErrorCode::invalid_input, checkpoint.name +
-                                            " does not say its epoch (training registered no cursor), and MindSpore's names have it: give --epoch or --steps-per-epoch");
+                                            " does not say its epoch (training registered no cursor), and MindSpore's names have it: "
+                                            "give --epoch or --steps-per-epoch");
 }
 
 // By tensor, the dimension along which ranks hold equal parts of it.
@@ -101,8 +103,8 @@ Result<Cuts> find_cuts(const std::vector<const ManifestTensor*>& tensors, const 
       return !piece.shape.empty() && !std::ranges::equal(piece.shape.begin() + 1, piece.shape.end(), tensor->global_shape.begin() + 1, tensor->global_shape.end());
     });
     if (in_shards && !cuts.contains(tensor)) {
-      return fail(ErrorCode::invalid_input, "\"" + tensor->name + "\" was held in parts by the ranks, and the checkpoint does not keep by which: name it with --sharded \"" +
-                                                tensor->name + "=DIMENSION\", or export one merged file");
+      return fail(ErrorCode::invalid_input, "\"" + tensor->name + "\" was held in parts by the ranks, and the checkpoint does not keep by which: " +
+                                                "name it with --sharded \"" + tensor->name + "=DIMENSION\", or export one merged file");
     }
   }
   return cuts;
@@ -112,9 +114,12 @@ Status check_tensors(const std::vector<const ManifestTensor*>& tensors, const st
   for (const ManifestTensor* tensor : tensors) {
     const std::string who = "tensor \"" + tensor->name + "\"";
     if (!mindspore_name(tensor->dtype)) {
-      return fail(ErrorCode::invalid_input, who + " is " + std::string(to_string(tensor->dtype)) + ", for which MindSpore's checkpoint files have no name: export as safetensors");
+      return fail(ErrorCode::invalid_input, who + " is " + std::string(to_string(tensor->dtype)) +
+                                                ", for which MindSpore's checkpoint files have no name: export as safetensors");
     }
-    if (tensor->global_shape == Extents{0}) return fail(ErrorCode::invalid_input, who + " has the shape [0], which MindSpore would read as a scalar: export as safetensors");
+    if (tensor->global_shape == Extents{0}) {
+      return fail(ErrorCode::invalid_input, who + " has the shape [0], which MindSpore would read as a scalar: export as safetensors");
+    }
     if (std::ranges::find(appended, tensor->name, &AppendedValue::name) != appended.end()) {
       return fail(ErrorCode::invalid_input, who + " has the name under which MindSpore keeps a number of its own: export as safetensors");
     }
@@ -132,8 +137,8 @@ struct FilePlan {
 
 class MindSporeWriter {
  public:
-  MindSporeWriter(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const std::vector<const ManifestTensor*>& tensors, const Cuts& cuts, const std::string& nonce,
-                  Progress& progress)
+  MindSporeWriter(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const std::vector<const ManifestTensor*>& tensors, const Cuts& cuts,
+                  const std::string& nonce, Progress& progress)
       : file_system_(file_system), checkpoint_(checkpoint), tensors_(tensors), cuts_(cuts), nonce_(nonce), progress_(progress) {}
 
   void expect(const FilePlan& plan) { all_bytes_ += bytes_of(plan); }

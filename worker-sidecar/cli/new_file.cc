@@ -46,7 +46,8 @@ Result<NewFile> NewFile::create(FileSystem& file_system, const std::string& fold
   const std::string temporary = join_path(folder, "." + nonce);
   const int descriptor = file_system.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, kSharedFileMode);
   if (descriptor < 0) return storage_failure(-descriptor, "creating", temporary);
-  NewFile file(std::make_unique<State>(State{.file_system = file_system, .folder = folder, .path = path, .temporary = temporary, .file = OpenFile(file_system, descriptor)}));
+  NewFile file(std::make_unique<State>(
+      State{.file_system = file_system, .folder = folder, .path = path, .temporary = temporary, .file = OpenFile(file_system, descriptor)}));
   Result<BlockSink> sink = BlockSink::open(file_system, file.state_->file, temporary, bytes, {});
   if (!sink) return std::unexpected(sink.error());
   file.state_->sink.emplace(std::move(*sink));

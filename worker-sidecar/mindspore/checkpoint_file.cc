@@ -159,7 +159,8 @@ Status check_size(MindSporeEntry& entry) {
   if (entry.shape == Extents{0} && content_bytes(entry) == element_bytes(*dtype)) entry.shape.clear();
   const Result<std::uint64_t> bytes = array_bytes(*dtype, entry.shape);
   if (bytes && *bytes == content_bytes(entry)) return {};
-  return fail(ErrorCode::corrupt, "\"" + entry.name + "\" has " + std::to_string(content_bytes(entry)) + " bytes of content, which is not what its type and shape say");
+  return fail(ErrorCode::corrupt, "\"" + entry.name + "\" has " + std::to_string(content_bytes(entry)) +
+                                      " bytes of content, which is not what its type and shape say");
 }
 
 Result<std::optional<std::uint64_t>> read_checksum(std::uint64_t file_bytes, const ReadBytes& read) {
@@ -196,7 +197,9 @@ Result<MindSporeFile> index_mindspore_file(std::uint64_t file_bytes, const ReadB
     if (++slices > kMindSporeSlicesMax || names.size() > kTensorsMax) return fail(ErrorCode::invalid_input, "it has more tensors than any model");
     if (!file.entries.empty() && file.entries.back().name == entry->name) {
       MindSporeEntry& known = file.entries.back();
-      if (known.type != entry->type || known.shape != entry->shape) return fail(ErrorCode::corrupt, "the slices of \"" + known.name + "\" differ in type or shape");
+      if (known.type != entry->type || known.shape != entry->shape) {
+        return fail(ErrorCode::corrupt, "the slices of \"" + known.name + "\" differ in type or shape");
+      }
       known.content.push_back(entry->content.front());
     } else if (!names.insert(entry->name).second) {
       return fail(ErrorCode::invalid_input, "it has \"" + entry->name + "\" twice");

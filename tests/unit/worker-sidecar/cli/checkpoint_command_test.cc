@@ -68,6 +68,58 @@ TEST_F(CheckpointCommand, ABrokenJobIsReportedAndTheOthersAreListed) {
   EXPECT_NE(ran.out.find("a1-s184-x"), std::string::npos) << ran.out;
 }
 
+TEST_F(CheckpointCommand, AJobThatLostItsRecordsIsStillFound) {
+  std::filesystem::remove_all(folder_ + "/attempts");
+  std::filesystem::remove(folder_ + "/job.json");
+  for (const std::string& directory : {folder_, root_.path()}) {
+    const Ran ran = run({"ls", directory});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_NE(ran.out.find("a1-s184-x"), std::string::npos) << ran.out;
+  }
+}
+
+TEST_F(CheckpointCommand, ExitCodesAreFineWrongAndCannot) {
+  const std::string fine = folder_ + "/a1-s100-x";
+  const std::string damaged = folder_ + "/a1-s184-x";
+  const std::string missing = root_.at("missing");
+  std::string bytes = read_bytes(damaged + "/rank-0.safetensors");
+  bytes.back() ^= 1;
+  write_bytes(damaged + "/rank-0.safetensors", bytes);
+  const std::string model = root_.at("model.ckpt");
+  write_bytes(model, "no such file");
+  const struct {
+    std::vector<std::string> arguments;
+    int code;
+  } cases[] = {
+      {{"ls", folder_}, 0},
+      {{"ls", missing}, 2},
+      {{"show", fine}, 0},
+      {{"show", missing}, 2},
+      {{"show", folder_ + "/a1-s190-x"}, 2},
+      {{"verify", fine}, 0},
+      {{"verify", damaged}, 1},
+      {{"verify", missing}, 2},
+      {{"diff", fine, fine}, 0},
+      {{"diff", fine, damaged}, 1},
+      {{"diff", fine, missing}, 2},
+      {{"export", fine, root_.at("exported")}, 0},
+      {{"export", damaged, root_.at("other")}, 1},
+      {{"export", missing, root_.at("other")}, 2},
+      {{"import", root_.at("exported"), "--root", root_.path(), "--job", "a.b", "--step", "1"}, 0},
+      {{"import", model, "--root", root_.path(), "--job", "a.c", "--step", "1"}, 1},
+      {{"import", missing, "--root", root_.path(), "--job", "a.c", "--step", "1"}, 2},
+      {{"prune", "--dry-run", folder_}, 0},
+      {{"prune", missing}, 2},
+      {{"groups", missing}, 2},
+      {{"verify", "--frobnicate", fine}, 2},
+  };
+  for (const auto& [arguments, code] : cases) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, code) << testing::PrintToString(arguments) << ": " << ran.out << ran.err;
+    EXPECT_TRUE(code == 0 || !ran.err.empty() || !ran.out.empty()) << testing::PrintToString(arguments) << " says nothing";
+  }
+}
+
 TEST_F(CheckpointCommand, ShowsTensorsStatesAndFiles) {
   const Ran ran = run({"show", folder_});
   EXPECT_EQ(ran.code, 0) << ran.err;
