@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "common/base/json_fields.h"
 #include "tests/support/faulty_file_system.h"

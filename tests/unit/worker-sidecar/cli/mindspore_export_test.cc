@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 
 #include "common/base/json_fields.h"
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
