@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/base/json_fields.h"
-#include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/cli/opened_checkpoint.h"
 #include "worker-sidecar/cli/table.h"
 
@@ -18,29 +18,31 @@ struct Difference {
   std::string how;
 };
 
-std::string shape_text(const Extents& shape) {
-  if (shape.empty()) return "scalar";
-  std::string text;
-  for (const std::uint64_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
-  return text;
-}
-
-// Empty: the same.
-std::string compare_bytes(const std::vector<char>& left, const std::vector<char>& right) {
-  std::size_t different = 0;
-  std::size_t first = 0;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    if (left[i] == right[i]) continue;
-    if (different++ == 0) first = i;
+// Of two byte streams that come in portions of equal size.
+class ByteComparison {
+ public:
+  void add(const std::vector<char>& left, const std::vector<char>& right) {
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      if (left[i] != right[i] && different_++ == 0) first_ = compared_ + i;
+    }
+    compared_ += left.size();
   }
-  if (different == 0) return "";
-  return std::to_string(different) + " of " + std::to_string(left.size()) + " bytes differ, from byte " + std::to_string(first) + " on";
-}
+  // Empty: the same.
+  std::string result() const {
+    if (different_ == 0) return "";
+    return std::to_string(different_) + " of " + std::to_string(compared_) + " bytes differ, from byte " + std::to_string(first_) + " on";
+  }
+
+ private:
+  std::uint64_t compared_ = 0;
+  std::uint64_t different_ = 0;
+  std::uint64_t first_ = 0;
+};
 
 class Comparison {
  public:
-  Comparison(FileSystem& file_system, const OpenedCheckpoint& left, const OpenedCheckpoint& right)
-      : file_system_(file_system), left_(left), right_(right) {}
+  Comparison(FileSystem& file_system, const OpenedCheckpoint& left, const OpenedCheckpoint& right, Progress& progress)
+      : file_system_(file_system), left_(left), right_(right), progress_(progress) {}
 
   Result<std::vector<Difference>> run() {
     std::map<std::string, Pair<ManifestTensor>> tensors;
@@ -63,17 +65,28 @@ class Comparison {
 
   static std::string compare_shapes(const ManifestTensor& left, const ManifestTensor& right) {
     if (left.dtype != right.dtype) return "type " + std::string(to_string(left.dtype)) + " against " + std::string(to_string(right.dtype));
-    if (left.global_shape != right.global_shape) return "shape " + shape_text(left.global_shape) + " against " + shape_text(right.global_shape);
+    if (left.global_shape != right.global_shape) return "shape " + describe_shape(left.global_shape) + " against " + describe_shape(right.global_shape);
     return "";
   }
   static std::string compare_shapes(const ManifestState& left, const ManifestState& right) {
     return left.bytes == right.bytes ? "" : std::to_string(left.bytes) + " bytes against " + std::to_string(right.bytes);
   }
-  Status read(const OpenedCheckpoint& checkpoint, const ManifestTensor& tensor, std::vector<char>& buffer) {
-    return read_tensor(file_system_, checkpoint, tensor, buffer);
+  Result<std::string> compare_bytes(const ManifestTensor& left, const ManifestTensor& right) {
+    ByteComparison comparison;
+    for (const TensorBox& block : blocks_of(left, whole_box(left))) {
+      if (Status status = read_box(file_system_, left_, left, block, left_bytes_); !status) return std::unexpected(status.error());
+      if (Status status = read_box(file_system_, right_, right, block, right_bytes_); !status) return std::unexpected(status.error());
+      comparison.add(left_bytes_, right_bytes_);
+      progress_.report(done_bytes_ += left_bytes_.size(), data_bytes(left_.manifest));
+    }
+    return comparison.result();
   }
-  Status read(const OpenedCheckpoint& checkpoint, const ManifestState& state, std::vector<char>& buffer) {
-    return read_state(file_system_, checkpoint, state, buffer);
+  Result<std::string> compare_bytes(const ManifestState& left, const ManifestState& right) {
+    ByteComparison comparison;
+    if (Status status = read_state(file_system_, left_, left, left_bytes_); !status) return std::unexpected(status.error());
+    if (Status status = read_state(file_system_, right_, right, right_bytes_); !status) return std::unexpected(status.error());
+    comparison.add(left_bytes_, right_bytes_);
+    return comparison.result();
   }
 
   template <typename Thing>
@@ -85,9 +98,9 @@ class Comparison {
       } else {
         how = compare_shapes(*pair.left, *pair.right);
         if (how.empty()) {
-          if (Status status = read(left_, *pair.left, left_bytes_); !status) return status;
-          if (Status status = read(right_, *pair.right, right_bytes_); !status) return status;
-          how = compare_bytes(left_bytes_, right_bytes_);
+          Result<std::string> compared = compare_bytes(*pair.left, *pair.right);
+          if (!compared) return std::unexpected(compared.error());
+          how = std::move(*compared);
         }
       }
       if (!how.empty()) differences_.push_back({name, std::move(how)});
@@ -98,6 +111,8 @@ class Comparison {
   FileSystem& file_system_;
   const OpenedCheckpoint& left_;
   const OpenedCheckpoint& right_;
+  Progress& progress_;
+  std::uint64_t done_bytes_ = 0;
   std::vector<char> left_bytes_;
   std::vector<char> right_bytes_;
   std::vector<Difference> differences_;
@@ -110,11 +125,12 @@ Json to_json(const OpenedCheckpoint& checkpoint) {
 }  // namespace
 
 int diff_checkpoints(FileSystem& file_system, const std::string& left_directory, const std::string& right_directory, CommandStreams streams) {
-  const Result<OpenedCheckpoint> left = open_checkpoint(file_system, left_directory);
+  const Result<OpenedCheckpoint> left = open_checkpoint(file_system, left_directory, streams.progress);
   if (!left) return report(streams, left.error());
-  const Result<OpenedCheckpoint> right = open_checkpoint(file_system, right_directory);
+  const Result<OpenedCheckpoint> right = open_checkpoint(file_system, right_directory, streams.progress);
   if (!right) return report(streams, right.error());
-  const Result<std::vector<Difference>> differences = Comparison(file_system, *left, *right).run();
+  streams.progress.begin("comparing " + left->name + " with " + right->name);
+  const Result<std::vector<Difference>> differences = Comparison(file_system, *left, *right, streams.progress).run();
   if (!differences) return report(streams, differences.error());
   if (streams.json) {
     Json list = Json::array();
@@ -132,7 +148,7 @@ int diff_checkpoints(FileSystem& file_system, const std::string& left_directory,
       table.print(streams.out);
     }
   }
-  return differences->empty() ? 0 : 1;
+  return differences->empty() ? kExitFine : kExitWrong;
 }
 
 }  // namespace rekindle

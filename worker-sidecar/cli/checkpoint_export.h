@@ -1,22 +1,39 @@
-// All tensors of one checkpoint as one plain safetensors file.
+// `rekindle checkpoint export`: the tensors of one checkpoint as files that others read.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
+#include "worker-sidecar/cli/command_streams.h"
 #include "worker-sidecar/storage/file_system.h"
 
 namespace rekindle {
 
-struct ExportReport {
-  std::string checkpoint;
-  std::uint64_t step = 0;
-  std::size_t tensors = 0;
-  std::uint64_t bytes = 0;
+enum class ExportFormat : std::uint8_t { safetensors, mindspore };
+
+// How MindSpore's files are laid out and named (docs/formats/mindspore.md).
+enum class ExportLayout : std::uint8_t {
+  merged,  // one file with everything
+  ranks,   // rank_<r>/..., as ModelCheckpoint saves them
+  tft,     // tft_saved_checkpoints-step_<n>/rank_<r>/ttp_rank_<r>-..., as MindIO saves them
 };
 
-// Verifies the checkpoint that `directory` is (or the newest usable one of the job whose folder it is) and writes its tensors, whole and sorted by name, to
-// `target`, which must not exist. Equal tensors give equal bytes, whoever wrote the checkpoint in however many parts. Errors leave no file.
-Result<ExportReport> export_checkpoint(FileSystem& file_system, const std::string& directory, const std::string& target);
+struct ExportQuestion {
+  std::string directory;
+  std::string target;  // safetensors: the file to write; mindspore: a folder that is there
+  ExportFormat format = ExportFormat::safetensors;
+  ExportLayout layout = ExportLayout::merged;
+  std::string prefix;                            // empty: the job's name
+  std::optional<std::uint64_t> epoch;            // when the checkpoint does not say it
+  std::optional<std::uint64_t> steps_per_epoch;  // file names then have the step within its epoch
+  std::vector<std::string> sharded;              // "NAME=DIMENSION": ranks hold equal parts of it; NAME may end in *
+};
+
+// Verifies the checkpoint (of a job: its newest usable one), then writes its tensors sorted by name. Equal tensors give equal bytes, whoever wrote the checkpoint in
+// however many parts. Files appear whole or not at all and replace nothing; after an error none is left. Returns the exit code.
+int export_checkpoint(FileSystem& file_system, const ExportQuestion& question, const std::string& nonce, CommandStreams streams);
 
 }  // namespace rekindle

@@ -1,34 +1,26 @@
 #include "worker-sidecar/cli/checkpoint_groups.h"
 
+#include <algorithm>
 #include <cerrno>
-#include <charconv>
+#include <iterator>
 #include <map>
 #include <ostream>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "common/base/assert.h"
 #include "common/base/json_fields.h"
+#include "worker-sidecar/cli/rank_files.h"
 #include "worker-sidecar/cli/table.h"
 #include "worker-sidecar/groups/restore_ranks.h"
+#include "worker-sidecar/mindspore/file_names.h"
 #include "worker-sidecar/storage/files.h"
 
 namespace rekindle {
 namespace {
 
 constexpr std::string_view kGroupFileName = "group_info.pb";
-
-// MindX's name of a rank's folder, or that of MindSpore's tutorial.
-std::optional<std::uint32_t> rank_of_folder(std::string_view name) {
-  for (const std::string_view prefix : {"device", "rank_"}) {
-    if (!name.starts_with(prefix)) continue;
-    const std::string_view digits = name.substr(prefix.size());
-    std::uint32_t rank = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-    if (error == std::errc() && std::to_string(rank) == digits) return rank;
-  }
-  return std::nullopt;
-}
 
 Result<RankGroup> read_group(FileSystem& file_system, const std::string& path) {
   const Result<FileInfo> info = info_of(file_system, path);
@@ -80,33 +72,96 @@ void print_choice(std::ostream& out, const RestoreChoice& choice, const RestoreE
   if (environment.map) out << "RESTORE_RANKS_MAP='" << *environment.map << "'\n";
 }
 
-Json to_json(const RestoreChoice& choice, const RestoreEnvironment& environment) {
+// What the ranks hold, where it was asked for.
+struct HeldByRanks {
+  RankFiles files;
+  std::vector<std::string> faults;  // why it cannot be restored from
+  std::vector<RebuiltFile> rebuilt;
+};
+
+Json to_json(const RestoreChoice& choice, const RestoreEnvironment& environment, const std::optional<HeldByRanks>& held) {
   Json groups = Json::array();
   for (const GroupChoice& group : choice) {
     groups.push_back({{"ranks", group.ranks}, {"usable", group.usable}, {"chosen", group.chosen ? Json(*group.chosen) : Json()}});
   }
-  return {{"groups", std::move(groups)},
-          {"restore_ranks", environment.ranks},
-          {"restore_ranks_map", environment.map ? Json(*environment.map) : Json()},
-          {"lost", lost_groups(choice)}};
+  Json json = {{"groups", std::move(groups)},
+               {"restore_ranks", environment.ranks},
+               {"restore_ranks_map", environment.map ? Json(*environment.map) : Json()},
+               {"lost", lost_groups(choice)}};
+  if (!held) return json;
+  Json files = Json::array();
+  for (const auto& [rank, file] : held->files.files) {
+    files.push_back({{"rank", rank}, {"file", join_path(file.folder, file.name)}, {"step", file.held.step}, {"hash", file.held.hash}});
+  }
+  Json rebuilt = Json::array();
+  for (const RebuiltFile& file : held->rebuilt) rebuilt.push_back({{"rank", file.rank}, {"from_rank", file.from_rank}, {"file", file.path}});
+  json["files"] = std::move(files);
+  json["unreadable"] = held->files.unreadable;
+  json["faults"] = held->faults;
+  json["rebuilt"] = std::move(rebuilt);
+  return json;
+}
+
+void print_held(std::ostream& out, const HeldByRanks& held) {
+  out << '\n';
+  Table table({{"RANK", Table::Align::right}, {"STEP", Table::Align::right}, {"FILE"}, {"HASH"}});
+  for (const auto& [rank, file] : held.files.files) {
+    table.add({std::to_string(rank), std::to_string(file.held.step), join_path(file.folder, file.name), file.held.hash});
+  }
+  table.print(out);
+  for (const std::string& reason : held.files.unreadable) out << "not used: " << printable(reason) << '\n';
+  for (const RebuiltFile& file : held.rebuilt) out << "rebuilt " << printable(file.path) << " of rank " << file.rank << " from rank " << file.from_rank << '\n';
 }
 
 }  // namespace
 
-int show_groups(FileSystem& file_system, const GroupsQuestion& question, CommandStreams streams) {
+int show_groups(FileSystem& file_system, const GroupsQuestion& question, const std::string& nonce, CommandStreams streams) {
   const Result<std::map<std::uint32_t, RankGroup>> groups = read_groups(file_system, question.root);
   if (!groups) return report(streams, groups.error());
-  const Result<RestoreChoice> choice =
-      choose_restore_ranks(*groups, {question.faulty.begin(), question.faulty.end()}, question.world_size);
-  if (!choice) return report(streams, choice.error());
-  const RestoreEnvironment environment = restore_environment(*choice);
+  std::set<std::uint32_t> lost(question.faulty.begin(), question.faulty.end());
+  Result<RestoreChoice> choice = choose_restore_ranks(*groups, lost, question.world_size);
+  if (!choice) {
+    report(streams, choice.error());
+    return kExitWrong;  // the files were read; they do not fit together
+  }
+  std::optional<HeldByRanks> held;
+  if (question.rebuild || !question.checkpoints.empty()) {
+    const std::string& root = question.checkpoints.empty() ? question.root : question.checkpoints;
+    Result<RankFiles> files = find_rank_files(file_system, root, question.prefix, streams.progress);
+    if (!files) return report(streams, files.error());
+    held = HeldByRanks{.files = std::move(*files), .faults = {}, .rebuilt = {}};
+    if (question.rebuild) {
+      // A rank that has no file cannot give one, whatever became of the rank itself.
+      for (const GroupChoice& group : *choice) {
+        std::ranges::copy_if(group.ranks, std::inserter(lost, lost.end()), [&](std::uint32_t rank) { return !held->files.files.contains(rank); });
+      }
+      choice = choose_restore_ranks(*groups, lost, question.world_size);
+      RK_ASSERT(choice.has_value());  // it was, with other ranks of the same groups
+    }
+    std::map<std::uint32_t, HeldCheckpoint> checkpoints;
+    for (const auto& [rank, file] : held->files.files) checkpoints.emplace(rank, file.held);
+    if (const Status status = check_copies(*choice, checkpoints); !status) {
+      held->faults.push_back(status.error().message);
+    } else if (question.rebuild) {
+      Result<std::vector<RebuiltFile>> rebuilt = rebuild_rank_files(file_system, root, held->files, *choice, lost, nonce, streams.progress);
+      if (!rebuilt) return report(streams, rebuilt.error());
+      held->rebuilt = std::move(*rebuilt);
+    }
+  }
+  // Scripts that follow RESTORE_RANKS must not mix steps or take a damaged copy.
+  const bool fits = !held || held->faults.empty();
+  const RestoreEnvironment environment = fits ? restore_environment(*choice) : RestoreEnvironment{.ranks = "-1", .map = {}};
   if (streams.json) {
-    streams.out << dump_json(to_json(*choice, environment)) << '\n';
+    streams.out << dump_json(to_json(*choice, environment, held)) << '\n';
   } else {
     print_choice(streams.out, *choice, environment);
+    if (held) print_held(streams.out, *held);
   }
-  int code = 0;
+  int code = kExitFine;
   for (const std::string& sentence : lost_groups(*choice)) code = report(streams, {.code = ErrorCode::refused, .message = sentence + "."});
+  if (held && code == kExitFine) {
+    for (const std::string& sentence : held->faults) code = report(streams, {.code = ErrorCode::refused, .message = sentence + "."});
+  }
   return code;
 }
 

@@ -5,21 +5,14 @@
 #include <utility>
 
 #include "common/base/json_fields.h"
+#include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/cli/checkpoint_place.h"
+#include "worker-sidecar/cli/each_place.h"
 #include "worker-sidecar/cli/table.h"
 #include "worker-sidecar/storage/publisher.h"
-#include "worker-sidecar/storage/verifier.h"
 
 namespace rekindle {
 namespace {
-
-std::string describe_shape(const Extents& shape) {
-  std::string text;
-  for (const std::uint64_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
-  return text.empty() ? "scalar" : text;
-}
-
-std::string job_name(const JobIdentity& job) { return job.namespace_name + "/" + job.name; }
 
 // Ranks that lived when it was made / ranks of the job, as the Breakpoint's column has them.
 std::string describe_ranks(const Manifest& manifest) {
@@ -84,7 +77,7 @@ void print_manifest(std::ostream& out, const std::string& path, const SealedMani
   const Manifest& manifest = sealed.manifest;
   const auto line = [&](const char* name, const std::string& value) { out << "  " << name << printable(value) << '\n'; };
   out << printable(path) << '\n';
-  line("job          ", job_name(manifest.job) + " (uid " + manifest.job.uid + ")");
+  line("job          ", display_name(manifest.job) + " (uid " + manifest.job.uid + ")");
   line("step         ", std::to_string(manifest.step) + " of attempt " + std::to_string(manifest.attempt));
   line("kind         ", std::string(to_string(manifest.kind)) + ", " + manifest.trigger.cause +
                             (manifest.trigger.detail.empty() ? "" : " (" + manifest.trigger.detail + ")"));
@@ -115,61 +108,6 @@ void print_manifest(std::ostream& out, const std::string& path, const SealedMani
   files.print(out);
 }
 
-Json to_json(const Verification& result) {
-  Json findings = Json::array();
-  for (const Finding& finding : result.findings) {
-    findings.push_back({{"file", finding.file},
-                        {"begin_byte", finding.begin_byte},
-                        {"end_byte", finding.end_byte},
-                        {"message", finding.sentence},
-                        {"tensors", finding.tensors}});
-  }
-  return {{"checkpoint", result.folder}, {"fine", result.fine()}, {"bytes_read", result.bytes_read}, {"findings", std::move(findings)}};
-}
-
-void print_verification(std::ostream& out, const Verification& result) {
-  out << printable(result.folder) << ": ";
-  if (result.fine()) {
-    out << "fine, " << human_bytes(result.bytes_read) << " read\n";
-    return;
-  }
-  out << result.findings.size() << (result.findings.size() == 1 ? " fault\n" : " faults\n");
-  for (const Finding& finding : result.findings) {
-    out << "  " << printable(finding.file);
-    if (finding.end_byte > finding.begin_byte) out << " bytes " << finding.begin_byte << " to " << finding.end_byte;
-    out << ": " << printable(finding.sentence) << '\n';
-    for (const std::string& tensor : finding.tensors) out << "    holds " << printable(tensor) << '\n';
-  }
-}
-
-// The checkpoints that `verify` reads in one place: the one named, or all of the job that claim to be complete.
-std::vector<std::string> to_verify(const CheckpointPlace& place, const JobView& view) {
-  if (place.checkpoint) return {*place.checkpoint};
-  std::vector<std::string> names;
-  for (const FoundFolder& folder : view.scan.folders) {
-    if (folder.manifest) names.push_back(folder.path);
-  }
-  return names;
-}
-
-// Calls use(place, view) for every place of every directory; the exit code is the worst of all.
-template <typename Use>
-int for_each_place(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams, Use use) {
-  int code = 0;
-  for (const std::string& directory : directories) {
-    const Result<std::vector<CheckpointPlace>> places = find_places(file_system, directory);
-    if (!places) {
-      code = report(streams, places.error());
-      continue;
-    }
-    for (const CheckpointPlace& place : *places) {
-      const Result<JobView> view = look_at_job(file_system, place.job_folder);
-      code = std::max(code, view ? use(place, *view) : report(streams, view.error()));
-    }
-  }
-  return code;
-}
-
 }  // namespace
 
 int list_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams) {
@@ -179,6 +117,8 @@ int list_checkpoints(FileSystem& file_system, const std::vector<std::string>& di
     Json checkpoints = Json::array();
     Table table({{"CHECKPOINT"}, {"STEP", Table::Align::right}, {"ATTEMPT", Table::Align::right}, {"KIND"}, {"RANKS", Table::Align::right},
                  {"TENSORS", Table::Align::right}, {"BYTES", Table::Align::right}, {"TIME"}, {"STATE"}});
+    std::vector<std::string> notes = view.order.notes;
+    for (const std::string& name : view.strangers) notes.push_back("\"" + name + "\" is no name that a checkpoint has, and is left alone");
     for (const Judged& judged : judge(view)) {
       if (place.checkpoint && judged.folder->path != *place.checkpoint) continue;
       checkpoints.push_back(to_json(judged));
@@ -186,17 +126,17 @@ int list_checkpoints(FileSystem& file_system, const std::vector<std::string>& di
     }
     if (streams.json) {
       jobs.push_back({{"folder", view.folder}, {"namespace", view.job.namespace_name}, {"job", view.job.name}, {"checkpoints", std::move(checkpoints)},
-                      {"notes", view.order.notes}});
+                      {"notes", notes}});
       return 0;
     }
-    streams.out << (first ? "" : "\n") << printable(job_name(view.job)) << " in " << printable(view.folder) << '\n';
+    streams.out << (first ? "" : "\n") << printable(display_name(view.job)) << " in " << printable(view.folder) << '\n';
     first = false;
     if (checkpoints.empty()) {
       streams.out << "no checkpoints yet\n";
     } else {
       table.print(streams.out);
     }
-    for (const std::string& note : view.order.notes) streams.out << "note: " << printable(note) << '\n';
+    for (const std::string& note : notes) streams.out << "note: " << printable(note) << '\n';
     return 0;
   });
   if (streams.json) streams.out << dump_json({{"jobs", std::move(jobs)}}) << '\n';
@@ -219,31 +159,6 @@ int show_checkpoints(FileSystem& file_system, const std::vector<std::string>& di
     return 0;
   });
   if (streams.json) streams.out << dump_json({{"checkpoints", std::move(shown)}}) << '\n';
-  return code;
-}
-
-int verify_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams) {
-  Json results = Json::array();
-  const int code = for_each_place(file_system, directories, streams, [&](const CheckpointPlace& place, const JobView& view) {
-    int worst = 0;
-    const std::vector<std::string> names = to_verify(place, view);
-    if (names.empty() && !streams.json) streams.out << printable(view.folder) << ": no complete checkpoints\n";
-    for (const std::string& name : names) {
-      std::optional<JobIdentity> expected;
-      if (!view.job.name.empty()) expected = view.job;
-      const Verification result = verify_checkpoint(file_system, place.job_folder, name, expected);
-      if (!result.fine()) worst = 1;
-      if (streams.json) {
-        Json item = to_json(result);
-        item["folder"] = view.folder;
-        results.push_back(std::move(item));
-      } else {
-        print_verification(streams.out, result);
-      }
-    }
-    return worst;
-  });
-  if (streams.json) streams.out << dump_json({{"checkpoints", std::move(results)}}) << '\n';
   return code;
 }
 

@@ -1,4 +1,4 @@
-// What `ls`, `show` and `verify` print. Each returns the exit code.
+// What `ls` and `show` print. Each returns the exit code.
 #pragma once
 
 #include <string>
@@ -11,6 +11,5 @@ namespace rekindle {
 
 int list_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams);
 int show_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams);
-int verify_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams);
 
 }  // namespace rekindle

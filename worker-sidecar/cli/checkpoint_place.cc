@@ -1,5 +1,6 @@
 #include "worker-sidecar/cli/checkpoint_place.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -16,9 +17,11 @@ bool is_folder(FileSystem& file_system, const std::string& path) {
   return file_system.stat(path, info) == 0 && info.kind == FileKind::folder;
 }
 
+// Also one that has lost its records, as long as there is a checkpoint in it.
 bool is_job_folder(FileSystem& file_system, const std::string& path) {
-  FileInfo info;
-  return file_system.stat(join_path(path, kJobFileName), info) == 0 || is_folder(file_system, join_path(path, kAttemptsFolder));
+  std::vector<std::string> names;
+  if (file_system.list(path, names) < 0) return false;
+  return std::ranges::any_of(names, [](const std::string& name) { return name == kJobFileName || name == kAttemptsFolder || parse_folder_name(name); });
 }
 
 }  // namespace
@@ -45,6 +48,8 @@ Result<std::vector<CheckpointPlace>> find_places(FileSystem& file_system, const 
   return places;
 }
 
+std::string display_name(const JobIdentity& job) { return job.namespace_name + "/" + job.name; }
+
 Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_folder) {
   JobView view{.folder = job_folder};
   Result<FolderScan> scan = scan_job_folder(file_system, job_folder);
@@ -61,6 +66,12 @@ Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_fold
     }
   }
   view.order = order_candidates(view.scan, view.job);
+  const Result<std::vector<std::string>> names = list_folder(file_system, job_folder);
+  if (!names) return std::unexpected(names.error());
+  for (const std::string& name : *names) {
+    const bool ours = name == kJobFileName || name == kAttemptsFolder || name.starts_with('.') || parse_folder_name(name);
+    if (!ours) view.strangers.push_back(name);
+  }
   return view;
 }
 

@@ -25,7 +25,10 @@ struct JobView {
   JobIdentity job;
   FolderScan scan;
   CandidateOrder order;
+  std::vector<std::string> strangers;  // names in the folder that are none of ours
 };
+
+std::string display_name(const JobIdentity& job);  // "team-a/digits"
 
 // Whose folder it is comes from job.json, or from its checkpoints when that is missing (a copied folder).
 Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_folder);

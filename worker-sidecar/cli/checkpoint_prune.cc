@@ -19,7 +19,7 @@ int prune_job(FileSystem& file_system, const PruneQuestion& question, CommandStr
   }
   const Result<JobView> view = look_at_job(file_system, places->front().job_folder);
   if (!view) return report(streams, view.error());
-  int code = 0;
+  int code = kExitFine;
   Json removed = Json::array();
   // Incomplete folders of the newest attempt stay: the job may be writing one now.
   for (const Removal& removal : plan_retention(view->scan, view->job, {.keep = question.keep, .own_attempt = newest_attempt(view->scan)})) {

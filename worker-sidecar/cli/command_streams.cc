@@ -8,7 +8,7 @@ namespace rekindle {
 
 int report(CommandStreams streams, const Error& error) {
   streams.err << "rekindle checkpoint: " << printable(error.message) << '\n';
-  return 1;
+  return error.code == ErrorCode::corrupt || error.code == ErrorCode::refused ? kExitWrong : kExitCannot;
 }
 
 }  // namespace rekindle

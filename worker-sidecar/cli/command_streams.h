@@ -1,19 +1,25 @@
-// Where a verb of `rekindle checkpoint` prints, and how.
+// Where a verb of `rekindle checkpoint` prints, how, and what its exit code means.
 #pragma once
 
 #include <iosfwd>
 
 #include "common/base/error.h"
+#include "worker-sidecar/cli/progress.h"
 
 namespace rekindle {
+
+inline constexpr int kExitFine = 0;
+inline constexpr int kExitWrong = 1;   // it was read, and something is wrong or differs
+inline constexpr int kExitCannot = 2;  // the command line is wrong, or something could not be read or written
 
 struct CommandStreams {
   std::ostream& out;
   std::ostream& err;
   bool json = false;
+  Progress& progress;
 };
 
-// Says what went wrong; the exit code for it.
+// Says what went wrong; the exit code for it: damage and refusals are kExitWrong, the rest is kExitCannot.
 int report(CommandStreams streams, const Error& error);
 
 }  // namespace rekindle

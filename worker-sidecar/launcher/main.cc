@@ -13,7 +13,7 @@ constexpr const char* kUsage =
     "Usage: rekindle COMMAND [options]\n\n"
     "Commands:\n"
     "  run         start the ranks of a training program here and make them resumable\n"
-    "  checkpoint  list, verify and export checkpoints\n\n"
+    "  checkpoint  list, verify, compare, export, import and prune checkpoints\n\n"
     "rekindle COMMAND --help says more; rekindle --version says which version this is.\n";
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST_F(CheckpointDiff, NamesEachTensorAndStateThatDiffersAndHow) {
   const std::string right = save(2, other);
   const Ran ran = run({"diff", left, right});
   EXPECT_EQ(ran.code, 1);
-  for (const char* words : {"2 of 60 bytes differ, from byte 7 on", "type F32 against F64", "shape 0 x 4 against 0 x 5", "only in a1-s1-x", "only in a1-s2-x", "state/0/sampler"}) {
+  for (const char* words : {"2 of 60 bytes differ, from byte 7 on", "type F32 against F64", "shape [0, 4] against [0, 5]", "only in a1-s1-x", "only in a1-s2-x", "state/0/sampler"}) {
     EXPECT_NE(ran.out.find(words), std::string::npos) << words << "\n" << ran.out;
   }
   EXPECT_EQ(ran.out.find("seen"), std::string::npos) << ran.out;

@@ -54,7 +54,7 @@ TEST_F(CheckpointPrune, WhatMayBeInTheMakingStays) {
 
 TEST_F(CheckpointPrune, OnlyTheFolderOfAJobIsPruned) {
   const Ran ran = run({"prune", folder_ + "/a1-s5-x"});
-  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.code, 2);
   EXPECT_NE(ran.err.find("is not the folder of one job"), std::string::npos) << ran.err;
   EXPECT_EQ(run({"prune", "--keep", "0", folder_}).code, 2);
   EXPECT_TRUE(is_there("a1-s1-x"));

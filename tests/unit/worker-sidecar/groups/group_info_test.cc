@@ -53,28 +53,13 @@ TEST(GroupInfo, ReadsPackedListsAndListsInPartsAndSorts) {
   EXPECT_EQ(decode_group_info(bytes_of({0x12, 0x02, 0x08, 0x04, 0x12, 0x02, 0x08, 0x00})), (RankGroup{0, 4})) << "in two parts";
 }
 
-TEST(GroupInfo, FindsTheListAtAnotherField) {
-  std::string bytes = make_map({}).SerializeAsString();
-  bytes += bytes_of({0x20, 0x2a});                                      // field 4, a number
-  bytes += bytes_of({0x29, 1, 2, 3, 4, 5, 6, 7, 8});                    // field 5, eight bytes
-  bytes += bytes_of({0x35, 1, 2, 3, 4});                                // field 6, four bytes
-  bytes += bytes_of({0x3a, 0x04, 'n', 'a', 'm', 'e'});                  // field 7, a text
-  bytes += bytes_of({0x42, 0x00});                                      // field 8, an empty message
-  bytes += bytes_of({0x1a, 0x02, 0x08, 0x00, 0x1a, 0x02, 0x08, 0x04});  // field 3 in two parts: the list
-  EXPECT_EQ(decode_group_info(bytes), (RankGroup{0, 4}));
-}
-
-TEST(GroupInfo, FieldTwoCountsWhateverElseIsThere) {
+TEST(GroupInfo, OtherFieldsAreNotTheList) {
   EXPECT_EQ(decode_group_info(encode_group_info({0, 4}) + bytes_of({0x1a, 0x02, 0x08, 0x07})), (RankGroup{0, 4}));
-}
-
-TEST(GroupInfo, TwoFieldsThatCouldBeMeantAreRefused) {
-  EXPECT_EQ(message_of(bytes_of({0x1a, 0x02, 0x08, 0x00, 0x22, 0x02, 0x08, 0x04})),
-            "field 2 is missing, and fields 3 and 4 could both be the list of ranks that restore");
+  EXPECT_EQ(message_of(bytes_of({0x1a, 0x02, 0x08, 0x00})), "it has no list of ranks that restore (ckpt_restore_rank_list, field 2)");
 }
 
 TEST(GroupInfo, SaysThatTheListIsMissingOrEmpty) {
-  EXPECT_EQ(message_of(make_map({}).SerializeAsString()), "it has no list of ranks that restore (ckpt_restore_rank_list)");
+  EXPECT_EQ(message_of(make_map({}).SerializeAsString()), "it has no list of ranks that restore (ckpt_restore_rank_list, field 2)");
   EXPECT_EQ(message_of(bytes_of({0x12, 0x00})), "its list of ranks that restore (ckpt_restore_rank_list) is empty");
   EXPECT_EQ(message_of(""), "the file is empty");
 }

@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
+#include "tests/unit/worker-sidecar/cli/saved_job.h"
+#include "worker-sidecar/checkpoint/hash.h"
+#include "worker-sidecar/checkpoint/safetensors.h"
+
+namespace rekindle {
+namespace {
+
+class CheckpointExport : public SavedJob {};
+
+TEST_F(CheckpointExport, WritesWholeTensors) {
+  const std::string target = root_.at("all.safetensors");
+  const Ran ran = run({"export", folder_, "--to", target});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string bytes = read_bytes(target);
+  const auto header = data_header_bytes(bytes, bytes.size());
+  ASSERT_TRUE(header.has_value());
+  const auto entries = decode_data_header(bytes.substr(0, *header), bytes.size());
+  ASSERT_TRUE(entries.has_value()) << entries.error().message;
+  const RankMemory memory = make_memory(184, small_layout());
+  ASSERT_EQ(entries->size(), memory.layout.tensors.size());
+  for (std::size_t i = 0; i < memory.layout.tensors.size(); ++i) {
+    const auto entry = std::ranges::find(*entries, memory.layout.tensors[i].name, &DataEntry::key);
+    ASSERT_NE(entry, entries->end()) << memory.layout.tensors[i].name;
+    EXPECT_EQ(entry->shape, memory.layout.tensors[i].shape);
+    EXPECT_EQ(bytes.substr(entry->begin_byte, entry->end_byte - entry->begin_byte), memory.tensor_bytes_held[i]);
+  }
+}
+
+TEST_F(CheckpointExport, TheTargetMayBeTheSecondWord) {
+  EXPECT_EQ(run({"export", folder_, root_.at("one")}).code, 0);
+  EXPECT_EQ(run({"export", folder_, "--to", root_.at("two")}).code, 0);
+  EXPECT_EQ(read_bytes(root_.at("one")), read_bytes(root_.at("two")));
+}
+
+TEST_F(CheckpointExport, EqualTensorsGiveEqualBytesHoweverTheyWereCut) {
+  RankMemory memory = make_memory(184, small_layout());
+  std::ranges::reverse(memory.layout.tensors);
+  std::ranges::reverse(memory.tensor_bytes_held);
+  ASSERT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 200, "y"}, memory, {}, 5));
+  ASSERT_EQ(run({"export", folder_ + "/a1-s184-x", "--to", root_.at("first")}).code, 0);
+  ASSERT_EQ(run({"export", folder_ + "/a1-s200-y", "--to", root_.at("second")}).code, 0);
+  EXPECT_EQ(hash_of(read_bytes(root_.at("first"))), hash_of(read_bytes(root_.at("second"))));
+  EXPECT_EQ(read_bytes(root_.at("first")), read_bytes(root_.at("second")));
+}
+
+// Larger than a block in two dimensions, so that rows and parts of rows are read one after the other.
+TEST_F(CheckpointExport, ALargeTensorComesInPortions) {
+  const RankMemory memory = make_memory(5, {{whole_tensor("big", Dtype::u8, {2, 3, 7'000'001})}});
+  save({1, 300, "x"}, memory);
+  ASSERT_EQ(run({"export", folder_, root_.at("big")}).code, 0);
+  const std::string bytes = read_bytes(root_.at("big"));
+  EXPECT_TRUE(std::string_view(bytes).ends_with(memory.tensor_bytes_held[0]));
+  EXPECT_EQ(run({"diff", folder_ + "/a1-s300-x", folder_ + "/a1-s300-x"}).code, 0);
+}
+
+TEST_F(CheckpointExport, RefusesDamageAndNeverOverwrites) {
+  write_bytes(root_.at("precious"), "mine");
+  const Ran taken = run({"export", folder_, "--to", root_.at("precious")});
+  EXPECT_EQ(taken.code, 2);
+  EXPECT_NE(taken.err.find("is there already and stays as it is"), std::string::npos) << taken.err;
+  EXPECT_EQ(read_bytes(root_.at("precious")), "mine");
+  flip("a1-s184-x/rank-0.safetensors", 100);
+  const Ran ran = run({"export", folder_, "--to", root_.at("new")});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.err.find("nothing was exported: a1-s184-x is damaged"), std::string::npos) << ran.err;
+  EXPECT_EQ(names_in(root_.path()), (std::vector<std::string>{"precious", "team-a.digits"}));
+}
+
+}  // namespace
+}  // namespace rekindle
