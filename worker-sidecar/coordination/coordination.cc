@@ -507,7 +507,7 @@ std::string Coordination::describe() const {
   text.append(" coordinator=").append(to_string(parts.coordinator.state()));
   text += " term=" + std::to_string(parts.member.highest_term());
   text += " leader=" + std::to_string(parts.member.leader());
-  text.append(" periodic=").append(to_string(parts.periodic_leader.state()));
+  if (parts.config.snapshots.keeps_anything()) text.append(" periodic=").append(to_string(parts.periodic_leader.state()));
   return text;
 }
 

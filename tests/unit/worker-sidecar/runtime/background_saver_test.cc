@@ -102,9 +102,9 @@ TEST_F(ProcessThatSavesByItself, ATensorThatAppearsLateIsInTheNextOne) {
   }
   bool found = false;
   for (const std::string& name : folders()) {
-    for (const ManifestTensor& tensor : verify_checkpoint(real_file_system(), root.at("local.local"), name).sealed->manifest.tensors) {
-      found = found || tensor.name == "moments";
-    }
+    const Verification verification = verify_checkpoint(real_file_system(), root.at("local.local"), name);
+    ASSERT_TRUE(verification.sealed);
+    for (const ManifestTensor& tensor : verification.sealed->manifest.tensors) found = found || tensor.name == "moments";
   }
   EXPECT_TRUE(found);
 }

@@ -33,7 +33,7 @@ class SlotsOfARank : public ::testing::Test {
     ::close(descriptor);
     if (memory == MAP_FAILED) throw std::runtime_error("no mapping");
     small_state.attach(*static_cast<ControlBlock*>(memory));
-    table.set_states(0, {{.name = "counter", .bytes = 8}, {.name = "loader", .bytes = 32, .variable = true}});
+    table.set_registered(0, {.layout = {}, .states = {{.name = "counter", .bytes = 8}, {.name = "loader", .bytes = 32, .variable = true}}});
     set_values(true);
   }
   ~SlotsOfARank() override { ::munmap(memory, bytes); }
