@@ -159,12 +159,17 @@ std::vector<std::string> list_job_differences(const Manifest& manifest, std::spa
   return differences;
 }
 
+std::string describe_differences(const std::vector<std::string>& differences) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(differences.size(), kDifferencesShown); ++i) text += (i == 0 ? "" : "; ") + differences[i];
+  if (differences.size() > kDifferencesShown) text += "; and " + std::to_string(differences.size() - kDifferencesShown) + " more";
+  return text;
+}
+
 Result<RestorePlan> plan_restore(const Manifest& manifest, const RestoreTarget& target) {
   if (const std::vector<std::string> differences = list_differences(manifest, target); !differences.empty()) {
-    std::string text = "the checkpoint of step " + std::to_string(manifest.step) + " does not fit what is registered: ";
-    for (std::size_t i = 0; i < std::min(differences.size(), kDifferencesShown); ++i) text += (i == 0 ? "" : "; ") + differences[i];
-    if (differences.size() > kDifferencesShown) text += "; and " + std::to_string(differences.size() - kDifferencesShown) + " more";
-    return fail(ErrorCode::invalid_input, std::move(text));
+    return fail(ErrorCode::invalid_input,
+                "the checkpoint of step " + std::to_string(manifest.step) + " does not fit what is registered: " + describe_differences(differences));
   }
 
   std::map<std::string, std::vector<ReadRange>> files;

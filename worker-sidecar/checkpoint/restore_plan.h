@@ -62,6 +62,9 @@ std::vector<std::string> list_differences(const Manifest& manifest, const Restor
 // checkpoint does not have, what is of another type or shape, and what is in the checkpoint and no rank registers. Each once.
 std::vector<std::string> list_job_differences(const Manifest& manifest, std::span<const Layout* const> layouts);
 
+// The first of them as the rest of a sentence, and how many more there are. `differences` is not empty.
+std::string describe_differences(const std::vector<std::string>& differences);
+
 // Error invalid_input with the first differences in the message when they do not fit. Every byte of the registered tensors is filled by
 // exactly one range.
 Result<RestorePlan> plan_restore(const Manifest& manifest, const RestoreTarget& target);

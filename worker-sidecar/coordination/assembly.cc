@@ -279,14 +279,20 @@ void Assembly::on_candidates(const CandidatesListed& listed, Instant now, Coordi
 OfferMessage Assembly::current_offer() const {
   if (candidate_ >= candidates_.size()) return {};
   const RestoreCandidate& candidate = candidates_[candidate_];
-  return {candidate.path, candidate.step, candidate.manifest_hash};
+  return {.path = candidate.path, .step = candidate.step, .manifest_hash = candidate.manifest_hash, .job_checked = true};
 }
 
 void Assembly::try_candidate(Instant, CoordinationOutputs& out) {
   retry_at_.reset();
   if (candidate_ < candidates_.size()) {
     state_ = AssemblyState::verifying;
-    out.push_back(VerifyCandidate{candidates_[candidate_].path, candidates_[candidate_].manifest_hash});
+    VerifyCandidate verify{.path = candidates_[candidate_].path, .manifest_hash = candidates_[candidate_].manifest_hash};
+    if (const auto shards = layouts_.shards()) {
+      // Ranks of one layout share it.
+      const std::set<std::shared_ptr<const Layout>> distinct((*shards)->layouts.begin(), (*shards)->layouts.end());
+      verify.layouts.assign(distinct.begin(), distinct.end());
+    }
+    out.push_back(std::move(verify));
   } else if (candidates_.empty()) {
     offer(out);
   } else {
@@ -313,6 +319,8 @@ void Assembly::refuse_candidate(const Error& error, Instant now, CoordinationOut
 void Assembly::on_verified(const CandidateVerified& verified, Instant now, CoordinationOutputs& out) {
   if (state_ != AssemblyState::verifying || candidate_ >= candidates_.size() || verified.path != candidates_[candidate_].path) return;
   if (verified.verified) offer(out);
+  // An older checkpoint would hide that the program has changed.
+  else if (verified.verified.error().code == ErrorCode::invalid_input) refuse_all(with_context(verified.verified.error(), verified.path), out);
   else refuse_candidate(verified.verified.error(), now, out);
 }
 

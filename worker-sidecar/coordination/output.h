@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -44,6 +45,8 @@ struct ListCandidates {};                      // answered by CandidatesListed
 struct VerifyCandidate {                       // answered by CandidateVerified
   std::string path;
   std::string manifest_hash;
+  // Those of all ranks of the job, each once: the checkpoint has to have exactly their tensors (list_job_differences).
+  std::vector<std::shared_ptr<const Layout>> layouts = {};
 };
 struct ClaimAttempt {                          // answered by AttemptClaimed
   std::optional<ParentPoint> parent;           // empty: nothing is restored

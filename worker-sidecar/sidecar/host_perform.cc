@@ -3,6 +3,7 @@
 
 #include "common/base/sentence.h"
 #include "common/net/clock.h"
+#include "worker-sidecar/checkpoint/restore_plan.h"
 #include "worker-sidecar/sidecar/host_parts.h"
 #include "worker-sidecar/storage/files.h"
 #include "worker-sidecar/storage/publisher.h"
@@ -12,14 +13,21 @@ namespace {
 
 // The manifest is the one that was offered and its files are there with their sizes. Their bytes are hashed by the ranks, each file by
 // whoever reads it, before anybody takes the offer.
-Status look_at_candidate(CheckpointDesk& desk, const std::string& path, const std::string& manifest_hash) {
+Status look_at_candidate(CheckpointDesk& desk, const VerifyCandidate& wanted) {
+  const std::string& path = wanted.path;
   FileSystem& files = real_file_system();
   Result<SealedManifest> sealed = read_manifest(files, desk.job_folder(), path);
   if (!sealed) return std::unexpected(sealed.error());
-  if (sealed->hash != manifest_hash) {
+  if (sealed->hash != wanted.manifest_hash) {
     return fail(ErrorCode::corrupt, sentence("{} has a manifest with another hash than the one that was listed", path));
   }
   if (Status ours = check_job(sealed->manifest, desk.job()); !ours) return ours;
+  std::vector<const Layout*> layouts;
+  for (const std::shared_ptr<const Layout>& layout : wanted.layouts) layouts.push_back(layout.get());
+  if (const std::vector<std::string> differences = list_job_differences(sealed->manifest, layouts); !differences.empty()) {
+    return fail(ErrorCode::invalid_input, sentence("the checkpoint of step {} does not fit what the job has registered: {}. Restore the program as it was, or give the new one "
+                                                      "another name or checkpoint folder", sealed->manifest.step, describe_differences(differences)));
+  }
   for (const ManifestFile& file : sealed->manifest.files) {
     const std::string name = join_path(join_path(desk.job_folder(), path), file.name);
     Result<FileInfo> info = info_of(files, name);
@@ -78,7 +86,7 @@ void Host::Parts::on(const ListCandidates&) {
 }
 
 void Host::Parts::on(const VerifyCandidate& output) {
-  on_disk([kept = desk, output] { return look_at_candidate(*kept, output.path, output.manifest_hash); },
+  on_disk([kept = desk, output] { return look_at_candidate(*kept, output); },
           [path = output.path](Parts& self, Status verified) { self.tell(CandidateVerified{path, std::move(verified)}); });
 }
 

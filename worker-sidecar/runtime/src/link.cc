@@ -366,6 +366,8 @@ void Link::on_refused(const RefusedMessage& refused) {
   last_problem_ = refused.error.message;
   // Later on the run goes on without, and the sidecar is asked again.
   if (attempt_ == 0) refused_ = refuse(refused.error).error();
+  // Whoever was welcomed is restoring: what was wrong about the rank itself was said before.
+  if (refused_ && welcomed_ && refused.error.code == ErrorCode::invalid_input) refused_->status = RK_ERROR_MISMATCH;
   changed_.notify_all();
   socket_.close();
 }
