@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """./dev bench step: what a step of an otherwise empty training loop costs with open gates, for some sizes of small state, and how many system calls it makes (counted by
-the kernel, from the difference between two runs of different length).
+the kernel, from the difference between two runs of different length). And a step with a shadow (a copy of the rank's share at every step) beside a memcpy of the same bytes.
 """
 
 import argparse
@@ -15,6 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
 import report  # noqa: E402
+from staging import pairs_of  # noqa: E402
 
 PROGRAM = report.ROOT / "build" / "dev" / "bin" / "step_benchmark"
 
@@ -36,7 +37,11 @@ def main():
     calls = (system_calls(many) - system_calls(few)) / (many - few)
     print(f"  system calls a step: {calls:g}")
     ours = next(row for row in rows if row["state_bytes"] == 256)
-    report.write("step", {"nanoseconds_per_step_median": ours["nanoseconds_a_step_median"], "state_bytes": 256, "system_calls_per_step": calls, "sizes": rows})
+    pairs = pairs_of("shadow", 256, 21)
+    shadow = report.spread([pair["ours_milliseconds"] / pair["memcpy_milliseconds"] for pair in pairs])
+    print(f"  with a shadow of 256 MiB at every step: {shadow['median']:.2f} times a memcpy of it ({shadow['minimum']:.2f} to {shadow['maximum']:.2f})")
+    report.write("step", {"nanoseconds_per_step_median": ours["nanoseconds_a_step_median"], "state_bytes": 256, "system_calls_per_step": calls, "sizes": rows,
+                          "shadow_ratio_to_memcpy_median": shadow["median"], "shadow_ratio_to_memcpy": shadow, "shadow_pairs": pairs})
     report.write_picture("step", "A step with open gates", "ns", [
         (f"{row['state_bytes']} bytes of state", {"minimum": row["nanoseconds_a_step_fastest"], "median": row["nanoseconds_a_step_median"],
                                                  "maximum": row["nanoseconds_a_step_slowest"]}) for row in rows if row["state_bytes"] <= 4096])
