@@ -4,7 +4,9 @@
 // refines J. W. Young's first order sqrt(2 C M) (1974). C: how long training stands for one checkpoint, M: mean time between failures.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "common/base/instant.h"
 
@@ -21,5 +23,8 @@ struct FailureHistory {
   Duration observed{0};
 };
 Duration mean_time_between_failures(const FailureHistory& history, Duration prior);
+
+// A job that begins attempt `attempt` now, whose oldest record is of `first` (nothing: it cannot be read): every attempt before this one ended in a failure.
+FailureHistory history_of(std::uint64_t attempt, std::optional<std::chrono::sys_seconds> first, std::chrono::sys_seconds now);
 
 }  // namespace rekindle

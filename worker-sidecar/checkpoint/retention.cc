@@ -4,27 +4,12 @@
 #include <chrono>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <utility>
+
+#include "worker-sidecar/checkpoint/record_time.h"
 
 namespace rekindle {
 namespace {
-
-// Seconds since 1970 of "2026-11-21T10:49:39Z", fractions cut off; nothing for any other text.
-std::optional<std::chrono::sys_seconds> time_of(std::string_view text) {
-  constexpr std::string_view kPattern = "0000-00-00T00:00:00";
-  if (text.size() <= kPattern.size() || text.back() != 'Z') return std::nullopt;
-  const auto number = [&](std::size_t at, std::size_t digits) {
-    int value = 0;
-    for (std::size_t i = at; i < at + digits; ++i) value = value < 0 || text[i] < '0' || text[i] > '9' ? -1 : value * 10 + (text[i] - '0');
-    return value;
-  };
-  const int year = number(0, 4), month = number(5, 2), day = number(8, 2), hour = number(11, 2), minute = number(14, 2), second = number(17, 2);
-  if (std::min({year, month, day, hour, minute, second}) < 0) return std::nullopt;
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)), std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) + std::chrono::seconds(second);
-}
 
 void remove_all_but_newest(const std::vector<Candidate>& usable, std::size_t keep, std::vector<Removal>& removals) {
   for (std::size_t i = keep; i < usable.size(); ++i) removals.push_back({usable[i].path, "older than the " + std::to_string(keep) + " newest"});
@@ -34,7 +19,7 @@ void remove_all_but_newest(const std::vector<Candidate>& usable, std::size_t kee
 void remove_all_but_one_each(const std::vector<Candidate>& usable, std::chrono::seconds apart, std::vector<Removal>& removals) {
   std::optional<std::chrono::sys_seconds> last_kept;
   for (std::size_t i = usable.size(); i-- > 1;) {
-    const std::optional<std::chrono::sys_seconds> made = time_of(usable[i].sealed.manifest.time);
+    const std::optional<std::chrono::sys_seconds> made = parse_record_time(usable[i].sealed.manifest.time);
     if (made && last_kept && *made - *last_kept < apart) {
       removals.push_back({usable[i].path, "another one stays for these " + std::to_string(apart.count()) + " s"});
     } else if (made) {

@@ -16,9 +16,16 @@ constexpr std::uint64_t kMarginMax = 1u << 20;
 constexpr int kWriteShare = 2;
 
 std::string decimal(double number) {
-  const auto tenths = static_cast<std::int64_t>(std::llround(number * 100));
-  const std::int64_t rest = tenths % 100;
-  return sentence("{}.{}{}", tenths / 100, rest / 10, rest % 10);
+  const auto hundredths = static_cast<std::int64_t>(std::llround(number * 100));
+  const std::int64_t rest = hundredths % 100;
+  return sentence("{}.{}{}", hundredths / 100, rest / 10, rest % 10);
+}
+
+std::string readable(Duration time) {
+  if (time < std::chrono::milliseconds(1)) return decimal(to_milliseconds(time) * 1000) + " us";
+  if (time < std::chrono::seconds(1)) return decimal(to_milliseconds(time)) + " ms";
+  if (time < std::chrono::hours(1)) return decimal(to_seconds(time)) + " s";
+  return decimal(to_seconds(time) / 3600) + " h";
 }
 
 }  // namespace
@@ -85,14 +92,12 @@ std::optional<Instant> SnapshotSchedule::next_look() const {
 }
 
 std::string SnapshotSchedule::explain() const {
-  if (settings_.rhythm != SnapshotRhythm::automatic) {
-    return sentence("{}: the last copy took {} s, writing it {} s", describe(settings_), decimal(to_seconds(cost_.stopped)), decimal(to_seconds(cost_.written)));
-  }
+  const std::string cost = sentence("the last copy took {}, writing it {}", readable(cost_.stopped), readable(cost_.written));
+  if (settings_.rhythm != SnapshotRhythm::automatic) return sentence("{}: {}", describe(settings_), cost);
   FailureHistory history = failures_;
   history.observed += begun_ ? looked_ - began_ : Duration{0};
-  return sentence("every {} s: the last copy took {} s, writing it {} s, a failure is expected every {} h ({} seen)", decimal(to_seconds(interval())),
-                  decimal(to_seconds(cost_.stopped)), decimal(to_seconds(cost_.written)),
-                  decimal(to_seconds(mean_time_between_failures(history, settings_.failure_prior)) / 3600), failures_.failures);
+  return sentence("every {}: {}, a failure is expected every {} ({} seen)", readable(interval()), cost,
+                  readable(mean_time_between_failures(history, settings_.failure_prior)), failures_.failures);
 }
 
 }  // namespace rekindle

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "worker-sidecar/cli/checkpoint_prune.h"
 #include "worker-sidecar/cli/checkpoint_verify.h"
 #include "worker-sidecar/groups/group_info.h"
+#include "worker-sidecar/storage/nonce.h"
 
 namespace rekindle {
 namespace {
@@ -116,14 +116,6 @@ CLI::App* add_groups_verb(CLI::App& app, Arguments& arguments) {
   return verb;
 }
 
-std::string draw_random_nonce() {
-  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
-  std::random_device random;
-  std::string nonce;
-  while (nonce.size() < 10) nonce += kLetters[random() % kLetters.size()];
-  return nonce;
-}
-
 }  // namespace
 
 int run_checkpoint_command(int argc, char** argv) {
@@ -132,7 +124,7 @@ int run_checkpoint_command(int argc, char** argv) {
                          .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
                          .now = monotonic_now,
                          .wall_time = wall_time_rfc3339,
-                         .draw_nonce = draw_random_nonce};
+                         .draw_nonce = draw_nonce};
   return run_checkpoint_command(argc, const_cast<const char* const*>(argv), host);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "worker-sidecar/checkpoint/coverage.h"
+#include "worker-sidecar/checkpoint/cursor.h"
 #include "worker-sidecar/cli/new_file.h"
 #include "worker-sidecar/mindspore/checkpoint_file.h"
 #include "worker-sidecar/mindspore/dtype_names.h"
@@ -16,9 +17,6 @@
 
 namespace rekindle {
 namespace {
-
-constexpr std::string_view kCursorState = "rekindle.cursor";  // u64 epoch, u64 samples, little-endian
-constexpr std::size_t kCursorBytes = 16;
 
 // A value beside the tensors: append_info, as MindSpore calls it.
 struct AppendedValue {
@@ -37,20 +35,18 @@ AppendedValue appended_number(std::string name, std::uint64_t value) { return {s
 
 // The epoch that training itself kept, or nothing.
 Result<std::optional<std::uint64_t>> find_epoch(FileSystem& file_system, const OpenedCheckpoint& checkpoint) {
-  std::optional<std::uint64_t> epoch;
+  std::string copies;
+  std::vector<std::uint32_t> ranks;
   std::vector<char> bytes;
-  for (const ManifestState& state : checkpoint.manifest.states) {
-    if (state.name != kCursorState || state.bytes != kCursorBytes) continue;
-    if (Status status = read_state(file_system, checkpoint, state, bytes); !status) return std::unexpected(status.error());
-    std::uint64_t value = 0;
-    for (std::size_t i = 8; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
-    if (epoch && *epoch != value) {
-      return fail(ErrorCode::invalid_input, "rank " + std::to_string(state.rank) + " says epoch " + std::to_string(value) + " where another says " +
-                                                std::to_string(*epoch));
-    }
-    epoch = value;
+  for (const ManifestState* state : find_cursor(checkpoint.manifest)) {
+    if (Status status = read_state(file_system, checkpoint, *state, bytes); !status) return std::unexpected(status.error());
+    copies.append(bytes.begin(), bytes.end());
+    ranks.push_back(state->rank);
   }
-  return epoch;
+  if (ranks.empty()) return std::nullopt;
+  const Result<Cursor> cursor = agree_on_cursor(copies, ranks);
+  if (!cursor) return std::unexpected(cursor.error());
+  return cursor->epoch;
 }
 
 Result<MindSporePlace> find_place(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ExportQuestion& question) {

@@ -43,6 +43,8 @@ struct Coordination::Parts {
   PeriodicMember periodic_member{config, pods, ranks, layouts};
   PeriodicLeader periodic_leader{config, pods, ranks, layouts};
   FailureHistory failures;
+  JobRemembered from_before;  // attempt 0: nothing
+  RememberJob remembered;
   std::uint32_t attempt = 0;
   std::uint64_t rank_term = 0;  // highest that a rank brought along
   bool found_held = false;
@@ -123,6 +125,7 @@ struct Coordination::Parts {
     if (rank == nullptr) return;
     rank->registered = event.registered;
     layouts.set(event.rank, event.registered.layout);
+    settle_layouts(out);
     if (attempt == 0) assembly.on_change(now, out);
     else periodic_member.on_layout_changed(out);
   }
@@ -231,6 +234,7 @@ struct Coordination::Parts {
     if (std::optional<KnownCheckpoint> durable = periodic_leader.on_published(event, now, out)) coordinator.on_durable(*std::move(durable));
   }
   void handle(const Tick&, Instant, CoordinationOutputs&) {}
+  void handle(const JobRemembered& event, Instant, CoordinationOutputs&) { from_before = event; }
 
   void handle(const PeerMessageArrived& event, Instant now, CoordinationOutputs& out) {
     if (event.from >= config.pods || (event.attempt != 0 && attempt != 0 && event.attempt != attempt)) {
@@ -284,9 +288,10 @@ struct Coordination::Parts {
     lost.erase(m.ordinal);
   }
 
-  void receive(std::uint32_t from, const LayoutsMessage& m, Instant now, CoordinationOutputs&) {
+  void receive(std::uint32_t from, const LayoutsMessage& m, Instant now, CoordinationOutputs& out) {
     if (!in_attempt()) return;
     layouts.adopt(from, m.layouts);
+    settle_layouts(out);
     periodic_leader.on_layouts_changed(now);
   }
   void receive(std::uint32_t from, const PeerKeepMessage& m, Instant, CoordinationOutputs& out) {
@@ -320,6 +325,7 @@ struct Coordination::Parts {
   void begin_attempt_if_assembled(Instant now, CoordinationOutputs& out) {
     if (attempt != 0 || !assembly.running()) return;
     attempt = assembly.taken().attempt;
+    settle_layouts(out);
     std::optional<KnownCheckpoint> restored;
     if (!assembly.rejoined()) {
       const TakeMessage& taken = assembly.taken();
@@ -336,6 +342,17 @@ struct Coordination::Parts {
     for (const auto& [number, rank] : ranks.all()) {
       if (!rank.alive && !rank.finished) member.on_rank_died(number, now, out);
     }
+  }
+
+  // Of an attempt that goes on the process before this one knew more; what is known now is for the one after it.
+  void settle_layouts(CoordinationOutputs& out) {
+    if (attempt == 0) return;
+    if (from_before.attempt == attempt && !layouts.knows_all()) layouts.learn_if_alike(from_before.job_layout_hash);
+    if (!layouts.knows_all()) return;
+    RememberJob now_known{attempt, layouts.job_hash()};
+    if (now_known == remembered) return;
+    remembered = now_known;
+    out.push_back(std::move(now_known));
   }
 
   void answer_early_hooks(Instant now, CoordinationOutputs& out) {
@@ -495,6 +512,16 @@ std::uint32_t Coordination::live_ranks() const {
 }
 
 std::uint64_t Coordination::dropped_messages() const { return parts_->dropped; }
+
+std::optional<Protection> Coordination::protection() const {
+  const Parts& parts = *parts_;
+  if (parts.attempt == 0 || !parts.layouts.knows_all()) return std::nullopt;
+  const auto shards = parts.layouts.shards();
+  if (!shards || (*shards)->groups.empty()) return std::nullopt;
+  std::vector<StepGroup> groups;
+  for (std::size_t i = 0; i < (*shards)->groups.size(); ++i) groups.push_back({(*shards)->groups[i].ranks, (*shards)->sharers[i]});
+  return protection_of(groups, parts.config.snapshots.shadow_every_steps);
+}
 
 std::string Coordination::describe() const {
   const Parts& parts = *parts_;

@@ -20,6 +20,7 @@
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/coordination/event.h"
 #include "worker-sidecar/coordination/output.h"
+#include "worker-sidecar/coordination/protection.h"
 
 namespace rekindle {
 
@@ -51,6 +52,9 @@ class Coordination {
 
   // The machines' states in words, for the status tool: "assembly=running breakpoint=held term=65536 ...".
   std::string describe() const;
+
+  // Which deaths would cost steps; empty until it is known what every rank holds.
+  std::optional<Protection> protection() const;
 
  private:
   struct Parts;

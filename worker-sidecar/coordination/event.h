@@ -52,6 +52,12 @@ struct OrderArrived {
   AfterBreakpoint after = AfterBreakpoint::park;
 };
 
+// From the sidecar process before this one.
+struct JobRemembered {
+  std::uint32_t attempt = 0;
+  std::string job_layout_hash;
+};
+
 // --- ranks of this pod ---
 
 // After hello and control. attempt and term not 0: the rank lives already, this sidecar was restarted.
@@ -192,6 +198,6 @@ using CoordinationEvent =
     std::variant<PeerTableSeen, PeerConnected, PeerLost, PeerMessageArrived, OrderArrived, RankConnected, RankRegistered,
                  RankLoaded, RankSeen, RankDied, RankFinished, RankWritten, RankWriteFailed, RankCollectiveFailed,
                  RankWantsCheckpoint, HookCalled, HookGone, Terminating, CandidatesListed, CandidateVerified, AttemptClaimed,
-                 FolderCreated, StatesWritten, CheckpointPublished, Tick, RankKept, RankSnapshotted>;
+                 FolderCreated, StatesWritten, CheckpointPublished, Tick, RankKept, RankSnapshotted, JobRemembered>;
 
 }  // namespace rekindle

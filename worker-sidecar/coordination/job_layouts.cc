@@ -91,7 +91,12 @@ std::string JobLayouts::job_hash() const {
 }
 
 void JobLayouts::learn_if_alike(const std::string& job_hash) {
-  const std::string ours = common_hash(config_.first_rank(), config_.ranks_per_pod);
+  // A rank of ours may have died before it could say; the others' layout has to be that of all, or the hash is another.
+  std::string ours;
+  for (auto known = hash_of_rank_.lower_bound(config_.first_rank()); known != hash_of_rank_.end() && config_.hosts(known->first); ++known) {
+    if (!ours.empty() && known->second != ours) return;
+    ours = known->second;
+  }
   if (ours.empty()) return;
   std::map<std::uint32_t, std::string> alike;
   for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank) alike.emplace(rank, ours);

@@ -63,6 +63,15 @@ struct AttemptBegun {
   bool rejoined = false;
 };
 
+// What all ranks of the job hold is known, or has changed. To be told again (JobRemembered) to whoever comes after this sidecar process, which may find a rank dead that
+// cannot say any more what it held.
+struct RememberJob {
+  std::uint32_t attempt = 0;
+  std::string job_layout_hash;
+
+  bool operator==(const RememberJob&) const = default;
+};
+
 // --- breakpoint ---
 
 // Close the gates of all live local ranks (store hold unless it is not 0, fence, ring) and report each with RankSeen.
@@ -188,7 +197,7 @@ using CoordinationOutput =
     std::variant<SendToPeer, WelcomeRank, OfferToRank, TakeForRank, RefuseRank, ListCandidates, VerifyCandidate, ClaimAttempt,
                  AttemptBegun, HoldRanks, PermitUpdate, StartWrite, WriteFromShadow, WriteStates, ReleaseRanks, EndRanks, AnswerHook,
                  CreateFolder, PublishCheckpoint, ReportBreakpoint, ReportRestore, NoteProblem, ExitAllowed,
-                 KeepForRank, OrderSnapshot, LookAtRanks, RemoveFolder, ReportPeriodic>;
+                 KeepForRank, OrderSnapshot, LookAtRanks, RemoveFolder, ReportPeriodic, RememberJob>;
 
 using CoordinationOutputs = std::vector<CoordinationOutput>;
 

@@ -41,6 +41,10 @@ Json to_json(const OfferMessage& m) {
 Json to_json(const LoadedMessage& m) {
   Json object = {{"path", m.path}, {"step", m.step}, {"ok", m.ok}, {"state_missing", m.state_missing}};
   if (!m.ok) object["error"] = encode_error(m.error);
+  if (!m.way.empty()) {
+    object["way"] = m.way;
+    object["bytes_read"] = m.bytes_read;
+  }
   return object;
 }
 Json to_json(const TakeMessage& m) {
@@ -134,6 +138,8 @@ void read(JsonFields& in, const Json&, LoadedMessage& m) {
   m.ok = in.boolean("ok");
   m.error = read_error(in, "error");
   m.state_missing = in.boolean_or("state_missing", false);
+  if (in.has("way")) m.way = short_text(in, "way", 64);
+  m.bytes_read = in.number_or("bytes_read", 0);
 }
 void read(JsonFields& in, const Json&, TakeMessage& m) {
   m.attempt = number32(in, "attempt");

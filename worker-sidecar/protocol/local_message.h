@@ -76,6 +76,8 @@ struct LoadedMessage {
   bool ok = false;
   Error error;
   bool state_missing = false;
+  std::string way = {};  // how the files were read, for people; empty: nothing was
+  std::uint64_t bytes_read = 0;
 
   bool operator==(const LoadedMessage&) const = default;
 };

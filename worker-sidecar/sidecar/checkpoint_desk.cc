@@ -2,33 +2,18 @@
 
 #include <cerrno>
 
-#include <sys/random.h>
-
 #include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/checkpoint/record_time.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
 #include "worker-sidecar/storage/attempt_store.h"
 #include "worker-sidecar/storage/checkpoint_root.h"
 #include "worker-sidecar/storage/file_writer.h"
 #include "worker-sidecar/storage/folder.h"
+#include "worker-sidecar/storage/nonce.h"
 #include "worker-sidecar/storage/publisher.h"
 #include "worker-sidecar/storage/scan.h"
 
 namespace rekindle {
-
-std::uint64_t draw_number() {
-  std::uint64_t value = 0;
-  // getrandom with so few bytes neither blocks after boot nor comes back short; EINTR is all that can happen.
-  while (::getrandom(&value, sizeof value, 0) != sizeof value) {
-  }
-  return value;
-}
-
-std::string draw_nonce() {
-  constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-  std::string nonce;
-  for (std::uint64_t value = draw_number(); nonce.size() < 10; value /= 36) nonce += kLetters[value % 36];
-  return nonce;
-}
 
 CheckpointDesk::CheckpointDesk(FileSystem& file_system, const HostSettings& settings, bool create_root)
     : file_system_(file_system),
@@ -55,6 +40,16 @@ Result<CandidateOrder> CheckpointDesk::candidates() {
 
 Result<AttemptRecord> CheckpointDesk::claim(AttemptRecord record) {
   return claim_attempt(file_system_, job_folder_, std::move(record), draw_nonce());
+}
+
+FailureHistory CheckpointDesk::failures_before(std::uint64_t attempt) {
+  std::optional<std::chrono::sys_seconds> first;
+  if (const Result<std::vector<FoundAttempt>> attempts = list_attempts(file_system_, job_folder_)) {
+    for (const FoundAttempt& found : *attempts) {
+      if (!first && found.record) first = parse_record_time(found.record->time);
+    }
+  }
+  return history_of(attempt, first, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
 }
 
 Result<std::string> CheckpointDesk::create_folder(std::uint64_t attempt, std::uint64_t step) {

@@ -9,6 +9,7 @@
 
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/candidates.h"
+#include "worker-sidecar/checkpoint/interval.h"
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/sidecar/control_file.h"
 #include "worker-sidecar/sidecar/settings.h"
@@ -39,6 +40,8 @@ class CheckpointDesk {
 
   Result<CandidateOrder> candidates();
   Result<AttemptRecord> claim(AttemptRecord record);
+  // How often the job has failed before the attempt that was claimed.
+  FailureHistory failures_before(std::uint64_t attempt);
   // Name of the new folder inside the job's folder.
   Result<std::string> create_folder(std::uint64_t attempt, std::uint64_t step);
   // `state-<ordinal>.safetensors`. Without entries nothing is written and the file's name is empty.
@@ -55,9 +58,5 @@ class CheckpointDesk {
   const CheckpointSettings policy_;
   std::string job_folder_;
 };
-
-// Random text that is_nonce accepts, from the system.
-std::string draw_nonce();
-std::uint64_t draw_number();
 
 }  // namespace rekindle

@@ -7,6 +7,7 @@
 #include "common/base/json_fields.h"
 #include "common/net/clock.h"
 #include "worker-sidecar/sidecar/host_parts.h"
+#include "worker-sidecar/sidecar/job_memory.h"
 
 namespace rekindle {
 namespace {
@@ -59,6 +60,7 @@ Result<std::unique_ptr<Host>> Host::start(asio::io_context& loop, Options option
       });
   if (!server) return std::unexpected(server.error());
   parts->server = std::move(*server);
+  if (const std::optional<JobRemembered> before = remembered_job(parts->settings.run_folder)) parts->tell(*before);
   parts->open_storage();
   parts->arm_wake();
   return std::unique_ptr<Host>(new Host(std::move(parts)));
@@ -196,6 +198,10 @@ std::string Host::Parts::status_text() const {
             {"machines", coordination.describe()},
             {"ranks", Json::array()},
             {"problems", Json::array()}};
+  text["checkpoints"] = {{"every", describe(settings.checkpoints.snapshots)}, {"periodic_durable", now.periodic_durable}};
+  if (const std::optional<Protection> protection = coordination.protection()) {
+    text["protection"] = {{"state", protection->full ? "full" : "partial"}, {"message", protection->sentence}};
+  }
   for (std::uint32_t rank = settings.first_rank(); rank < settings.first_rank() + settings.ranks_per_pod; ++rank) {
     const ControlFile* const control = ranks.control_of(rank);
     if (control == nullptr) continue;

@@ -99,8 +99,14 @@ void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
     ranks.set_registered(rank, *registered);
     tell(RankRegistered{rank, *registered});
   } else if (const auto* loaded = std::get_if<LoadedMessage>(&message)) {
+    if (loaded->ok && !loaded->way.empty()) {
+      log(Severity::info, "a rank has loaded a checkpoint",
+          {{"rank", std::to_string(rank)}, {"path", loaded->path}, {"bytes", std::to_string(loaded->bytes_read)}, {"way", loaded->way}});
+    }
     tell(RankLoaded{rank, *loaded});
   } else if (const auto* written = std::get_if<WrittenMessage>(&message)) {
+    log(Severity::info, "a rank has written its part",
+        {{"rank", std::to_string(rank)}, {"file", written->written.file}, {"bytes", std::to_string(written->written.bytes)}, {"way", written->written.way}});
     tell(RankWritten{rank, *written});
   } else if (const auto* failed = std::get_if<WriteFailedMessage>(&message)) {
     log(Severity::warning, "a rank could not write its part", {{"rank", std::to_string(rank)}, {"message", failed->error.message}});

@@ -81,6 +81,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   void on(const LookAtRanks& output);
   void on(const RemoveFolder& output);
   void on(const ReportPeriodic& output);
+  void on(const RememberJob& output);
 
   struct PendingHello {
     LinkId link = 0;

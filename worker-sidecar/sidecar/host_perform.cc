@@ -5,6 +5,7 @@
 #include "common/net/clock.h"
 #include "worker-sidecar/checkpoint/restore_plan.h"
 #include "worker-sidecar/sidecar/host_parts.h"
+#include "worker-sidecar/sidecar/job_memory.h"
 #include "worker-sidecar/storage/files.h"
 #include "worker-sidecar/storage/publisher.h"
 
@@ -96,11 +97,20 @@ void Host::Parts::on(const ClaimAttempt& output) {
                        .job_uid = settings.job_uid,
                        .pods = {{.name = settings.pod_name, .uid = settings.pod_uid}},
                        .time = wall_time_rfc3339()};
-  on_disk([kept = desk, record = std::move(record)] { return kept->claim(record); },
-          [](Parts& self, Result<AttemptRecord> claimed) {
-            if (!claimed) return self.tell(AttemptClaimed{.attempt = std::unexpected(claimed.error()), .failures = {}});
-            self.tell(AttemptClaimed{.attempt = static_cast<std::uint32_t>(claimed->attempt), .failures = {.failures = claimed->attempt - 1}});
-          });
+  struct Claimed {
+    Result<AttemptRecord> record;
+    FailureHistory failures;
+  };
+  on_disk(
+      [kept = desk, record = std::move(record)] {
+        Claimed claimed{.record = kept->claim(record), .failures = {}};
+        if (claimed.record) claimed.failures = kept->failures_before(claimed.record->attempt);
+        return claimed;
+      },
+      [](Parts& self, Claimed claimed) {
+        if (!claimed.record) return self.tell(AttemptClaimed{.attempt = std::unexpected(claimed.record.error()), .failures = {}});
+        self.tell(AttemptClaimed{.attempt = static_cast<std::uint32_t>(claimed.record->attempt), .failures = claimed.failures});
+      });
 }
 
 void Host::Parts::on(const AttemptBegun& output) {
@@ -218,6 +228,8 @@ void Host::Parts::on(const ReportRestore& output) {
   if (observer != nullptr) observer->restore_report(output.attempt, output.step, output.path, output.refused);
 }
 
+void Host::Parts::on(const RememberJob& output) { remember_job(settings.run_folder, output); }
+
 // ---- periodic checkpoints and shadows ----
 
 void Host::Parts::on(const KeepForRank& output) {
@@ -253,6 +265,8 @@ void Host::Parts::on(const WriteFromShadow& output) {
       },
       [rank = output.rank, term = output.write.term](Parts& self, Result<WrittenFile> written) {
         if (!written) return self.tell(RankWriteFailed{rank, {.term = term, .error = written.error()}});
+        self.log(Severity::info, "the share of a rank was written from its shadow",
+                 {{"rank", std::to_string(rank)}, {"file", written->file}, {"bytes", std::to_string(written->bytes)}, {"way", written->way}});
         self.tell(RankWritten{rank, {.term = term, .written = *std::move(written)}});
       });
 }

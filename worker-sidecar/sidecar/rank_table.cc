@@ -7,6 +7,7 @@
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/sidecar/death_watch.h"
+#include "worker-sidecar/storage/nonce.h"
 
 namespace rekindle {
 

@@ -179,7 +179,8 @@ Result<WrittenFile> write_from_shadow(FileSystem& file_system, const std::string
   }
   Result<WrittenDataFile> written = writer->finish();
   if (!written) return std::unexpected(written.error());
-  WrittenFile report{.file = order.file, .bytes = written->bytes, .hash = std::move(written->hash), .chunks = std::move(written->chunks), .entries = {}};
+  WrittenFile report{.file = order.file, .bytes = written->bytes, .hash = std::move(written->hash), .chunks = std::move(written->chunks), .entries = {},
+                     .way = std::string(to_string(written->way))};
   for (std::size_t i = 0; i < order.pieces.size(); ++i) {
     const DataEntry& entry = written->entries[i];
     report.entries.push_back({.key = entry.key, .tensor = order.pieces[i].tensor, .begin_row = order.pieces[i].begin_row, .end_row = order.pieces[i].end_row,

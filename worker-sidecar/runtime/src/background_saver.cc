@@ -23,7 +23,7 @@ Instant now() { return Instant(std::chrono::duration_cast<Duration>(std::chrono:
 
 BackgroundSaver::BackgroundSaver(StandAlone& alone, const SnapshotSettings& settings, ControlBlock& block, ShadowKeeper& keeper, std::uint64_t step)
     : alone_(alone), block_(block), keeper_(keeper), schedule_(settings) {
-  schedule_.begin(step, {.failures = alone.attempt() - 1}, now());
+  schedule_.begin(step, alone.failures(), now());
   // Signals are the program's: the new thread inherits a mask that takes none.
   sigset_t all;
   sigset_t before;

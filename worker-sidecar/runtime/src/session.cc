@@ -266,6 +266,10 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
     memory_touched = memory_touched || loading.memory_touched;
     held = std::move(loading.held);
     loaded = LoadedMessage{.path = offer.path, .step = offer.step, .ok = loading.result.has_value(), .error = {}, .state_missing = loading.state_missing};
+    if (loading.read.bytes > 0) {
+      loaded->way = to_string(loading.read.way);
+      loaded->bytes_read = loading.read.bytes;
+    }
     if (!loading.result) {
       failure = loading.result.error();
       loaded->error = {.code = code_of(failure->status), .message = failure->sentence.substr(0, kReasonBytesMax), .retry = Retry::no};

@@ -1,16 +1,17 @@
 #include "worker-sidecar/runtime/src/stand_alone.h"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <ctime>
 #include <utility>
 #include <vector>
-
-#include <sys/random.h>
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/checkpoint/candidates.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/plan.h"
+#include "worker-sidecar/checkpoint/record_time.h"
 #include "worker-sidecar/checkpoint/written.h"
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
 #include "worker-sidecar/runtime/src/say.h"
@@ -20,25 +21,13 @@
 #include "worker-sidecar/storage/file_writer.h"
 #include "worker-sidecar/storage/files.h"
 #include "worker-sidecar/storage/folder.h"
+#include "worker-sidecar/storage/nonce.h"
 #include "worker-sidecar/storage/prune.h"
 #include "worker-sidecar/storage/publisher.h"
 #include "worker-sidecar/storage/scan.h"
 
 namespace rekindle {
 namespace {
-
-std::string draw_nonce() {
-  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
-  std::array<unsigned char, 8> random{};
-  for (std::size_t have = 0; have < random.size();) {
-    const ssize_t got = ::getrandom(random.data() + have, random.size() - have, 0);
-    // Only a signal keeps the kernel from answering.
-    if (got > 0) have += static_cast<std::size_t>(got);
-  }
-  std::string nonce;
-  for (const unsigned char byte : random) nonce += kLetters[byte % kLetters.size()];
-  return nonce;
-}
 
 std::string wall_clock_text() {
   const std::time_t now = std::time(nullptr);
@@ -110,6 +99,9 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
   if (!claimed) return refuse(claimed.error());
   attempt_ = *std::move(claimed);
   restored.attempt = attempt_.attempt;
+  const auto first = std::ranges::find_if(scan->attempts, [](const FoundAttempt& found) { return found.record.has_value(); });
+  failures_ = history_of(attempt_.attempt, first != scan->attempts.end() ? parse_record_time(first->record->time) : std::nullopt,
+                         std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
   return restored;
 }
 

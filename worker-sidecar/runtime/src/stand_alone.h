@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "worker-sidecar/checkpoint/attempt.h"
+#include "worker-sidecar/checkpoint/interval.h"
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/runtime/src/failure.h"
 #include "worker-sidecar/runtime/src/open_options.h"
@@ -53,7 +54,8 @@ class StandAlone {
   // The copy that `mapping` has of this snapshot, durable when it returns. Answers with the folder's name. Any thread.
   Outcome<std::string> save(const Snapshot& snapshot, const ShadowMapping& mapping, std::string rhythm);
 
-  std::uint64_t attempt() const { return attempt_.attempt; }
+  // How often the job has failed before this attempt.
+  FailureHistory failures() const { return failures_; }
 
   // Durable when it returns. `slot` holds the captured values of this step.
   Done checkpoint(const Registry& registry, const SmallState& small_state, std::uint64_t step, std::uint8_t slot);
@@ -72,6 +74,7 @@ class StandAlone {
   std::string job_folder_;  // empty: there is none
   CheckpointSettings settings_;
   AttemptRecord attempt_;
+  FailureHistory failures_;
   std::unique_ptr<std::mutex> writing_ = std::make_unique<std::mutex>();  // one at a time: both prune
 };
 

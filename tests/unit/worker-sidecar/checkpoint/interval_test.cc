@@ -42,5 +42,14 @@ TEST(FailureHistory, BeginsWithWhatIsExpectedAndMovesWithWhatIsSeen) {
   EXPECT_EQ(mean_time_between_failures({.failures = 0, .observed = hours(240)}, hours(24)), Duration(hours(264)));
 }
 
+TEST(FailureHistory, CountsTheAttemptsSinceTheOldestRecord) {
+  const std::chrono::sys_seconds first{std::chrono::seconds(1'000'000)};
+  const FailureHistory history = history_of(4, first, first + hours(240));
+  EXPECT_EQ(history.failures, 3u);
+  EXPECT_EQ(history.observed, Duration(hours(240)));
+  EXPECT_EQ(history_of(1, {}, first).failures, 0u);
+  EXPECT_EQ(history_of(2, first, first - hours(1)).observed, Duration{0});
+}
+
 }  // namespace
 }  // namespace rekindle

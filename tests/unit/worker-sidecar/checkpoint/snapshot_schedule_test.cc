@@ -98,7 +98,7 @@ TEST(SnapshotSchedule, SaysWhyItIsAsOftenAsItIs) {
   SnapshotSchedule schedule({.rhythm = SnapshotRhythm::automatic});
   schedule.begin(0, {.failures = 2}, kStart);
   schedule.done({.stopped = milliseconds(310), .written = seconds(2)}, kStart + seconds(1));
-  EXPECT_NE(schedule.explain().find("the last copy took 0.31 s, writing it 2.00 s, a failure is expected every 8.00 h (2 seen)"), std::string::npos)
+  EXPECT_NE(schedule.explain().find("the last copy took 310.00 ms, writing it 2.00 s, a failure is expected every 8.00 h (2 seen)"), std::string::npos)
       << schedule.explain();
 }
 
