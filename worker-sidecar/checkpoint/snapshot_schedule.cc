@@ -1,7 +1,6 @@
 #include "worker-sidecar/checkpoint/snapshot_schedule.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "common/base/sentence.h"
 
@@ -16,7 +15,7 @@ constexpr std::uint64_t kMarginMax = 1u << 20;
 constexpr int kWriteShare = 2;
 
 std::string decimal(double number) {
-  const auto hundredths = static_cast<std::int64_t>(std::llround(number * 100));
+  const auto hundredths = static_cast<std::int64_t>(number * 100 + 0.5);
   const std::int64_t rest = hundredths % 100;
   return sentence("{}.{}{}", hundredths / 100, rest / 10, rest % 10);
 }
@@ -52,7 +51,9 @@ void SnapshotSchedule::observe(std::uint64_t step, Instant now) {
   looked_ = now;
   if (step <= seen_step_ || now <= seen_at_) return;
   const double steps_per_second = static_cast<double>(step - seen_step_) / to_seconds(now - seen_at_);
-  const auto travel_steps = static_cast<std::uint64_t>(std::min(std::ceil(steps_per_second * to_seconds(kTravel)), static_cast<double>(kMarginMax)));
+  const double travelled = std::min(steps_per_second * to_seconds(kTravel), static_cast<double>(kMarginMax));
+  const auto whole = static_cast<std::uint64_t>(travelled);
+  const std::uint64_t travel_steps = static_cast<double>(whole) < travelled ? whole + 1 : whole;
   margin_steps_ = std::max(margin_steps_, travel_steps);
   seen_step_ = step;
   seen_at_ = now;
