@@ -159,15 +159,19 @@ Status read_mindspore_item(std::string_view called, std::string_view item, Minds
   for (const std::string_view flag : {"integrated_save", "exception_save", "crc_check", "remove_redundancy"}) {
     if (name == flag) return is_truth(value) ? Status() : fault("True or False");
   }
-  if (name == "async_save") return is_truth(value) || unquoted(value) == "process" || unquoted(value) == "thread" ? Status() : fault("True, False, process or thread");
+  if (name == "async_save") {
+    const bool known = is_truth(value) || unquoted(value) == "process" || unquoted(value) == "thread";
+    return known ? Status() : fault("True, False, process or thread");
+  }
   for (const std::string_view any : {"append_info", "saved_network", "format", "enc_mode"}) {
     if (name == any) return {};
   }
   if (name == "enc_key") {
     return value == "None" ? Status() : fault("None: checkpoints are not encrypted by Rekindle, so leave it out and encrypt the volume");
   }
-  return fail(ErrorCode::invalid_input, sentence("{}: \"{}\" is no setting of MindSpore's CheckpointConfig that Rekindle knows; save_checkpoint_steps=100 is one", called,
-                                                    name.substr(0, 60)));
+  return fail(ErrorCode::invalid_input,
+              sentence("{}: \"{}\" is no setting of MindSpore's CheckpointConfig that Rekindle knows; save_checkpoint_steps=100 is one", called,
+                          name.substr(0, 60)));
 }
 
 }  // namespace

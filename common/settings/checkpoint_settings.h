@@ -57,9 +57,9 @@ std::string variable_itself(const char* variable);
 // REKINDLE_RESUME             same-name | same-job
 Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting, const SettingName& called = variable_itself);
 
-// MindSpore's CheckpointConfig as name=value, separated by commas. Its rules: steps go before seconds and the maximum before minutes when both are written. Its defaults
-// (every step, 5 files) hold where neither of the two is written; in MindSpore they also win over seconds or minutes that are written alone, which nobody means.
-// docs/operating/periodic.md has every setting, those that change nothing, and why.
+// MindSpore's CheckpointConfig as name=value, separated by commas. Its rules: steps go before seconds and the maximum before minutes when
+// both are written. Its defaults (every step, 5 files) hold where neither of the two is written; in MindSpore they also win over seconds or
+// minutes that are written alone, which nobody means. docs/operating/periodic.md has every setting, those that change nothing, and why.
 Result<CheckpointSettings> read_mindspore_config(std::string_view text, std::string_view called = "REKINDLE_CHECKPOINT_CONFIG");
 
 // "every 500 steps", "every 600 s", "as often as it pays" for people.
