@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "operator/admission/checkpoint_variables.h"
 #include "operator/admission/json_edit.h"
 #include "operator/admission/pod_template.h"
 #include "operator/model/job.h"
@@ -169,6 +170,7 @@ AdmissionAnswer protect(const Json& object, const Job& job, const AdmissionSetti
   AdmissionAnswer answer;
   if (auto fault = fault_of_job_shape(object)) return refuse(*fault);
   if (auto fault = fault_of_annotations(object)) return refuse(*fault);
+  if (auto fault = fault_of_checkpoint_settings(job.settings)) return refuse(*fault);
   if (auto fault = fault_of_policies(job.policies, "the job", answer.warnings)) return refuse(*fault);
 
   Storage storage{.path = job.settings.path.empty() ? std::string(names::kCheckpointsPath) : job.settings.path,

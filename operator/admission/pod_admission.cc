@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "operator/admission/checkpoint_variables.h"
 #include "operator/admission/json_edit.h"
 #include "operator/admission/pod_template.h"
 #include "operator/model/metadata.h"
@@ -27,6 +28,8 @@ struct Facts {
   std::int64_t grace_seconds = 75;
   std::string path;
   std::string claim;
+  CheckpointVariables checkpoints;
+  std::optional<std::string> memory_volume_limit;
   Json own_mount;  // of the user's volume that serves the path; null: the claim does
 };
 
@@ -91,11 +94,15 @@ Variables main_variables(const Facts& facts) {
     variables.emplace_back("RANK_ID", std::to_string(facts.ordinal));
     variables.emplace_back("RANK_SIZE", std::to_string(facts.pods));
   }
+  // Ranks write breakpoints themselves; all the rest is the sidecar's.
+  constexpr const char* kBandwidth = "REKINDLE_WRITE_BANDWIDTH_MAX";
+  if (const auto found = facts.checkpoints.values.find(kBandwidth); found != facts.checkpoints.values.end()) variables.emplace_back(*found);
   return variables;
 }
 
 Json sidecar_environment(const Facts& facts) {
   Variables variables = shared_variables(facts);
+  variables.insert(variables.end(), facts.checkpoints.values.begin(), facts.checkpoints.values.end());
   variables.emplace_back("REKINDLE_DEADLINE_SECONDS", std::to_string(facts.deadline_seconds));
   variables.emplace_back("REKINDLE_GRACE_SECONDS", std::to_string(facts.grace_seconds));
   variables.emplace_back("REKINDLE_OPERATOR", facts.settings->operator_address);
@@ -150,7 +157,9 @@ void add_volumes(JsonEdit& edit, const Facts& facts) {
     source["name"] = name;
     edit.add("/spec/volumes/-", std::move(source));
   };
-  add(names::kRunVolume, {{"emptyDir", {{"medium", "Memory"}, {"sizeLimit", facts.settings->run_size_limit}}}});
+  Json memory{{"medium", "Memory"}};
+  if (facts.memory_volume_limit) memory["sizeLimit"] = *facts.memory_volume_limit;
+  add(names::kRunVolume, {{"emptyDir", std::move(memory)}});
   add(names::kBinVolume, {{"emptyDir", Json::object()}});
   constexpr int kReadableByAll = 0444;  // the sidecar is no member of the group that owns it
   add(names::kTlsVolume, {{"secret",
@@ -232,7 +241,7 @@ void raise_grace(JsonEdit& edit, Facts& facts, std::vector<std::string>& warning
 }
 
 AdmissionAnswer inject(const Json& pod, Facts facts) {
-  AdmissionAnswer answer;
+  AdmissionAnswer answer{.warnings = facts.checkpoints.warnings};
   JsonEdit edit(pod);
   annotate(edit, facts);
   raise_grace(edit, facts, answer.warnings);
@@ -283,7 +292,9 @@ AdmissionAnswer admit_pod(const Json& pod, const PodOwner& owner, const Job* job
               .ranks_per_pod = job->settings.ranks_per_pod,
               .deadline_seconds = job->settings.deadline_seconds.value_or(settings.deadline_seconds),
               .path = job->settings.path.empty() ? std::string(names::kCheckpointsPath) : job->settings.path,
-              .claim = job->settings.claim.empty() ? settings.default_claim : job->settings.claim};
+              .claim = job->settings.claim.empty() ? settings.default_claim : job->settings.claim,
+              .checkpoints = checkpoint_variables(job->settings, settings)};
+  facts.memory_volume_limit = memory_volume_limit(job->settings, facts.checkpoints.keeps_copies);
   if (const Json* mount = mount_for(pod["spec"], facts.path)) {
     if (!text_of(*mount, "subPathExpr").empty()) {
       return leave_gated(pod, "the volume at " + facts.path + " is mounted with subPathExpr, which the sidecar cannot follow: use subPath");

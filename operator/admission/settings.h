@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace rekindle {
@@ -16,7 +17,7 @@ struct AdmissionSettings {
   std::string cpu_request = "50m";
   std::string memory_request = "64Mi";
   std::string memory_limit = "256Mi";
-  std::string run_size_limit = "64Mi";
+  std::map<std::string, std::string> checkpoints;  // for jobs that do not say, by variable (names::kCheckpointSettings)
 };
 
 }  // namespace rekindle

@@ -54,7 +54,8 @@ AdmissionSettings admission_settings(const OperatorConfig& config) {
                              .image_pull_policy = config.sidecar_image_pull_policy,
                              .operator_address = config.service + "." + config.namespace_name + ".svc:9444",
                              .default_claim = config.default_claim,
-                             .deadline_seconds = config.deadline_seconds};
+                             .deadline_seconds = config.deadline_seconds,
+                             .checkpoints = config.checkpoints};
   const auto text_at = [&](const char* pointer, std::string& into) {
     const Json::json_pointer where(pointer);
     if (config.sidecar_resources.contains(where) && config.sidecar_resources[where].is_string()) {

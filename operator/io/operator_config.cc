@@ -6,12 +6,42 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/settings/checkpoint_settings.h"
+#include "operator/model/names.h"
+
 namespace rekindle {
 namespace {
 
-constexpr std::array<std::string_view, 9> kKeys = {
+constexpr std::array<std::string_view, 10> kKeys = {
     "namespace",         "service",       "webhook_configuration", "sidecar_image", "sidecar_image_pull_policy",
-    "sidecar_resources", "default_claim", "deadline_seconds",      "log_level"};
+    "sidecar_resources", "default_claim", "deadline_seconds",      "log_level",     "checkpoint"};
+
+const std::string kCheckpointKey = "checkpoint";
+
+std::string in_chart(const char* variable) {
+  const auto found = std::ranges::find(names::kCheckpointSettings, std::string_view(variable), &names::CheckpointSetting::variable);
+  return kCheckpointKey + "." + std::string(found == names::kCheckpointSettings.end() ? variable : found->chart_value);
+}
+
+// The object `checkpoint`: names as in the chart's values, texts as in the annotations. A wrong one would be a wrong setting of every job.
+Result<std::map<std::string, std::string>> read_checkpoints(const Json& object) {
+  JsonFields in(object, "the operator's configuration: " + kCheckpointKey);
+  std::map<std::string, std::string> values;
+  for (const auto& [key, value] : object.items()) {
+    const auto found = std::ranges::find(names::kCheckpointSettings, std::string_view(key), &names::CheckpointSetting::chart_value);
+    if (key.empty() || found == names::kCheckpointSettings.end()) {
+      in.refuse(key, "is not a key that is known");
+    } else if (std::string text = in.text_or(key, ""); !text.empty()) {
+      values.emplace(found->variable, std::move(text));
+    }
+  }
+  if (const Status status = in.finish(); !status) return std::unexpected(status.error());
+  const auto value = [&](const char* variable) { return values.contains(variable) ? values.at(variable) : std::string(); };
+  if (const auto settings = read_checkpoint_settings(value, in_chart); !settings) {
+    return std::unexpected(with_context(settings.error(), "the operator's configuration"));
+  }
+  return values;
+}
 
 }  // namespace
 
@@ -37,7 +67,11 @@ Result<OperatorConfig> parse_operator_config(std::string_view text) {
       if (std::ranges::find(kKeys, key) == kKeys.end()) in.refuse(key, "is not a key that is known");
     }
   }
+  const Json& checkpoint = in.object_or_empty("checkpoint");
   if (const Status status = in.finish(); !status) return std::unexpected(status.error());
+  Result<std::map<std::string, std::string>> checkpoints = read_checkpoints(checkpoint);
+  if (!checkpoints) return std::unexpected(checkpoints.error());
+  config.checkpoints = *std::move(checkpoints);
   return config;
 }
 

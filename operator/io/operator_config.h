@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,7 @@ struct OperatorConfig {
   std::string sidecar_image_pull_policy = "IfNotPresent";
   Json sidecar_resources = Json::object();
   std::string default_claim;
+  std::map<std::string, std::string> checkpoints;  // for jobs that do not say, by variable (names::kCheckpointSettings)
   std::uint32_t deadline_seconds = 60;
   std::string log_level = "info";
 };

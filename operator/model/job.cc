@@ -83,7 +83,13 @@ Result<JobTask> task_from_json(const Json& entry, std::size_t index) {
 JobSettings settings_from_json(const Json& object) {
   JobSettings settings{.scheduling = metadata_value(object, "labels", names::kSchedulingLabel),
                        .claim = metadata_value(object, "annotations", names::kClaimAnnotation),
-                       .path = metadata_value(object, "annotations", names::kPathAnnotation)};
+                       .path = metadata_value(object, "annotations", names::kPathAnnotation),
+                       .memory_volume_size = metadata_value(object, "annotations", names::kMemoryVolumeAnnotation)};
+  for (const names::CheckpointSetting& setting : names::kCheckpointSettings) {
+    if (std::string text = metadata_value(object, "annotations", setting.annotation); !text.empty()) {
+      settings.checkpoints.emplace(setting.variable, std::move(text));
+    }
+  }
   const std::int64_t deadline = number_from_text(metadata_value(object, "annotations", names::kDeadlineAnnotation), 0);
   if (deadline > 0) settings.deadline_seconds = deadline;
   settings.ranks_per_pod =

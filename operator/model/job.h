@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -58,6 +59,8 @@ struct JobSettings {
   std::string path;
   std::optional<std::int64_t> deadline_seconds;
   std::int64_t ranks_per_pod = 1;
+  std::map<std::string, std::string> checkpoints;  // texts of names::kCheckpointSettings that the job has, by variable
+  std::string memory_volume_size;                  // empty: not said
 
   bool operator==(const JobSettings&) const = default;
 };

@@ -2,6 +2,7 @@
 // meaning stands in docs/formats/injection.md; nothing else in the operator spells one of these out.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -18,6 +19,25 @@ inline constexpr std::string_view kPathAnnotation = "rekindle.dev/checkpoint-pat
 inline constexpr std::string_view kDeadlineAnnotation = "rekindle.dev/deadline-seconds";
 inline constexpr std::string_view kRanksPerPodAnnotation = "rekindle.dev/ranks-per-pod";
 inline constexpr std::string_view kStrictRetriesAnnotation = "rekindle.dev/strict-retries";
+inline constexpr std::string_view kMemoryVolumeAnnotation = "rekindle.dev/memory-volume-size";
+
+// How checkpoints are made while training goes on, and kept: what the user writes becomes the variable, whose text is read in
+// common/settings/checkpoint_settings.h. The chart's value (below `checkpoint`) is for jobs that do not say; empty: only a job can.
+struct CheckpointSetting {
+  std::string_view annotation;
+  std::string_view variable;
+  std::string_view chart_value;
+};
+inline constexpr std::array<CheckpointSetting, 8> kCheckpointSettings{{
+    {"rekindle.dev/checkpoint-every", "REKINDLE_CHECKPOINT_EVERY", "every"},
+    {"rekindle.dev/checkpoint-config", "REKINDLE_CHECKPOINT_CONFIG", ""},
+    {"rekindle.dev/shadow-every", "REKINDLE_SHADOW_EVERY", "shadowEvery"},
+    {"rekindle.dev/keep", "REKINDLE_KEEP", "keep"},
+    {"rekindle.dev/keep-every", "REKINDLE_KEEP_EVERY", "keepEvery"},
+    {"rekindle.dev/write-bandwidth-max", "REKINDLE_WRITE_BANDWIDTH_MAX", "writeBandwidthMax"},
+    {"rekindle.dev/failure-every", "REKINDLE_FAILURE_EVERY", "failureEvery"},
+    {"rekindle.dev/resume", "REKINDLE_RESUME", "resume"},
+}};
 
 // --- what we write on the Job and its PodGroup
 inline constexpr std::string_view kLastStepAnnotation = "rekindle.dev/last-checkpoint-step";

@@ -28,16 +28,18 @@ ALLOWED = ("list jobs.batch.volcano.sh", "watch pods", "delete pods", "create br
 def chart_passes_lint_and_renders(site, scene):
     lint = site.kubernetes.helm("lint", "--strict", CHART, check=False)
     expect(lint.returncode == 0, f"helm lint --strict: {lint.stdout} {lint.stderr}")
-    rendered = site.kubernetes.helm("template", "x", CHART, "--namespace", "somewhere", "--set", "storage.claim=models", "--set", "breakpoint.deadlineSeconds=30")
+    rendered = site.kubernetes.helm("template", "x", CHART, "--namespace", "somewhere", "--set", "storage.claim=models", "--set", "breakpoint.deadlineSeconds=30",
+                                    "--set", "checkpoint.every=10 min", "--set", "checkpoint.keep=5")
     for words in ("kind: CustomResourceDefinition", "kind: MutatingWebhookConfiguration", "kind: ValidatingAdmissionPolicy", '"default_claim": "models"',
-                  '"deadline_seconds": 30', "readOnlyRootFilesystem: true"):
+                  '"deadline_seconds": 30', '"every": "10 min"', '"keep": "5"', "readOnlyRootFilesystem: true"):
         expect(words in rendered, f"the rendered chart should contain {words}")
     bare = site.kubernetes.helm("template", "x", CHART, "--set", "crds.enabled=false", "--set", "rbac.create=false", "--set", "admission.restrictOperator=false",
                                 "--set", "serviceAccount.create=false", "--set", "serviceAccount.name=own")
     for words in ("kind: CustomResourceDefinition", "kind: ClusterRole", "kind: ValidatingAdmissionPolicy", "kind: ServiceAccount\n"):
         expect(words not in bare, f"switched off, {words} should not be rendered")
     expect("serviceAccountName: own" in bare, "the service account's name should be taken")
-    for wrong in ("breakpoint.deadlineSeconds=0", "operator.logLevel=loud", "brekpoint.deadlineSeconds=5"):
+    for wrong in ("breakpoint.deadlineSeconds=0", "operator.logLevel=loud", "brekpoint.deadlineSeconds=5", "checkpoint.every=often", "checkpoint.keep=0",
+                  "checkpoint.writeBandwidthMax=500"):
         expect(site.kubernetes.helm("template", "x", CHART, "--set", wrong, check=False).returncode != 0, f"the value {wrong} should be refused")
 
 

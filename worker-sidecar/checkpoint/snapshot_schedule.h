@@ -11,7 +11,7 @@
 
 #include "common/base/instant.h"
 #include "worker-sidecar/checkpoint/interval.h"
-#include "worker-sidecar/checkpoint/snapshot_settings.h"
+#include "common/settings/checkpoint_settings.h"
 
 namespace rekindle {
 

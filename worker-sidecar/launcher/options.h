@@ -15,7 +15,7 @@ struct RunOptions {
   std::uint32_t deadline_seconds = 60;
   std::string checkpoint_folder;  // empty: REKINDLE_CHECKPOINT_DIR, else ./checkpoints
   std::string job;                // empty: REKINDLE_JOB, else "local"
-  std::string checkpoint_every;   // empty: REKINDLE_CHECKPOINT_EVERY, else off; these five are texts of checkpoint/snapshot_settings.h
+  std::string checkpoint_every;   // empty: REKINDLE_CHECKPOINT_EVERY, else off; these five are texts of common/settings/checkpoint_settings.h
   std::string shadow_every;
   std::string keep;
   std::string write_bandwidth_max;

@@ -45,6 +45,14 @@ TEST(Golden, APodIsInjected) {
   compare("pod", pod, admit_pod(pod, kOwner, &job, make_settings()));
 }
 
+TEST(Golden, APodOfAJobWithPeriodicCheckpointsIsInjected) {
+  const Json pod = read_golden("pod.yaml");
+  AdmissionSettings settings = make_settings();
+  settings.checkpoints = {{"REKINDLE_CHECKPOINT_EVERY", "off"}, {"REKINDLE_KEEP", "5"}};
+  const Job job = stored_job(read_golden("job-periodic.yaml"), settings);
+  compare("pod-periodic", pod, admit_pod(pod, kOwner, &job, settings));
+}
+
 TEST(Golden, APodAsUsersHaveThemIsInjected) {
   const Json pod = read_golden("pod-as-users-have-them.yaml");
   const Job job = stored_job(read_golden("job-own-volume.yaml"), make_settings());
@@ -52,11 +60,11 @@ TEST(Golden, APodAsUsersHaveThemIsInjected) {
 }
 
 TEST(Golden, TwiceChangesNothing) {
-  for (const char* name : {"job.yaml", "job-own-volume.yaml"}) {
+  for (const char* name : {"job.yaml", "job-periodic.yaml", "job-own-volume.yaml"}) {
     const Json job = read_golden(name);
     EXPECT_EQ(admit_job(patched(job, admit_job(job, make_settings())), make_settings()).patch, Json::array()) << name;
   }
-  for (const Case& each : {Case{"pod.yaml", "job.yaml"}, Case{"pod-as-users-have-them.yaml", "job-own-volume.yaml"}}) {
+  for (const Case& each : {Case{"pod.yaml", "job.yaml"}, Case{"pod.yaml", "job-periodic.yaml"}, Case{"pod-as-users-have-them.yaml", "job-own-volume.yaml"}}) {
     const Json pod = read_golden(each.pod);
     const Job job = stored_job(read_golden(each.job), make_settings());
     const Json once = patched(pod, admit_pod(pod, kOwner, &job, make_settings()));

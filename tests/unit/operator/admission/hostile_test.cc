@@ -34,7 +34,7 @@ void with_every_damage(const Json& object, Try attempt) {
 }
 
 TEST(Hostile, EveryDamagedJobGetsAnAnswer) {
-  for (const char* name : {"job.yaml", "job-own-volume.yaml"}) {
+  for (const char* name : {"job.yaml", "job-periodic.yaml", "job-own-volume.yaml"}) {
     with_every_damage(read_golden(name), [](const Json& job) {
       const AdmissionAnswer answer = admit_job(job, make_settings());
       EXPECT_NO_THROW(patched(job, answer)) << job;

@@ -1,4 +1,4 @@
-#include "worker-sidecar/checkpoint/snapshot_settings.h"
+#include "common/settings/checkpoint_settings.h"
 
 #include <map>
 
@@ -19,7 +19,7 @@ Result<CheckpointSettings> read(const Settings& settings) {
   });
 }
 
-TEST(SnapshotSettings, NothingSaidIsNothingPeriodic) {
+TEST(CheckpointSettings, NothingSaidIsNothingPeriodic) {
   const Result<CheckpointSettings> settings = read({});
   ASSERT_TRUE(settings);
   EXPECT_FALSE(settings->snapshots.keeps_anything());
@@ -27,7 +27,7 @@ TEST(SnapshotSettings, NothingSaidIsNothingPeriodic) {
   EXPECT_EQ(settings->resume_from, ResumeFrom::same_name);
 }
 
-TEST(SnapshotSettings, RhythmsAreStepsTimesOrWhatPays) {
+TEST(CheckpointSettings, RhythmsAreStepsTimesOrWhatPays) {
   EXPECT_EQ(read({{"REKINDLE_CHECKPOINT_EVERY", "500 steps"}})->snapshots.every_steps, 500u);
   EXPECT_EQ(read({{"REKINDLE_CHECKPOINT_EVERY", "10min"}})->snapshots.every, Duration(minutes(10)));
   EXPECT_EQ(read({{"REKINDLE_CHECKPOINT_EVERY", "90 s"}})->snapshots.every, Duration(seconds(90)));
@@ -41,7 +41,7 @@ TEST(SnapshotSettings, RhythmsAreStepsTimesOrWhatPays) {
   EXPECT_EQ(read({{"REKINDLE_RESUME", "same-job"}})->resume_from, ResumeFrom::same_job);
 }
 
-TEST(SnapshotSettings, WhatIsWrongIsNamedWithItsValueAndWhatWouldBeRight) {
+TEST(CheckpointSettings, WhatIsWrongIsNamedWithItsValueAndWhatWouldBeRight) {
   const std::map<std::string, std::vector<std::string>> wrong = {
       {"REKINDLE_CHECKPOINT_EVERY", {"500", "steps", "-1 steps", "0 steps", "5 parsecs", "99999999999999999999 s", "1 h 5"}},
       {"REKINDLE_SHADOW_EVERY", {"1 s", "0 steps", "x"}},
@@ -60,7 +60,18 @@ TEST(SnapshotSettings, WhatIsWrongIsNamedWithItsValueAndWhatWouldBeRight) {
   }
 }
 
-TEST(MindSporeConfig, ItsDefaultsAreItsOwn) {
+TEST(CheckpointSettings, ErrorsNameASettingAsItsUserKnowsIt) {
+  const auto refusal = [](const std::string& wrong, const std::string& value) {
+    const Result<CheckpointSettings> settings = read_checkpoint_settings([&](const char* name) { return name == wrong ? value : std::string(); },
+                                                                         [](const char* name) { return "the user's " + std::string(name); });
+    return settings ? std::string() : settings.error().message;
+  };
+  EXPECT_TRUE(refusal("REKINDLE_KEEP", "0").starts_with("the user's REKINDLE_KEEP=0 is not")) << refusal("REKINDLE_KEEP", "0");
+  EXPECT_TRUE(refusal("REKINDLE_CHECKPOINT_CONFIG", "crc_check=7").starts_with("the user's REKINDLE_CHECKPOINT_CONFIG: crc_check=7 is not"))
+      << refusal("REKINDLE_CHECKPOINT_CONFIG", "crc_check=7");
+}
+
+TEST(MindsporeConfig, ItsDefaultsAreItsOwn) {
   const Result<CheckpointSettings> settings = read_mindspore_config("async_save=True");
   ASSERT_TRUE(settings);
   EXPECT_EQ(settings->snapshots.rhythm, SnapshotRhythm::steps);
@@ -68,24 +79,60 @@ TEST(MindSporeConfig, ItsDefaultsAreItsOwn) {
   EXPECT_EQ(settings->retention.keep, 5u);
 }
 
-TEST(MindSporeConfig, SecondsGoBeforeStepsAndMinutesBeforeTheMaximum) {
-  const Result<CheckpointSettings> settings = read_mindspore_config(
-      "save_checkpoint_steps=100, save_checkpoint_seconds=60, keep_checkpoint_max=5, keep_checkpoint_per_n_minutes=10, integrated_save=False, append_info=[\"epoch_num\"]");
+// As CheckpointConfig.__init__ of MindSpore 2.10 decides.
+TEST(MindsporeConfig, StepsGoBeforeSecondsAndTheMaximumBeforeMinutesWhenBothAreWritten) {
+  const Result<CheckpointSettings> settings =
+      read_mindspore_config("save_checkpoint_steps=100, save_checkpoint_seconds=60, keep_checkpoint_max=4, keep_checkpoint_per_n_minutes=10");
   ASSERT_TRUE(settings) << settings.error().message;
-  EXPECT_EQ(settings->snapshots.rhythm, SnapshotRhythm::time);
-  EXPECT_EQ(settings->snapshots.every, Duration(seconds(60)));
-  EXPECT_EQ(settings->retention.keep_one_each, minutes(10));
+  EXPECT_EQ(settings->snapshots.rhythm, SnapshotRhythm::steps);
+  EXPECT_EQ(settings->snapshots.every_steps, 100u);
+  EXPECT_EQ(settings->retention.keep, 4u);
+  EXPECT_EQ(settings->retention.keep_one_each.count(), 0);
 }
 
-TEST(MindSporeConfig, WhatItDoesNotHaveIsRefusedByName) {
+TEST(MindsporeConfig, SecondsAndMinutesCountAloneOrBesideNone) {
+  for (const char* text : {"save_checkpoint_seconds=60, keep_checkpoint_per_n_minutes=10",
+                           "save_checkpoint_steps=None, save_checkpoint_seconds=60, keep_checkpoint_max=0, keep_checkpoint_per_n_minutes=10"}) {
+    const Result<CheckpointSettings> settings = read_mindspore_config(text);
+    ASSERT_TRUE(settings) << settings.error().message;
+    EXPECT_EQ(settings->snapshots.rhythm, SnapshotRhythm::time) << text;
+    EXPECT_EQ(settings->snapshots.every, Duration(seconds(60))) << text;
+    EXPECT_EQ(settings->retention.keep_one_each, minutes(10)) << text;
+  }
+}
+
+TEST(MindsporeConfig, NoLimitAtAllKeepsOneAndNoRhythmAtAllIsNothingPeriodic) {
+  const Result<CheckpointSettings> settings = read_mindspore_config("save_checkpoint_steps=0, save_checkpoint_seconds=0, keep_checkpoint_max=None");
+  ASSERT_TRUE(settings);
+  EXPECT_FALSE(settings->snapshots.periodic());
+  EXPECT_EQ(settings->retention.keep, 1u);
+}
+
+TEST(MindsporeConfig, WhatHasNoMeaningHereIsTakenAndChangesNothing) {
+  const Result<CheckpointSettings> settings = read_mindspore_config(
+      "save_checkpoint_steps=7, integrated_save=False, async_save=\"process\", saved_network=None, append_info=[\"epoch_num\", \"step_num\", {\"lr\": 0.01, \"m\": 0.9}], "
+      "enc_key=None, enc_mode='AES-GCM', exception_save=True, crc_check=True, remove_redundancy=True, format=\"safetensors\"");
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->snapshots.every_steps, 7u);
+  EXPECT_EQ(settings->retention.keep, 5u);
+}
+
+TEST(MindsporeConfig, AKeyIsRefusedSinceNothingWouldBeEncrypted) {
+  const Result<CheckpointSettings> settings = read_mindspore_config("save_checkpoint_steps=7, enc_key=b'secret'");
+  ASSERT_FALSE(settings);
+  EXPECT_NE(settings.error().message.find("not encrypted"), std::string::npos);
+}
+
+TEST(MindsporeConfig, WhatItDoesNotHaveIsRefusedByName) {
   const Result<CheckpointSettings> settings = read_mindspore_config("save_checkpoint_stepz=100");
   ASSERT_FALSE(settings);
   EXPECT_NE(settings.error().message.find("save_checkpoint_stepz"), std::string::npos);
   EXPECT_FALSE(read_mindspore_config("save_checkpoint_steps=ten"));
   EXPECT_FALSE(read_mindspore_config("async_save=perhaps"));
+  EXPECT_FALSE(read_mindspore_config("keep_checkpoint_max=4294967296"));
 }
 
-TEST(MindSporeConfig, IsOverruledByOurOwnSettings) {
+TEST(MindsporeConfig, IsOverruledByOurOwnSettings) {
   const Result<CheckpointSettings> settings =
       read({{"REKINDLE_CHECKPOINT_CONFIG", "save_checkpoint_steps=100,keep_checkpoint_max=9"}, {"REKINDLE_CHECKPOINT_EVERY", "off"}});
   ASSERT_TRUE(settings);

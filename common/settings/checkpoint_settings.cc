@@ -1,5 +1,6 @@
-#include "worker-sidecar/checkpoint/snapshot_settings.h"
+#include "common/settings/checkpoint_settings.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -13,6 +14,8 @@ namespace {
 constexpr std::uint64_t kStepsMax = std::uint64_t{1} << 47;
 constexpr std::uint64_t kSecondsMax = 366ull * 86400;
 constexpr std::uint64_t kKeepMax = 1'000'000;
+constexpr std::uint64_t kMindsporeStepsDefault = 1;
+constexpr std::uint64_t kMindsporeKeepDefault = 5;
 
 struct Quantity {
   std::uint64_t number = 0;
@@ -108,74 +111,107 @@ Status read_resume(std::string_view name, std::string_view value, ResumeFrom& re
   return {};
 }
 
-std::optional<bool> truth_of(std::string_view text) {
-  if (text == "True" || text == "true" || text == "1") return true;
-  if (text == "False" || text == "false" || text == "0") return false;
-  return std::nullopt;
+bool is_truth(std::string_view text) {
+  return text == "True" || text == "true" || text == "1" || text == "False" || text == "false" || text == "0";
+}
+
+std::string_view unquoted(std::string_view text) {
+  const bool quoted = text.size() >= 2 && text.front() == text.back() && (text.front() == '"' || text.front() == '\'');
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+// The next name=value, cut off from `text`. A comma within brackets separates nothing: append_info is a list.
+std::string_view take_item(std::string_view& text) {
+  int depth = 0;
+  std::size_t end = 0;
+  for (; end < text.size() && (text[end] != ',' || depth > 0); ++end) {
+    if (text[end] == '[' || text[end] == '{') ++depth;
+    if (text[end] == ']' || text[end] == '}') --depth;
+  }
+  const std::string_view item = trim(text.substr(0, end));
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return item;
+}
+
+// What a CheckpointConfig says, with 0 for None as MindSpore has it; nothing for what was not written.
+struct MindsporeConfig {
+  std::optional<std::uint64_t> steps;
+  std::optional<std::uint64_t> seconds;
+  std::optional<std::uint64_t> keep;
+  std::optional<std::uint64_t> minutes;
+};
+
+Status read_mindspore_item(std::string_view called, std::string_view item, MindsporeConfig& config) {
+  const std::size_t equals = item.find('=');
+  const std::string_view name = trim(item.substr(0, equals));
+  const std::string_view value = equals == std::string_view::npos ? std::string_view() : trim(item.substr(equals + 1));
+  const auto fault = [&](std::string_view expected) { return std::unexpected(wrong(sentence("{}: {}", called, name), value, expected)); };
+  const std::array<std::pair<std::string_view, std::optional<std::uint64_t>*>, 4> numbers = {{{"save_checkpoint_steps", &config.steps},
+                                                                                              {"save_checkpoint_seconds", &config.seconds},
+                                                                                              {"keep_checkpoint_max", &config.keep},
+                                                                                              {"keep_checkpoint_per_n_minutes", &config.minutes}}};
+  for (const auto& [number_name, number] : numbers) {
+    if (name != number_name) continue;
+    *number = value == "None" ? std::optional<std::uint64_t>(0) : whole_number(value, kSecondsMax);
+    return *number ? Status() : fault("a whole number or None");
+  }
+  // These change nothing here: docs/operating/periodic.md has the reason of each.
+  for (const std::string_view flag : {"integrated_save", "exception_save", "crc_check", "remove_redundancy"}) {
+    if (name == flag) return is_truth(value) ? Status() : fault("True or False");
+  }
+  if (name == "async_save") {
+    const bool known = is_truth(value) || unquoted(value) == "process" || unquoted(value) == "thread";
+    return known ? Status() : fault("True, False, process or thread");
+  }
+  for (const std::string_view any : {"append_info", "saved_network", "format", "enc_mode"}) {
+    if (name == any) return {};
+  }
+  if (name == "enc_key") {
+    return value == "None" ? Status() : fault("None: checkpoints are not encrypted by Rekindle, so leave it out and encrypt the volume");
+  }
+  return fail(ErrorCode::invalid_input,
+              sentence("{}: \"{}\" is no setting of MindSpore's CheckpointConfig that Rekindle knows; save_checkpoint_steps=100 is one", called,
+                          name.substr(0, 60)));
 }
 
 }  // namespace
 
-Result<CheckpointSettings> read_mindspore_config(std::string_view text) {
-  constexpr std::string_view kName = "REKINDLE_CHECKPOINT_CONFIG";
-  std::uint64_t steps = 1;
-  std::uint64_t seconds = 0;
-  std::uint64_t keep = 5;
-  std::uint64_t minutes = 0;
-  const std::array<std::pair<std::string_view, std::uint64_t*>, 4> numbers = {{{"save_checkpoint_steps", &steps},
-                                                                             {"save_checkpoint_seconds", &seconds},
-                                                                             {"keep_checkpoint_max", &keep},
-                                                                             {"keep_checkpoint_per_n_minutes", &minutes}}};
+std::string variable_itself(const char* variable) { return variable; }
+
+Result<CheckpointSettings> read_mindspore_config(std::string_view text, std::string_view called) {
+  MindsporeConfig config;
   while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    const std::string_view item = trim(text.substr(0, comma));
-    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+    const std::string_view item = take_item(text);
     if (item.empty()) continue;
-    const std::size_t equals = item.find('=');
-    const std::string_view name = trim(item.substr(0, equals));
-    const std::string_view value = equals == std::string_view::npos ? std::string_view() : trim(item.substr(equals + 1));
-    bool known = false;
-    for (const auto& [number_name, number] : numbers) {
-      if (name != number_name) continue;
-      known = true;
-      const std::optional<std::uint64_t> parsed = value == "None" ? std::optional<std::uint64_t>(0) : whole_number(value, kSecondsMax);
-      if (!parsed) return std::unexpected(wrong(sentence("{}: {}", kName, name), value, "a whole number or None"));
-      *number = *parsed;
-    }
-    for (const std::string_view flag : {"integrated_save", "async_save", "exception_save", "crc_check"}) {
-      if (name != flag) continue;
-      known = true;
-      if (!truth_of(value)) return std::unexpected(wrong(sentence("{}: {}", kName, name), value, "True or False"));
-    }
-    if (name == "append_info" || name == "saved_network") known = true;
-    if (!known) {
-      return fail(ErrorCode::invalid_input, sentence("{}: \"{}\" is no setting of MindSpore's CheckpointConfig that Rekindle knows; save_checkpoint_steps=100 is one",
-                                                        kName, name.substr(0, 60)));
-    }
+    if (Status read = read_mindspore_item(called, item, config); !read) return std::unexpected(read.error());
   }
   CheckpointSettings settings;
-  if (seconds != 0) {
-    settings.snapshots.rhythm = SnapshotRhythm::time;
-    settings.snapshots.every = std::chrono::seconds(seconds);
-  } else if (steps != 0) {
+  const std::uint64_t seconds = config.seconds.value_or(0);
+  const std::uint64_t steps = config.steps.value_or(seconds != 0 ? 0 : kMindsporeStepsDefault);
+  if (steps != 0) {
     settings.snapshots.rhythm = SnapshotRhythm::steps;
     settings.snapshots.every_steps = steps;
+  } else if (seconds != 0) {
+    settings.snapshots.rhythm = SnapshotRhythm::time;
+    settings.snapshots.every = std::chrono::seconds(seconds);
   }
-  if (minutes != 0) settings.retention.keep_one_each = std::chrono::minutes(minutes);
-  else if (keep != 0) settings.retention.keep = static_cast<std::uint32_t>(keep);
+  const std::uint64_t minutes = config.minutes.value_or(0);
+  const std::uint64_t keep = config.keep.value_or(minutes != 0 ? 0 : kMindsporeKeepDefault);
+  if (keep == 0 && minutes != 0) settings.retention.keep_one_each = std::chrono::minutes(minutes);
+  else settings.retention.keep = static_cast<std::uint32_t>(std::max<std::uint64_t>(keep, 1));
   return settings;
 }
 
-Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting) {
+Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting, const SettingName& called) {
   CheckpointSettings settings;
   if (const std::string config = setting("REKINDLE_CHECKPOINT_CONFIG"); !config.empty()) {
-    Result<CheckpointSettings> mapped = read_mindspore_config(config);
+    Result<CheckpointSettings> mapped = read_mindspore_config(config, called("REKINDLE_CHECKPOINT_CONFIG"));
     if (!mapped) return mapped;
     settings = *mapped;
   }
   const auto with = [&](const char* name, auto&& read) -> Status {
     const std::string value = setting(name);
-    return value.empty() ? Status() : read(std::string_view(name), std::string_view(value));
+    return value.empty() ? Status() : read(std::string_view(called(name)), std::string_view(value));
   };
   const auto first_error = [](std::initializer_list<Status> all) -> Status {
     for (const Status& status : all) {

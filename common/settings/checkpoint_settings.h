@@ -9,7 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/base/instant.h"
-#include "worker-sidecar/checkpoint/retention.h"
+#include "common/settings/retention_policy.h"
 
 namespace rekindle {
 
@@ -43,6 +43,10 @@ struct CheckpointSettings {
 // Looks a setting up by the name of its environment variable; empty: not said.
 using SettingLookup = std::function<std::string(const char* name)>;
 
+// What the user calls the setting of a variable where he wrote it: an annotation, a value of the chart. Errors name it so.
+using SettingName = std::function<std::string(const char* variable)>;
+std::string variable_itself(const char* variable);
+
 // REKINDLE_CHECKPOINT_EVERY   off | auto | N steps | N s | N min | N h
 // REKINDLE_CHECKPOINT_CONFIG  MindSpore's CheckpointConfig as name=value, separated by commas (read_mindspore_config)
 // REKINDLE_SHADOW_EVERY       off | N steps
@@ -51,12 +55,12 @@ using SettingLookup = std::function<std::string(const char* name)>;
 // REKINDLE_WRITE_BANDWIDTH_MAX  N MiB/s (KiB, MiB, GiB), of each writer
 // REKINDLE_FAILURE_EVERY      N h: how often the job is expected to fail, for auto
 // REKINDLE_RESUME             same-name | same-job
-Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting);
+Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting, const SettingName& called = variable_itself);
 
-// MindSpore's CheckpointConfig: save_checkpoint_steps, save_checkpoint_seconds, keep_checkpoint_max, keep_checkpoint_per_n_minutes, integrated_save,
-// async_save, saved_network, append_info, exception_save, crc_check. Its rules: seconds go before steps, minutes before the maximum. integrated_save, async_save, crc_check
-// and append_info change nothing here: a checkpoint is always one whole, always written behind, always hashed, always with epoch and step.
-Result<CheckpointSettings> read_mindspore_config(std::string_view text);
+// MindSpore's CheckpointConfig as name=value, separated by commas. Its rules: steps go before seconds and the maximum before minutes when
+// both are written. Its defaults (every step, 5 files) hold where neither of the two is written; in MindSpore they also win over seconds or
+// minutes that are written alone, which nobody means. docs/operating/periodic.md has every setting, those that change nothing, and why.
+Result<CheckpointSettings> read_mindspore_config(std::string_view text, std::string_view called = "REKINDLE_CHECKPOINT_CONFIG");
 
 // "every 500 steps", "every 600 s", "as often as it pays" for people.
 std::string describe(const SnapshotSettings& settings);
