@@ -105,6 +105,24 @@ TEST_F(LocalSnapshots, WhenAllRanksDieAtOnceTheStepIsWrittenFromTheirShadows) {
   ASSERT_EQ(events("durable").size(), 1u) << run->output();
   EXPECT_GE(events("durable")[0]["step"], committed);
   EXPECT_EQ(number_in("first-0-2"), events("durable")[0]["step"].get<std::uint64_t>() + 1);
+  const std::string path = events("durable")[0]["path"];
+  const auto sealed = nlohmann::json::parse(read_bytes(folder_.at("checkpoints/local.local/" + path + "/manifest.json")));
+  EXPECT_EQ(sealed["manifest"]["states"].size(), static_cast<std::size_t>(kRanks)) << "small state of every rank outlives it";
+  expect_undisturbed_end();
+}
+
+TEST_F(LocalSnapshots, AShadowOfEveryFourthStepCostsAtMostThreeSteps) {
+  environment_["TEST_STEP_MICROSECONDS"] = "10000";
+  const auto run = start({"--shadow-every", "4 steps"});
+  ASSERT_TRUE(eventually([&] { return step_of_all() >= 14; })) << run->output();
+  kill_all_ranks(*run);
+  const std::uint64_t committed = step_of_all();
+  EXPECT_EQ(run->wait(), 0) << run->output();
+  ASSERT_EQ(events("durable").size(), 1u) << run->output();
+  const std::uint64_t saved = events("durable")[0]["step"];
+  EXPECT_EQ(saved % 4, 0u);
+  EXPECT_GT(saved + 4, committed);
+  EXPECT_EQ(number_in("first-0-2"), saved + 1);
   expect_undisturbed_end();
 }
 
@@ -153,6 +171,14 @@ TEST_F(LocalSnapshots, MemoryThatIsTooSmallForShadowsIsSaidOnceAndTrainingGoesOn
   ASSERT_NE(first, std::string::npos) << said;
   EXPECT_EQ(said.find("the memory volume is full", first + 1), std::string::npos) << said;
   expect_undisturbed_end();
+}
+
+TEST_F(LocalSnapshots, ALimitForFilesThatIsTooSmallForShadowsEndsNoRank) {
+  TestProcess run({REKINDLE_PROGRAM, "run", "-n", "2", "--shadow-every", "1 step", "--", "/bin/sh", "-c", "ulimit -f 200 && exec \"$0\"", REKINDLE_TEST_RANK}, environment_,
+                  folder_.at("log"));
+  EXPECT_EQ(run.wait(), 0) << run.output();
+  EXPECT_TRUE(run.output().contains("ulimit -f")) << run.output();
+  expect_undisturbed_end(2);
 }
 
 struct OnlyCopy {
