@@ -12,14 +12,15 @@ from places import LOGS, ROOT
 
 PROGRAM_SECONDS_MAX = 600
 _ENVIRONMENT = {
-    "asan": {"ASAN_OPTIONS": "detect_leaks=1:halt_on_error=1:strict_string_checks=1:detect_stack_use_after_return=1", "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"},
+    # Of the 4000 random runs of the coordination a part: the sanitizer makes each twenty times as long.
+    "asan": {"COORDINATION_SEEDS": "100", "ASAN_OPTIONS": "detect_leaks=1:halt_on_error=1:strict_string_checks=1:detect_stack_use_after_return=1", "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"},
     "tsan": {"TSAN_OPTIONS": f"halt_on_error=1:suppressions={ROOT / 'tests' / 'checkpoint' / 'tsan.supp'}"},
 }
 _MARKS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:", "WARNING: ThreadSanitizer", "rekindle: bug")
 
 # Under asan (with ubsan) all of it; under tsan what has threads or shared memory.
-_ASAN_PROGRAMS = ("sidecar_checkpoint_test", "sidecar_groups_test", "sidecar_protocol_test", "sidecar_cli_test", "sidecar_runtime_parts_test",
-                  "sidecar_runtime_session_test", "sidecar_host_test", "sidecar_storage_test")
+_ASAN_PROGRAMS = ("coordination_test", "sidecar_checkpoint_test", "sidecar_groups_test", "sidecar_mindspore_test", "sidecar_protocol_test", "sidecar_resharding_test",
+                  "sidecar_cli_test", "sidecar_runtime_parts_test", "sidecar_runtime_session_test", "sidecar_host_test", "sidecar_storage_test")
 _TSAN_PROGRAMS = ("sidecar_runtime_parts_test", "sidecar_runtime_session_test", "sidecar_host_test", "sidecar_storage_test")
 # Long walks by one thread: they are cases of their own under asan, and tsan has nothing to see in them.
 _WALKS = "PowerLoss.*:Corruption.*"

@@ -10,8 +10,10 @@
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
 #include "worker-sidecar/groups/group_info.h"
+#include "worker-sidecar/mindspore/checkpoint_file.h"
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/protocol/peer_message.h"
+#include "worker-sidecar/protocol/shadow_plan.h"
 
 namespace rekindle {
 namespace {
@@ -116,6 +118,29 @@ void make_records() {
   put("slot_payload", "none", raw(std::uint32_t{0}) + raw(std::uint16_t{0}));
 }
 
+void make_shadow_plans() {
+  const Layout layout = some_layout();
+  const std::vector<PiecePlan> share{{"w", 1, 3}, {"part", 0, 4}, {"scale", 0, 1}, {"empty", 0, 0}};
+  const auto put_plan = [&](const std::string& name, const ShadowPurpose& purpose, const std::vector<PiecePlan>& pieces) {
+    put("shadow_plan", name, std::string_view(encode_shadow_plan(*plan_shadow(purpose, layout, pieces))).substr(0, 1024));
+  };
+  put_plan("both", {.rank = 3, .incarnation = 9, .serial = 2, .snapshots = true, .shadow_every_steps = 1, .state_bytes = 256}, share);
+  put_plan("shadow", {.rank = 0, .incarnation = 1, .serial = 1, .snapshots = false, .shadow_every_steps = 50, .state_bytes = 64}, share);
+  put_plan("snapshots", {.rank = 0, .incarnation = 1, .serial = 1, .snapshots = true, .shadow_every_steps = 0, .state_bytes = 0}, {});
+}
+
+void make_mindspore_files() {
+  const auto slice = [](std::string_view name, std::string_view type, const Extents& shape, const std::string& content) {
+    return slice_header(name, type, shape, content.size()) + content;
+  };
+  const std::string tensors = slice("conv.weight", "Float32", {2, 3}, std::string(24, 'w')) + slice("scale", "BFloat16", {}, "sc") +
+                              slice("large", "Int8", {8}, "half") + slice("large", "Int8", {8}, "rest") + slice("epoch_num", kMindSporeText, {0}, "3");
+  put("mindspore_file", "tensors", tensors);
+  put("mindspore_file", "checksum", tensors + "crc_num" + std::string(6, '\0') + "\x12\x34\x56\x78");
+  put("mindspore_file", "beyond", slice_header("far", "Float32", {std::uint64_t{1} << 60}, std::uint64_t{1} << 62));
+  put("mindspore_file", "twice", slice("a", "UInt8", {1}, "1") + slice("b", "UInt8", {1}, "2") + slice("a", "UInt8", {1}, "3"));
+}
+
 void make_frames() {
   const std::string stream = raw(std::uint8_t{4}) + raw(std::uint16_t{40}) + raw(std::uint16_t{13}) + raw(std::uint32_t{2}) + raw(std::uint8_t{15}) +
                              R"({"exit_code":0})" + raw(std::uint16_t{3}) + raw(std::uint32_t{2}) + raw(std::uint8_t{0});
@@ -167,6 +192,8 @@ int main(int count, char** arguments) {
   rekindle::make_manifests();
   rekindle::make_data_headers();
   rekindle::make_records();
+  rekindle::make_shadow_plans();
+  rekindle::make_mindspore_files();
   rekindle::make_frames();
   rekindle::make_messages();
   return 0;

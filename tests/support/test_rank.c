@@ -4,13 +4,17 @@
  *   TEST_STEPS          steps to train (20)
  *   TEST_STEP_MICROSECONDS  time that the forward pass of a step takes (1000)
  *   TEST_FOLDER         where results, marks and the barrier are kept (required)
+ *   TEST_LAYOUT         who holds what: "alike" (every rank all rows), "rows" (each its rows of every tensor, as shards of it), "stages" (the same
+ *                       rows, as tensors of its own under a name that no other rank has)
+ *   TEST_LATE_MOMENTS   "1": in the first life of the process moments are registered after step 1, as those of Adam are
+ *   TEST_MOVES          "1": weights move to other memory between all steps
  *   TEST_FAULT          "<rank>:<step>:<where>[:<attempt>]": where is computing, updating, committed or before_open; the process kills itself with
  *                       SIGKILL there. "<where>" exit3 leaves with code 3 instead, while computing. attempt is 1 unless given
  *   TEST_COLLECTIVE_SECONDS  how long the barrier waits for a peer before it counts as failed (30)
  *   TEST_HANG_RANK      this rank stops inside the barrier for ever at step TEST_HANG_STEP
  *   TEST_ASK_STEP       rank 0 calls rk_checkpoint after this step
  *
- * Results in TEST_FOLDER: weights-<rank> (written at the end), first-<rank>-<attempt> (the first step of each attempt), step-<rank>
+ * Results in TEST_FOLDER: weights-<rank> (weights and moments of the rows that it holds, written at the end), first-<rank>-<attempt> (the first step of each attempt), step-<rank>
  * (the last committed step). Exit code: that of rk_close, 9 when what was restored is not what this step should have, 8 when the
  * library reports an error. */
 #define _GNU_SOURCE
@@ -30,8 +34,15 @@
 #define ROWS 64
 #define COLUMNS 33
 
+/* The whole model; a rank keeps up and registers rows begin to end of it. */
+struct model {
+  double weights[ROWS][COLUMNS], moments[ROWS][COLUMNS];
+  double scale;
+};
+
 static const char* folder;
 static int rank, world;
+static int begin_row, end_row;
 
 static long number(const char* name, long otherwise) {
   const char* text = getenv(name);
@@ -104,6 +115,43 @@ static int collective(unsigned long long step) {
   return 0;
 }
 
+static void update_row(struct model* model, double (*weights)[COLUMNS], unsigned long long step, int row) {
+  for (int column = 0; column < COLUMNS; ++column) {
+    const double gradient = (double)((step * 31 + (unsigned)row * 7 + (unsigned)column) % 101) - 50.0;
+    model->moments[row][column] = model->moments[row][column] * 0.9 + gradient * 0.1;
+    weights[row][column] -= model->moments[row][column] * 0.01 * model->scale;
+  }
+}
+
+/* What was restored has to be what training up to that step computes, to the last bit. */
+static void check_restored(const struct model* restored, unsigned long long step) {
+  static struct model expected;
+  expected.scale = 1.0;
+  for (unsigned long long done = 1; done <= step; ++done) {
+    for (int row = begin_row; row < end_row; ++row) update_row(&expected, expected.weights, done, row);
+    expected.scale *= 0.9999;
+  }
+  if (memcmp(&expected, restored, sizeof expected) != 0) {
+    fprintf(stderr, "rank %d: what was restored is not the state of step %llu\n", rank, step);
+    exit(9);
+  }
+}
+
+static rk_tensor rows_of(const char* name, double (*data)[COLUMNS]) {
+  static char names[4][64];
+  static int used;
+  rk_tensor tensor = {.struct_size = sizeof tensor, .name = name, .data = data[begin_row], .dtype = RK_F64, .rank = 2,
+                      .shape = {end_row - begin_row, COLUMNS}};
+  const char* layout = getenv("TEST_LAYOUT");
+  if (layout && strcmp(layout, "rows") == 0) {
+    tensor.shard = (rk_shard){.global_shape = {ROWS, COLUMNS}, .offset = {begin_row, 0}};
+  } else if (layout && strcmp(layout, "stages") == 0) {
+    snprintf(names[used], sizeof names[used], "%s.of_stage_%d", name, rank);
+    tensor.name = names[used++];
+  }
+  return tensor;
+}
+
 int main(void) {
   folder = getenv("TEST_FOLDER");
   rank = (int)number("REKINDLE_RANK", 0);
@@ -122,19 +170,27 @@ int main(void) {
     }
   }
 
-  static double weights[ROWS][COLUMNS], moments[ROWS][COLUMNS];
-  double scale = 1.0;
+  const char* layout = getenv("TEST_LAYOUT");
+  const int alike = !layout || strcmp(layout, "alike") == 0;
+  begin_row = alike ? 0 : ROWS * rank / world;
+  end_row = alike ? ROWS : ROWS * (rank + 1) / world;
+  char name[4200];
+  snprintf(name, sizeof name, "%s/step-%d", folder, rank);
+  const int late = number("TEST_LATE_MOMENTS", 0) && access(name, F_OK) != 0;
+  const int moves = (int)number("TEST_MOVES", 0);
+  static struct model model;
+  static double elsewhere[ROWS][COLUMNS];
+  double (*weights)[COLUMNS] = model.weights;
+  model.scale = 1.0;
   unsigned long long sampler = 0;
 
   rk_session* session = NULL;
   rk_options options = {.struct_size = sizeof options};
   must(rk_open(&options, &session), "rk_open");
-  must(rk_register(session, &(rk_tensor){.struct_size = sizeof(rk_tensor), .name = "weights", .data = weights, .dtype = RK_F64,
-                                         .rank = 2, .shape = {ROWS, COLUMNS}}), "rk_register");
-  must(rk_register(session, &(rk_tensor){.struct_size = sizeof(rk_tensor), .name = "moments", .data = moments, .dtype = RK_F64,
-                                         .rank = 2, .shape = {ROWS, COLUMNS}}), "rk_register");
-  must(rk_register(session, &(rk_tensor){.struct_size = sizeof(rk_tensor), .name = "scale", .data = &scale, .dtype = RK_F64}),
-       "rk_register");
+  const rk_tensor weights_tensor = rows_of("weights", weights), moments_tensor = rows_of("moments", model.moments);
+  must(rk_register(session, &weights_tensor), "rk_register");
+  if (!late) must(rk_register(session, &moments_tensor), "rk_register");
+  must(rk_register(session, &(rk_tensor){.struct_size = sizeof(rk_tensor), .name = "scale", .data = &model.scale, .dtype = RK_F64}), "rk_register");
   must(rk_register_state(session, "sampler", &sampler, sizeof sampler), "rk_register_state");
   rk_position at = {.struct_size = sizeof at};
   must(rk_restore(session, &at), "rk_restore");
@@ -144,7 +200,7 @@ int main(void) {
     return 9;
   }
   sampler = at.step * 7;
-  char name[64];
+  check_restored(&model, at.step);
   snprintf(name, sizeof name, "first-%d-%llu", rank, (unsigned long long)at.attempt);
   note(name, at.step + 1);
   snprintf(name, sizeof name, "step-%d", rank);
@@ -162,15 +218,11 @@ int main(void) {
     status = rk_update_begin(session);
     must(status, "rk_update_begin");
     if (status == RK_STOP) break;
-    for (int row = 0; row < ROWS; ++row) {
-      if (row == ROWS / 2) die_here("updating", step, at.attempt);
-      for (int column = 0; column < COLUMNS; ++column) {
-        const double gradient = (double)((step * 31 + (unsigned)row * 7 + (unsigned)column) % 101) - 50.0;
-        moments[row][column] = moments[row][column] * 0.9 + gradient * 0.1;
-        weights[row][column] -= moments[row][column] * 0.01 * scale;
-      }
+    for (int row = begin_row; row < end_row; ++row) {
+      if (row == (begin_row + end_row) / 2) die_here("updating", step, at.attempt);
+      update_row(&model, weights, step, row);
     }
-    scale *= 0.9999;
+    model.scale *= 0.9999;
     sampler += 7;
     must(rk_update_end(session), "rk_update_end");
     note(name, step);
@@ -179,6 +231,20 @@ int main(void) {
     status = rk_step_end(session);
     must(status, "rk_step_end");
     if (status == RK_STOP) break;
+    if (late && step == 1) {
+      status = rk_register(session, &moments_tensor);
+      must(status, "rk_register");
+      if (status == RK_STOP) break;
+    }
+    if (moves) {
+      double (*to)[COLUMNS] = weights == elsewhere ? model.weights : elsewhere;
+      memcpy(to, weights, sizeof elsewhere);
+      status = rk_move(session, weights_tensor.name, to[begin_row]);
+      must(status, "rk_move");
+      if (status == RK_STOP) break;
+      memset(weights, 0xff, sizeof elsewhere);
+      weights = to;
+    }
   }
 
   const int code = rk_close(session);
@@ -187,8 +253,9 @@ int main(void) {
     snprintf(path, sizeof path, "%s/weights-%d", folder, rank);
     FILE* file = fopen(path, "wb");
     if (!file) return 8;
-    fwrite(weights, sizeof weights, 1, file);
-    fwrite(moments, sizeof moments, 1, file);
+    const size_t bytes = (size_t)(end_row - begin_row) * sizeof weights[0];
+    fwrite(weights[begin_row], bytes, 1, file);
+    fwrite(model.moments[begin_row], bytes, 1, file);
     fclose(file);
   }
   return code;

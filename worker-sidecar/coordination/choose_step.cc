@@ -196,7 +196,7 @@ class Chooser {
     const Numbers committed = numbers_of(ranks_, [&](const auto& rank) { return rank.step == target_; });
     if (groups_.size() == 1) {
       return "step " + std::to_string(target_) + " was committed only by " + names_of(committed) +
-             ", which is gone or in the middle of an update, and no live rank could make that update";
+             (committed.size() == 1 ? ", which is" : ", which are") + " gone or in the middle of an update, and no live rank could make that update";
     }
     std::string text = "step " + std::to_string(target_) + " is not complete: there is no copy of ";
     for (std::size_t i = 0; i < lost_groups.size() && i < 2; ++i) text += (i == 0 ? "the part of " : " and of that of ") + names_of(groups_[lost_groups[i]].ranks);

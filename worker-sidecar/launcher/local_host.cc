@@ -1,5 +1,6 @@
 #include "worker-sidecar/launcher/local_host.h"
 
+#include <cmath>
 #include <cstdio>
 #include <thread>
 
@@ -119,9 +120,11 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
   }
   if (record.state == BreakpointState::durable && !record.path.empty()) {
     tell("durable", record.path, record.message);
-    std::fprintf(stderr, "rekindle: step %llu saved in %s, %.0f ms after the cause (%s)%s%s\n", static_cast<unsigned long long>(record.step),
-                 record.path.c_str(), record.durable_milliseconds, std::string(to_string(record.cause)).c_str(),
-                 record.message.empty() ? "" : ": ", record.message.c_str());
+    const std::string when = record.path == newest_path_ ? "stands in " + record.path + ", which was saved before the cause"
+                                                         : sentence("saved in {}, {} ms after the cause", record.path, std::llround(record.durable_milliseconds));
+    std::fprintf(stderr, "rekindle: step %llu %s (%s)%s%s\n", static_cast<unsigned long long>(record.step), when.c_str(),
+                 std::string(to_string(record.cause)).c_str(), record.message.empty() ? "" : ": ", record.message.c_str());
+    newest_path_ = record.path;
     const std::lock_guard lock(mutex_);
     saved_ = SavedPoint{.attempt = attempt, .step = record.step, .path = record.path};
   }
@@ -132,6 +135,7 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
 }
 
 void LocalHost::periodic(const ReportPeriodic& report, std::uint32_t attempt, Instant at) {
+  newest_path_ = report.path;
   events_.write({.event = "periodic", .attempt = attempt, .step = report.step, .path = report.path, .message = report.rhythm}, at);
   std::fprintf(stderr, "rekindle: step %llu saved in %s while training went on; it stood for %.1f ms (%s)\n", static_cast<unsigned long long>(report.step),
                report.path.c_str(), report.stopped_milliseconds, report.rhythm.c_str());
@@ -142,6 +146,7 @@ void LocalHost::attempt_begun(const AttemptBegun& begun, Instant at) {
     const std::lock_guard lock(mutex_);
     attempt_ = begun.attempt;
   }
+  newest_path_ = begun.path;
   events_.write({.event = "restored", .attempt = begun.attempt, .step = begun.step, .path = begun.path}, at);
   if (begun.step != 0) {
     std::fprintf(stderr, "rekindle: attempt %u goes on with step %llu from %s\n", begun.attempt, static_cast<unsigned long long>(begun.step + 1),

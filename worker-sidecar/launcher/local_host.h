@@ -63,6 +63,7 @@ class LocalHost final : public Saver, private HostObserver {
   std::uint64_t term_ = 0;
   BreakpointState state_ = BreakpointState::collecting;
   bool writing_told_ = false;
+  std::string newest_path_;  // of the newest checkpoint that is known to stand
 
   mutable std::mutex mutex_;
   std::optional<SavedPoint> saved_;  // guarded by mutex_

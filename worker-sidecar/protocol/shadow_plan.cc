@@ -166,6 +166,9 @@ Result<ShadowPlan> decode_shadow_plan(std::string_view front) {
                   .slot_bytes = header->slot_bytes,
                   .state_offset = header->state_offset,
                   .state_bytes = header->state_bytes};
+  // A rank divides by the steps, and its shadow alternates over the slots before the snapshot's.
+  const bool fits = (plan.shadow_slots() == 0) == (plan.shadow_every_steps == 0) && plan.snapshot_slot >= plan.shadow_slots();
+  if (!fits) return wrong("has slots that do not fit what they are for");
   if (Status status = read_pieces(*list, *header, plan.pieces); !status) return std::unexpected(status.error());
   return plan;
 }

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/base/sentence.h"
@@ -55,6 +56,12 @@ Outcome<ShadowMapping> ShadowMapping::map(int descriptor, std::uint32_t rank, st
     return refuse(RK_ERROR_UNAVAILABLE, sentence("the shadow that the sidecar handed over is for rank {}, or for an earlier process of this one", plan->rank));
   }
   const std::uint64_t bytes = plan->file_bytes();
+  // Beyond this limit the kernel would answer with a signal that ends training.
+  rlimit file_size{};
+  if (::getrlimit(RLIMIT_FSIZE, &file_size) == 0 && file_size.rlim_cur != RLIM_INFINITY && bytes > file_size.rlim_cur) {
+    return refuse(RK_ERROR_MEMORY, sentence("rank {} needs a file of {} bytes in memory for copies of its share, and its limit for files (ulimit -f) is {} bytes. Raise the "
+                                               "limit, or switch shadows and periodic checkpoints off", rank, bytes, file_size.rlim_cur));
+  }
   if (const int error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)); error != 0) {
     if (error == ENOSPC || error == ENOMEM) {
       return refuse(RK_ERROR_MEMORY, sentence("the memory volume is full: rank {} needs {} bytes there for copies of its share. Raise the volume's size and the memory limit of "

@@ -1,76 +1,10 @@
 // `rekindle run` outside a pod, with real processes that train, die and come back.
-#include <algorithm>
-#include <cstring>
-#include <filesystem>
-#include <sstream>
-
-#include <sys/file.h>
-
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
-
-#include "tests/support/temporary_folder.h"
-#include "tests/support/test_process.h"
+#include "tests/unit/worker-sidecar/launcher/local_run.h"
 
 namespace rekindle {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kRanks = 3;
-
-class LocalRun : public testing::Test {
- protected:
-  void SetUp() override {
-    fs::create_directory(folder_.at("out"));
-    environment_["TEST_FOLDER"] = folder_.at("out");
-    environment_["TEST_STEPS"] = "40";
-    environment_["REKINDLE_CHECKPOINT_DIR"] = folder_.at("checkpoints");
-  }
-
-  std::unique_ptr<TestProcess> start(std::vector<std::string> options = {}) {
-    std::vector<std::string> command{REKINDLE_PROGRAM, "run", "-n", std::to_string(kRanks), "--events", folder_.at("events")};
-    command.insert(command.end(), options.begin(), options.end());
-    command.insert(command.end(), {"--", REKINDLE_TEST_RANK});
-    return std::make_unique<TestProcess>(command, environment_, folder_.at("log"));
-  }
-
-  // What every rank of an undisturbed run of 40 steps ends with.
-  std::string undisturbed() {
-    TemporaryFolder other;
-    fs::create_directory(other.at("out"));
-    TestProcess run({REKINDLE_PROGRAM, "run", "--", REKINDLE_TEST_RANK},
-                    {{"TEST_FOLDER", other.at("out")}, {"TEST_STEPS", "40"}, {"REKINDLE_CHECKPOINT_DIR", other.at("checkpoints")}}, other.at("log"));
-    EXPECT_EQ(run.wait(), 0) << run.output();
-    return read_bytes(other.at("out/weights-0"));
-  }
-
-  void expect_undisturbed_end() {
-    const std::string expected = undisturbed();
-    ASSERT_FALSE(expected.empty());
-    for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(read_bytes(folder_.at("out/weights-" + std::to_string(rank))), expected) << "rank " << rank;
-  }
-
-  std::uint64_t number_in(const std::string& name) {
-    std::ifstream file(folder_.at("out/" + name));
-    std::uint64_t value = 0;
-    file >> value;
-    return value;
-  }
-
-  std::vector<nlohmann::json> events(const std::string& name = "") {
-    std::vector<nlohmann::json> found;
-    std::ifstream file(folder_.at("events"));
-    for (std::string line; std::getline(file, line);) {
-      nlohmann::json event = nlohmann::json::parse(line);
-      if (name.empty() || event["event"] == name) found.push_back(std::move(event));
-    }
-    return found;
-  }
-
-  TemporaryFolder folder_;
-  TestProcess::Environment environment_;
-};
 
 TEST_F(LocalRun, UndisturbedRanksEndWithZeroAndLeaveNoCheckpoint) {
   const auto run = start();
@@ -151,9 +85,7 @@ TEST_F(LocalRun, AKilledLauncherTakesItsRanksAlong) {
   environment_["TEST_STEP_MICROSECONDS"] = "10000";
   const auto run = start();
   ASSERT_TRUE(eventually([&] { return number_in("step-0") >= 3; })) << run->output();
-  const std::string children = read_bytes("/proc/" + std::to_string(run->pid()) + "/task/" + std::to_string(run->pid()) + "/children");
-  std::istringstream words(children);
-  const std::vector<pid_t> ranks{std::istream_iterator<pid_t>(words), {}};
+  const std::vector<pid_t> ranks = ranks_of(*run);
   ASSERT_EQ(ranks.size(), static_cast<std::size_t>(kRanks));
   run->signal(SIGKILL);
   EXPECT_EQ(run->wait(), 137);

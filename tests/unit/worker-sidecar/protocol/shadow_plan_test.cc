@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-
 namespace rekindle {
 namespace {
 
@@ -86,6 +85,24 @@ TEST(ShadowPlan, NoChangedByteLeadsOutsideTheFile) {
     }
   }
   EXPECT_GT(accepted, 0u);
+}
+
+// A rank would divide by zero, or copy into the slot of a snapshot.
+TEST(ShadowPlan, SlotsThatDoNotFitWhatTheyAreForAreRefused) {
+  struct Wrong {
+    bool snapshots;
+    std::uint64_t every;
+    std::uint32_t snapshot_slot;
+    std::uint64_t every_written;
+  };
+  for (const Wrong& wrong : {Wrong{true, 5, 2, 0}, Wrong{false, 5, 2, 0}, Wrong{true, 0, 0, 5}, Wrong{true, 5, 0, 5}, Wrong{true, 5, 1, 5}}) {
+    ShadowPlan changed = plan(wrong.snapshots, wrong.every);
+    changed.snapshot_slot = wrong.snapshot_slot;
+    changed.shadow_every_steps = wrong.every_written;
+    const Result<ShadowPlan> read = decode_shadow_plan(encode_shadow_plan(changed));
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().code, ErrorCode::corrupt);
+  }
 }
 
 TEST(ShadowPlan, ACutFileIsAnErrorAtEveryLength) {
