@@ -259,7 +259,7 @@ Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting
 std::string describe(const SnapshotSettings& settings) {
   switch (settings.rhythm) {
     case SnapshotRhythm::off: return "never";
-    case SnapshotRhythm::steps: return sentence("every {} steps", settings.every_steps);
+    case SnapshotRhythm::steps: return settings.every_steps == 1 ? std::string("every step") : sentence("every {} steps", settings.every_steps);
     case SnapshotRhythm::time: return sentence("every {} s", static_cast<std::int64_t>(to_seconds(settings.every)));
     case SnapshotRhythm::automatic: return "as often as it pays";
   }
