@@ -61,13 +61,6 @@ class LocalRanks {
     }
     return true;
   }
-  // What one rank of this pod has registered; others may hold other tensors (JobLayouts).
-  const RegisteredMessage* registered() const {
-    for (const auto& [number, rank] : ranks_) {
-      if (rank.registered) return &*rank.registered;
-    }
-    return nullptr;
-  }
   bool has_states() const {
     for (const auto& [number, rank] : ranks_) {
       if (rank.registered && !rank.registered->states.empty()) return true;
