@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """./dev bench durable: how fast a whole checkpoint of registered memory becomes durable (rk_checkpoint in a stand-alone session; the
 call also removes old checkpoints, which its own figure holds), beside fio writing as many bytes to
-the same disk (direct, 4 MiB blocks, 16 at once, space reserved, fsync at the end), and beside safetensors' save_file and torch.save with an fsync (or pickle, where
-there is no torch). Pairs run one after the other; a ratio is fio's time to ours. Then what replicas of one model gain by sharing the work.
+the same disk (direct, 4 MiB blocks, 16 at once, space reserved, fsync at the end), and beside safetensors' save_file and torch.save, each with an fsync. Pairs run one after the other; a ratio is fio's time to ours. Then what replicas of one model gain by sharing the work.
 """
 
 import argparse
@@ -20,7 +19,7 @@ import replicas  # noqa: E402
 import report  # noqa: E402
 from checkpoint_program import CheckpointProgram  # noqa: E402
 from disk import fio_milliseconds  # noqa: E402
-from peer_program import WITH_SAFETENSORS, WITH_TORCH, PeerProgram  # noqa: E402
+from peer_program import PYTHON_OF, PeerProgram  # noqa: E402
 
 
 def fresh_fio_milliseconds(folder, mebibytes):
@@ -32,8 +31,7 @@ def fresh_fio_milliseconds(folder, mebibytes):
 
 def measure(folder, mebibytes, pairs, peer_pairs):
     ours = CheckpointProgram(os.path.join(folder, "ours"), mebibytes)
-    peers = PeerProgram(folder, mebibytes) if peer_pairs else None
-    names = peers.names if peers else []
+    peers = {name: PeerProgram(name, folder, mebibytes) for name in PYTHON_OF} if peer_pairs else {}
     rows = []
     for index in range(pairs + 1):
         row = {}
@@ -44,8 +42,8 @@ def measure(folder, mebibytes, pairs, peer_pairs):
             row[f"{name}_milliseconds"] = step()
         row["ours_milliseconds"], row["returned_milliseconds"] = row["ours_milliseconds"]
         if index <= peer_pairs:
-            for name in names:
-                row[f"{name}_milliseconds"] = peers.milliseconds(name)
+            for name, peer in peers.items():
+                row[f"{name}_milliseconds"] = peer.milliseconds()
         row["ratio_to_disk"] = row["fio_milliseconds"] / row["ours_milliseconds"]
         if index == 0:
             continue  # all find their memory and their files for the first time
@@ -53,17 +51,17 @@ def measure(folder, mebibytes, pairs, peer_pairs):
         print(f"  {mebibytes} MiB, pair {index:2}: ours {row['ours_milliseconds']:7.0f} ms (call {row['returned_milliseconds']:.0f}), "
               f"fio {row['fio_milliseconds']:7.0f} ms, ratio {row['ratio_to_disk']:.2f}", flush=True)
     ours.end()
-    if peers:
-        peers.end()
+    for peer in peers.values():
+        peer.end()
     shutil.rmtree(os.path.join(folder, "ours"))
     figures = {"mebibytes": mebibytes, "pairs": rows, "ratio_to_disk": report.spread([row["ratio_to_disk"] for row in rows]),
-               "memory_beyond_tensors_mib": ours.memory_beyond_tensors_mib, "mib_per_second": {}, "times_faster_than": {}}
-    for name in ("ours", "fio", *names):
+               "memory_beyond_tensors_mib": ours.memory_beyond_tensors_mib, "versions": {name: peer.version for name, peer in peers.items()}, "mib_per_second": {}, "times_faster_than": {}}
+    for name in ("ours", "fio", *peers):
         pairs_with = [row for row in rows if f"{name}_milliseconds" in row]
         if not pairs_with:
             continue
         figures["mib_per_second"][name] = report.spread([mebibytes / (row[f"{name}_milliseconds"] / 1000) for row in pairs_with])
-        if name in names:
+        if name in peers:
             figures["times_faster_than"][name] = report.spread([row[f"{name}_milliseconds"] / row["ours_milliseconds"] for row in pairs_with])
     return figures
 
@@ -77,11 +75,6 @@ def main():
     parser.add_argument("--replica-cap", type=int, default=128, help="MiB a second for each writer of the part \"replicas\"")
     parser.add_argument("--folder", default=str(report.ROOT / "build"), help="on the disk that is measured (default: build)")
     options = parser.parse_args()
-    if not WITH_SAFETENSORS.exists() and not WITH_TORCH.exists():
-        print("bench durable: there is no build/python (./dev setup python makes it); the figures of the Python peers are left out")
-    elif not WITH_TORCH.exists():
-        print("bench durable: there is no torch; its place is taken by pickle of the same arrays. To measure it: python3 -m venv build/python-torch, then "
-              "build/python-torch/bin/pip install torch numpy safetensors (some GiB)")
     sizes = []
     with tempfile.TemporaryDirectory(prefix="bench-durable-", dir=options.folder) as folder:
         for mebibytes in options.mebibytes:

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""peer.py FOLDER MEBIBYTES: how long others take to make the same amount of training state durable. Prints the names of those that are installed; then, for each name on
-standard input, saves once, syncs the file, and prints the milliseconds. All of them save the same arrays.
+"""peer.py NAME FOLDER MEBIBYTES: how long another one takes to make the same amount of training state durable. NAME is safetensors or torch.save; both save the same
+arrays. Prints its version; then, for each line of standard input, saves once, syncs the file, and prints the milliseconds.
 """
 
 import os
-import pickle
 import sys
 import time
 
@@ -19,29 +18,17 @@ def make_arrays(mebibytes):
     return {f"tensor.{index}": random.integers(0, 2**63, size // 8, dtype=numpy.int64) for index, size in enumerate(sizes)}
 
 
-def savers(arrays):
-    """{name: save(path)}, of what is installed."""
-    found = {}
-    try:
+def saver(name, arrays):
+    """Its version, and save(path)."""
+    if name == "safetensors":
+        import safetensors
         from safetensors.numpy import save_file
 
-        found["safetensors"] = lambda path: save_file(arrays, path)
-    except ImportError:
-        pass
-    try:
-        import torch
+        return safetensors.__version__, lambda path: save_file(arrays, path)
+    import torch
 
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        found["torch.save"] = lambda path: torch.save(tensors, path)
-    except (ImportError, OSError):
-        pass
-
-    def save_pickle(path):
-        with open(path, "wb") as file:
-            pickle.dump(arrays, file, protocol=5)
-
-    found["pickle"] = save_pickle
-    return found
+    tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
+    return torch.__version__, lambda path: torch.save(tensors, path)
 
 
 def timed_milliseconds(save, path):
@@ -56,11 +43,11 @@ def timed_milliseconds(save, path):
 
 
 def main():
-    folder, mebibytes = sys.argv[1], int(sys.argv[2])
-    found = savers(make_arrays(mebibytes))
-    print(" ".join(found), flush=True)
-    for line in sys.stdin:
-        print(timed_milliseconds(found[line.strip()], os.path.join(folder, "peer")), flush=True)
+    name, folder, mebibytes = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    version, save = saver(name, make_arrays(mebibytes))
+    print(version, flush=True)
+    for _ in sys.stdin:
+        print(timed_milliseconds(save, os.path.join(folder, "peer")), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,41 +1,30 @@
-"""tests/bench/durable/peer.py, driven, with the Python that has the packages."""
+"""tests/bench/durable/peer.py, driven, with the Python that has the package."""
 
 import subprocess
 
 import report
 
-# What a person may make by hand (the packages are gigabytes), and what ./dev setup makes.
-WITH_TORCH = report.ROOT / "build" / "python-torch" / "bin" / "python"
-WITH_SAFETENSORS = report.ROOT / "build" / "python" / "bin" / "python"
+# What ./dev setup python makes, and Debian's own with its python3-torch (./dev setup torch).
+PYTHON_OF = {"safetensors": report.ROOT / "build" / "python" / "bin" / "python", "torch.save": "/usr/bin/python3"}
 
 
 class PeerProgram:
-    """`names` of those that can be asked; none where there is no such Python."""
-
-    def __init__(self, folder, mebibytes):
-        self.process = None
-        self.names = []
-        python = next((path for path in (WITH_TORCH, WITH_SAFETENSORS) if path.exists()), None)
-        if python is None:
-            return
+    def __init__(self, name, folder, mebibytes):
         program = report.ROOT / "tests" / "bench" / "durable" / "peer.py"
-        self.process = subprocess.Popen([python, program, folder, str(mebibytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.names = self.answer().split()
-        if "torch.save" in self.names:
-            self.names.remove("pickle")  # only stands in where there is no torch
+        self.process = subprocess.Popen([PYTHON_OF[name], program, name, folder, str(mebibytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.version = self.answer().strip()
 
     def answer(self):
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit("bench: peer.py ended before its time")
+            raise SystemExit("bench: peer.py ended before its time; what it says is above")
         return line
 
-    def milliseconds(self, name):
-        self.process.stdin.write(name + "\n")
+    def milliseconds(self):
+        self.process.stdin.write("\n")
         self.process.stdin.flush()
         return float(self.answer())
 
     def end(self):
-        if self.process is not None:
-            self.process.stdin.close()
-            self.process.wait()
+        self.process.stdin.close()
+        self.process.wait()
