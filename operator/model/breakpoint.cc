@@ -243,9 +243,10 @@ Json breakpoint_status_to_json(const BreakpointStatus& status, std::int64_t gene
   };
   put_number("attempt", status.attempt);
   put_number("step", status.step);
-  put_number("ranksSaved", status.ranks_saved);
   put_number("ranksExpected", status.ranks_expected);
   if (status.ranks_saved != 0 || status.ranks_expected != 0) {
+    // 0 too: it replaces what a round that came to nothing has left, and says that all was written from shadows.
+    body["ranksSaved"] = status.ranks_saved;
     body["ranks"] = std::to_string(status.ranks_saved) + "/" + std::to_string(status.ranks_expected);
   }
   if (status.bytes != 0) {

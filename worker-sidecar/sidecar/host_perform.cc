@@ -265,7 +265,7 @@ void Host::Parts::on(const WriteFromShadow& output) {
       },
       [rank = output.rank, term = output.write.term](Parts& self, Result<WrittenFile> written) {
         if (!written) return self.tell(RankWriteFailed{rank, {.term = term, .error = written.error()}});
-        self.log(Severity::info, "the share of a rank was written from its shadow",
+        self.log(Severity::info, "the share of a rank was written from its copy in memory",
                  {{"rank", std::to_string(rank)}, {"file", written->file}, {"bytes", std::to_string(written->bytes)}, {"way", written->way}});
         self.tell(RankWritten{rank, {.term = term, .written = *std::move(written)}});
       });

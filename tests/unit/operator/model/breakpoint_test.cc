@@ -30,6 +30,13 @@ TEST(Breakpoint, ComesBackAsItWasWritten) {
   EXPECT_EQ(object["status"]["durableIn"], "4.1s");
 }
 
+// Statuses are merged into what is there: what is left out would stay as an earlier round said it.
+TEST(Breakpoint, NobodyWhoSavedIsANumberToo) {
+  const Json status = breakpoint_status_to_json({.step = 184, .ranks_saved = 0, .ranks_expected = 4}, 1);
+  EXPECT_EQ(status.at("ranksSaved"), 0);
+  EXPECT_EQ(status.at("ranks"), "0/4");
+}
+
 TEST(Breakpoint, ByHandTakesAJobAndNothingElse) {
   const Result<Breakpoint> read = breakpoint_from_json(parse_yaml("{metadata: {name: now}, spec: {jobRef: {name: digits}}}"));
   ASSERT_TRUE(read);

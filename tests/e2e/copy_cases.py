@@ -1,0 +1,62 @@
+"""Copies that are made while training goes on: they count where nobody is left who could save."""
+
+import contextlib
+import json
+import os
+import signal
+
+from kubernetes import wait_for
+from ranks import SIDECAR
+from recovery import expect_recovered
+from stage import Cases, expect
+
+CASES = Cases()
+case = CASES.case
+
+PERIOD_STEPS = 40
+
+
+def periodic_steps(scene, pods):
+    """Of the checkpoints that the sidecars' logs tell of, in order."""
+    steps = []
+    for name in pods:
+        for line in scene.kubernetes.log(scene.namespace, name, SIDECAR).splitlines():
+            with contextlib.suppress(ValueError):
+                entry = json.loads(line)
+                if entry.get("msg") == "periodic checkpoint":
+                    steps.append(int(entry["step"]))
+    return sorted(steps)
+
+
+def kill_everything(scene, pods, containers):
+    """All processes of these containers of all pods, at once."""
+    victims = [process["pid"] for container in containers for name in pods for process in scene.kubernetes.processes(scene.namespace, name, container)]
+    for pid in victims:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@case(node=True)
+def all_ranks_killed_with_shadows_lose_nothing(site, scene):
+    """Nobody holds the model any more; the sidecars write the breakpoint from the copies that the ranks have left."""
+    scene.submit(annotations={"rekindle.dev/shadow-every": "1 step"})
+    old = scene.training(steps=20)
+    before = scene.last_step(old)
+    kill_everything(scene, old, ["worker"])
+    found = expect_recovered(scene, old, before, retries=1, survivors=0)
+    return f"step {before} seen before the kill, saved {found.status['step']} with {found.status['ranksSaved']} ranks alive"
+
+
+@case(node=True)
+def everything_killed_resumes_from_the_periodic_checkpoint(site, scene):
+    """As in a power cut: ranks and sidecars of all pods at once. What is left is what the storage has."""
+    scene.submit(annotations={"rekindle.dev/checkpoint-every": f"{PERIOD_STEPS} steps", "rekindle.dev/keep": "2"})
+    old = scene.training()
+    wait_for(lambda: len(periodic_steps(scene, old)) >= 3, 120, "three periodic checkpoints in the sidecars' logs", pause=0.5)
+    saved = periodic_steps(scene, old)
+    kill_everything(scene, old, [SIDECAR, "worker"])
+    new = scene.training(other_than=old)
+    first = scene.first_step(new)
+    expect(first > saved[-1], f"training resumed with step {first}, although step {saved[-1]} was durable")
+    expect(first - 1 - saved[-1] <= 2 * PERIOD_STEPS, f"training resumed with step {first}, far beyond what was durable ({saved[-1]})")
+    return f"periodic checkpoints of steps {saved}, resumed with step {first}"
