@@ -1,5 +1,5 @@
-/* Saves one checkpoint with a tensor of every type, a scalar, an empty one and one of several chunks, and what they held: `every_type CHECKPOINTS VALUES`. VALUES/NAME
- * gets the bytes of tensor NAME. */
+/* Saves one checkpoint with a tensor of every type (of those narrower than a byte also one of one dimension), a scalar, an empty one and one of several
+ * chunks, and what they held: `every_type CHECKPOINTS VALUES`. VALUES/NAME gets the bytes of tensor NAME. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +30,15 @@ static const struct array kArrays[] = {
     {"u64", RK_U64, 2, {3, 5}, 120},
     {"f8_e4m3", RK_F8_E4M3, 1, {7}, 7},
     {"f8_e5m2", RK_F8_E5M2, 1, {7}, 7},
+    {"f8_e8m0", RK_F8_E8M0, 1, {7}, 7},
+    {"f8_e4m3fnuz", RK_F8_E4M3FNUZ, 1, {7}, 7},
+    {"f8_e5m2fnuz", RK_F8_E5M2FNUZ, 1, {7}, 7},
+    {"c64", RK_C64, 2, {3, 5}, 120},
+    {"f4", RK_F4, 2, {3, 6}, 9},
+    {"f4_line", RK_F4, 1, {10}, 5},
+    {"f6_e2m3", RK_F6_E2M3, 2, {3, 4}, 9},
+    {"f6_e3m2", RK_F6_E3M2, 2, {5, 8}, 30},
+    {"f6_line", RK_F6_E3M2, 1, {12}, 9},
     {"scalar", RK_F64, 0, {0}, 8},
     {"empty", RK_F32, 2, {0, 4}, 0},
     {"large", RK_F32, 2, {1536, 2048}, (size_t)1536 * 2048 * 4},

@@ -4,6 +4,7 @@
   read_with_safetensors.py ranks CHECKPOINT WEIGHTS STEP   test_rank's: weights and moments as one program ended with them after STEP steps
 """
 
+import json
 import pathlib
 import re
 import sys
@@ -13,7 +14,8 @@ import safetensors
 from safetensors.numpy import load_file
 
 # Types that numpy has no name for; their bytes are compared through the package's own parser alone.
-NOT_IN_NUMPY = {"BF16", "F8_E4M3", "F8_E5M2"}
+NOT_IN_NUMPY = {"BF16", "F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3", "F6_E3M2", "F4"}
+IN_NUMPY = {"BOOL", "U8", "I8", "I16", "U16", "F16", "I32", "U32", "F32", "C64", "F64", "I64", "U64"}
 
 
 def parsed(folder):
@@ -41,16 +43,19 @@ def loaded(folder):
 def compare_types(folder, values):
     found = parsed(folder)
     arrays = loaded(folder)
+    manifest = json.loads((folder / "manifest.json").read_text())["manifest"]
+    registered = {tensor["name"]: (tensor["dtype"], tuple(tensor["global_shape"])) for tensor in manifest["tensors"]}
     names = sorted(path.name for path in values.iterdir())
     assert len(found) == len(names), f"{len(found)} entries, {len(names)} values"
     for name in names:
         key = "state/0/sampler" if name == "state" else name
-        dtype, _, data = found[key]
+        dtype, shape, data = found[key]
+        assert name == "state" or (dtype, shape) == registered[name], f"{key} is {dtype} {shape}, registered was {registered[name]}"
         expected = (values / name).read_bytes()
         assert data == expected, f"{key} holds other bytes than the program had"
         if dtype not in NOT_IN_NUMPY:
             assert arrays[key].tobytes() == expected, f"{key} is another array than the program had"
-    assert NOT_IN_NUMPY <= {dtype for dtype, _, _ in found.values()}
+    assert NOT_IN_NUMPY | IN_NUMPY == {dtype for dtype, _, _ in found.values()}, "a type is missing"
     print(f"{len(names)} arrays of {len({dtype for dtype, _, _ in found.values()})} types")
 
 

@@ -25,7 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
       RK_ASSERT(tensor.offset[i] <= tensor.global_shape[i] && tensor.shape[i] <= tensor.global_shape[i] - tensor.offset[i]);
     }
     const std::uint64_t rows = row_count(tensor);
-    RK_ASSERT(tensor_bytes(tensor) <= kTensorBytesMax && row_bytes(tensor) * rows == tensor_bytes(tensor));
+    RK_ASSERT(tensor_bytes(tensor) <= kTensorBytesMax && rows_bytes(tensor, rows) == tensor_bytes(tensor));
+    RK_ASSERT(has_rows(tensor, 0, rows) && is_whole_bytes(tensor.dtype, tensor.shape) && is_whole_bytes(tensor.dtype, tensor.offset));
     if (rows > 1) RK_ASSERT(!find_name_fault(piece_key(tensor.name, 0, 1, rows)).empty());
   }
   const Result<Layout> again = decode_layout(encode_layout(*layout));

@@ -35,8 +35,21 @@ Layout some_layout() {
   TensorDescription part = whole_tensor("part", Dtype::bf16, {4, 3});
   part.global_shape = {8, 3};
   part.offset = {4, 0};
+  TensorDescription packed = whole_tensor("packed", Dtype::f6_e3m2, {2, 4});
+  packed.global_shape = {2, 12};
+  packed.offset = {0, 8};
   return {{whole_tensor("w", Dtype::f32, {4, 2}), part, whole_tensor("scale", Dtype::f64, {}), whole_tensor("empty", Dtype::f8_e4m3, {0, 4}),
-           whole_tensor("seen", Dtype::boolean, {3}, WrittenIn::anywhere)}};
+           whole_tensor("seen", Dtype::boolean, {3}, WrittenIn::anywhere), packed, whole_tensor("nibbles", Dtype::f4, {6}), whole_tensor("phase", Dtype::c64, {2})}};
+}
+
+// Elements narrower than a byte, cut where a byte ends and, in the second, where none does.
+Manifest packed_manifest(std::uint64_t border) {
+  const std::string hash(32, 'a');
+  Manifest manifest{.job = {"team-a", "digits", "5f1c"}, .attempt = 1, .step = 7, .term = 1, .world_size = 1, .live_ranks = 1, .trigger = {"hook", "x"}, .time = "now"};
+  manifest.tensors = {{"packed", Dtype::f4, {4, 6}, {{"rank-0.safetensors", "packed", {0, 0}, {4, border}, 64, 64 + 2 * border},
+                                                     {"rank-1.safetensors", "packed", {0, border}, {4, 6 - border}, 64, 64 + 2 * (6 - border)}}}};
+  manifest.files = {{"rank-0.safetensors", 64 + 2 * border, hash, {}}, {"rank-1.safetensors", 64 + 2 * (6 - border), hash, {}}};
+  return manifest;
 }
 
 Manifest some_manifest() {
@@ -67,6 +80,8 @@ void make_manifests() {
   small.inexact_ranks = {1};
   small.agreed_milliseconds = 0;
   put_both("periodic", small);
+  put_both("packed", packed_manifest(2));
+  put("manifest", "evil-border", dump_json((*parse_json(encode_manifest(packed_manifest(3)).text, "manifest"))["manifest"]));
   // Edited and sealed again: names that lead out, ranges that do not fit. All must be refused.
   int number = 0;
   for (const char* name : {"../rank-0.safetensors", "/etc/passwd", "..", ".hidden", "a/b", "manifest.json", ""}) {

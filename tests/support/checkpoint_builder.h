@@ -80,7 +80,7 @@ inline Result<std::string> save_checkpoint(FileSystem& file_system, const std::s
         const TensorDescription& tensor = memory.layout.tensors[i];
         if (tensor.name != piece.tensor) continue;
         pieces.push_back({entry_of_piece(tensor, piece.begin_row, piece.end_row),
-                          memory.tensor_bytes_held[i].data() + piece.begin_row * row_bytes(tensor)});
+                          memory.tensor_bytes_held[i].data() + rows_bytes(tensor, piece.begin_row)});
       }
     }
     if (turn) turn(stripes.size() + 1);

@@ -87,8 +87,9 @@ void CoordinationHarness::finish_write(std::uint32_t pod, std::uint32_t rank, co
     bool registered = false;
     for (const TensorDescription& tensor : layout_of(rank).tensors) {
       if (tensor.name != piece.tensor) continue;
-      registered = piece.end_row <= row_count(tensor);
-      const std::uint64_t bytes = row_bytes(tensor) * (piece.end_row - piece.begin_row);
+      registered = has_rows(tensor, piece.begin_row, piece.end_row);
+      if (!registered) break;
+      const std::uint64_t bytes = rows_bytes(tensor, piece.end_row - piece.begin_row);
       file.entries.push_back({piece_key(piece.tensor, piece.begin_row, piece.end_row, row_count(tensor)), piece.tensor, piece.begin_row,
                               piece.end_row, file.bytes, file.bytes + bytes});
       file.bytes += bytes;

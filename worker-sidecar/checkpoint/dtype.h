@@ -24,12 +24,25 @@ enum class Dtype : std::uint8_t {
   u64 = 13,
   f8_e4m3 = 14,
   f8_e5m2 = 15,
+  f8_e8m0 = 16,
+  f8_e4m3fnuz = 17,
+  f8_e5m2fnuz = 18,
+  c64 = 19,
+  f4 = 20,
+  f6_e2m3 = 21,
+  f6_e3m2 = 22,
 };
 
 // The name that safetensors uses, "BF16".
 std::string_view to_string(Dtype dtype);
 
-std::size_t element_bytes(Dtype dtype);
+std::size_t element_bits(Dtype dtype);
+
+// So many elements are whole bytes: 1, but 2 of F4 and 4 of the F6 kinds, which stand packed without gaps.
+std::size_t packed_elements(Dtype dtype);
+
+// Of a number of elements that is a multiple of packed_elements.
+std::uint64_t bytes_of_elements(Dtype dtype, std::uint64_t elements);
 
 // Empty when nobody knows the name or the number.
 std::optional<Dtype> parse_dtype(std::string_view name);

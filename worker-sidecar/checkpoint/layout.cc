@@ -45,6 +45,22 @@ Status tensor_fault(const TensorDescription& tensor, const std::string& what) {
   return fail(ErrorCode::invalid_input, "tensor \"" + tensor.name + "\" " + what);
 }
 
+Status check_whole_bytes(const TensorDescription& tensor) {
+  const std::string packed = std::to_string(packed_elements(tensor.dtype));
+  const std::string kind = "is " + std::string(to_string(tensor.dtype)) + ", of which only " + packed + " elements together are whole bytes: ";
+  if (tensor.shape.empty() && packed_elements(tensor.dtype) > 1) return tensor_fault(tensor, kind + "it cannot be a scalar; keep its byte as U8");
+  struct Field {
+    const char* name;
+    const Extents& extents;
+  };
+  for (const Field& field : {Field{"shape", tensor.shape}, Field{"global shape", tensor.global_shape}, Field{"offset", tensor.offset}}) {
+    if (is_whole_bytes(tensor.dtype, field.extents)) continue;
+    return tensor_fault(tensor, kind + "in its " + field.name + " the last dimension is " + std::to_string(field.extents.back()) +
+                                    " and has to be a multiple of " + packed + "; pad it, cut it elsewhere, or keep its bytes as U8");
+  }
+  return {};
+}
+
 }  // namespace
 
 TensorDescription whole_tensor(std::string name, Dtype dtype, Extents shape, WrittenIn written_in) {
@@ -57,16 +73,24 @@ bool is_whole(const TensorDescription& tensor) { return tensor.shape == tensor.g
 
 Result<std::uint64_t> array_bytes(Dtype dtype, const Extents& shape) {
   // A zero anywhere makes the array empty, but the other dimensions still have to be sane: they are kept in files.
-  std::uint64_t bytes = element_bytes(dtype);
+  constexpr std::uint64_t kBitsMax = kTensorBytesMax * 8;
+  std::uint64_t bits = element_bits(dtype);
   bool empty = false;
   for (const std::uint64_t extent : shape) {
     if (extent == 0) {
       empty = true;
-    } else if (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > kTensorBytesMax) {
+    } else if (__builtin_mul_overflow(bits, extent, &bits) || bits > kBitsMax) {
       return fail(ErrorCode::invalid_input, "its shape makes more than " + std::to_string(kTensorBytesMax >> 40) + " TiB");
     }
   }
-  return empty ? 0 : bytes;
+  if (empty) return 0;
+  if (bits % 8 != 0) return fail(ErrorCode::invalid_input, "its shape makes " + std::to_string(bits) + " bits, which are not whole bytes");
+  return bits / 8;
+}
+
+bool is_whole_bytes(Dtype dtype, const Extents& extents) {
+  const std::size_t packed = packed_elements(dtype);
+  return packed == 1 || (!extents.empty() && extents.back() % packed == 0);
 }
 
 std::uint64_t tensor_bytes(const TensorDescription& tensor) {
@@ -77,9 +101,17 @@ std::uint64_t tensor_bytes(const TensorDescription& tensor) {
 
 std::uint64_t row_count(const TensorDescription& tensor) { return tensor.shape.empty() ? 1 : tensor.shape.front(); }
 
-std::uint64_t row_bytes(const TensorDescription& tensor) {
-  const std::uint64_t rows = row_count(tensor);
-  return rows == 0 ? 0 : tensor_bytes(tensor) / rows;
+std::uint64_t row_step(const TensorDescription& tensor) { return tensor.shape.size() == 1 ? packed_elements(tensor.dtype) : 1; }
+
+std::uint64_t rows_bytes(const TensorDescription& tensor, std::uint64_t rows) {
+  std::uint64_t elements = rows;
+  for (std::size_t i = 1; i < tensor.shape.size(); ++i) elements *= tensor.shape[i];
+  return bytes_of_elements(tensor.dtype, elements);
+}
+
+bool has_rows(const TensorDescription& tensor, std::uint64_t begin_row, std::uint64_t end_row) {
+  const std::uint64_t step = row_step(tensor);
+  return begin_row <= end_row && end_row <= row_count(tensor) && begin_row % step == 0 && end_row % step == 0;
 }
 
 std::string find_name_fault(std::string_view name) {
@@ -107,6 +139,7 @@ Status check_tensor(const TensorDescription& tensor) {
   if (tensor.global_shape.size() != tensor.shape.size() || tensor.offset.size() != tensor.shape.size()) {
     return tensor_fault(tensor, "has a shape, global shape and offset with different numbers of dimensions");
   }
+  if (Status status = check_whole_bytes(tensor); !status) return status;
   if (const Result<std::uint64_t> bytes = array_bytes(tensor.dtype, tensor.shape); !bytes) {
     return tensor_fault(tensor, "is too large: " + bytes.error().message);
   }

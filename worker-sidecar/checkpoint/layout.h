@@ -55,19 +55,31 @@ struct StateDescription {
 TensorDescription whole_tensor(std::string name, Dtype dtype, Extents shape, WrittenIn written_in = WrittenIn::update);
 bool is_whole(const TensorDescription& tensor);
 
-// Bytes of a dense array; an error when the product overflows or is over kTensorBytesMax.
+// Bytes of a dense array; an error when the product overflows, is over kTensorBytesMax or ends inside a byte.
 Result<std::uint64_t> array_bytes(Dtype dtype, const Extents& shape);
+
+// Whether a part of a tensor that has these extents as its shape, or begins at them, has whole bytes everywhere: the last one is a multiple of
+// packed_elements(dtype). A scalar of such a type is less than a byte.
+bool is_whole_bytes(Dtype dtype, const Extents& extents);
 
 // Of a checked tensor. A scalar has one row; a tensor is cut along its first dimension only.
 std::uint64_t tensor_bytes(const TensorDescription& tensor);
 std::uint64_t row_count(const TensorDescription& tensor);
-std::uint64_t row_bytes(const TensorDescription& tensor);
+
+// Rows that are not cut from each other because they are whole bytes only together: 1, but packed_elements in a tensor of one dimension.
+std::uint64_t row_step(const TensorDescription& tensor);
+
+// Of a number of rows that is a multiple of row_step.
+std::uint64_t rows_bytes(const TensorDescription& tensor, std::uint64_t rows);
+
+// Whether the tensor has these rows and can be cut there.
+bool has_rows(const TensorDescription& tensor, std::uint64_t begin_row, std::uint64_t end_row);
 
 // Why a name of a tensor or a state cannot be used ("is empty"), or an empty text.
 std::string find_name_fault(std::string_view name);
 
-// Names unique and usable, dimensions in limits, sizes without overflow, each part inside its global tensor. The message
-// names the tensor and what to change.
+// Names unique and usable, dimensions in limits, sizes without overflow, each part inside its global tensor and of whole bytes. The
+// message names the tensor and what to change.
 Status check_tensor(const TensorDescription& tensor);
 Status check_layout(const Layout& layout);
 Status check_states(const std::vector<StateDescription>& states);

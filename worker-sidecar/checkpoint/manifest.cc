@@ -87,6 +87,9 @@ Status check_tensor_entry(const ManifestTensor& tensor, const FilesByName& files
       return wrong("\"" + piece.key + "\" cannot be a piece of tensor \"" + tensor.name + "\"");
     }
     const UsedRange range{piece.file, piece.begin_byte, piece.end_byte, piece.key};
+    if (!is_whole_bytes(tensor.dtype, piece.shape) || !is_whole_bytes(tensor.dtype, piece.offset)) {
+      return wrong("piece \"" + piece.key + "\" begins or ends inside a byte");
+    }
     const Result<std::uint64_t> bytes = array_bytes(tensor.dtype, piece.shape);
     if (!bytes) return wrong("piece \"" + piece.key + "\" is too large");
     if (Status status = check_range(files, range, *bytes); !status) return status;

@@ -26,12 +26,14 @@ Cut nearest_cut(const ReplicaGroup& group, const std::vector<std::uint64_t>& beg
   const auto after = std::upper_bound(begins.begin(), begins.end(), target);
   const std::size_t index = static_cast<std::size_t>(after - begins.begin()) - 1;
   if (index >= group.shards.size()) return {group.shards.size(), 0};
-  const std::uint64_t bytes = group.shards[index].row_bytes;
+  const Shard& shard = group.shards[index];
+  const std::uint64_t step = row_step(*shard.tensor);
+  const std::uint64_t bytes = rows_bytes(*shard.tensor, step);
   if (bytes == 0) return {index, 0};
   const std::uint64_t inside = target - begins[index];
   const std::uint64_t below = inside / bytes;
-  const std::uint64_t row = inside - below * bytes > bytes / 2 ? below + 1 : below;
-  if (row >= group.shards[index].rows) return {index + 1, 0};
+  const std::uint64_t row = (inside - below * bytes > bytes / 2 ? below + 1 : below) * step;
+  if (row >= shard.rows) return {index + 1, 0};
   return {index, row};
 }
 
@@ -44,7 +46,7 @@ void append_pieces(const ReplicaGroup& group, std::size_t member, Cut begin, Cut
     const std::uint64_t end_row = i == end.shard ? end.row : shard.rows;
     const std::uint64_t first = shard.first_rows.empty() ? 0 : shard.first_rows[member];
     writer.pieces.push_back({shard.tensor->name, first + begin_row, first + end_row});
-    writer.bytes += (end_row - begin_row) * shard.row_bytes;
+    writer.bytes += rows_bytes(*shard.tensor, end_row - begin_row);
   }
 }
 
@@ -102,7 +104,7 @@ std::vector<GroupShares> cut_groups(const std::vector<ReplicaGroup>& groups, con
   for (GroupShares& shares : all) {
     const ReplicaGroup& group = groups[shares.group];
     std::vector<std::uint64_t> begins{0};
-    for (const Shard& shard : group.shards) begins.push_back(begins.back() + shard.rows * shard.row_bytes);
+    for (const Shard& shard : group.shards) begins.push_back(begins.back() + rows_bytes(*shard.tensor, shard.rows));
     std::vector<std::uint64_t> before;
     for (const std::size_t member : members[shares.group]) before.push_back(loads[group.ranks[member]]);
     const std::vector<std::uint64_t> ends = level_out(group.bytes, before);
@@ -159,7 +161,7 @@ std::vector<WriterPlan> split_for_writers(const Layout& layout, const std::vecto
   ReplicaGroup group{.ranks = writer_ranks, .shards = {}, .bytes = 0};
   for (const TensorDescription& tensor : layout.tensors) {
     group.shards.push_back({.tensor = &tensor, .begin_row = tensor.offset.empty() ? 0 : tensor.offset.front(), .rows = row_count(tensor),
-                            .row_bytes = row_bytes(tensor), .position = group.shards.size(), .first_rows = {}});
+                            .position = group.shards.size(), .first_rows = {}});
     group.bytes += tensor_bytes(tensor);
   }
   std::vector<ReplicaGroup> groups;

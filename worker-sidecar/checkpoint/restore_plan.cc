@@ -94,22 +94,22 @@ void add_common_part(const ManifestPiece& piece, const TensorDescription& tensor
     extent[i] = end - begin[i];
   }
   std::size_t outer = dimensions;  // dimensions before this one are walked, the rest is a run
-  std::uint64_t run = element_bytes(tensor.dtype);
+  std::uint64_t run = 1;  // elements
   while (outer > 0) {
     run *= extent[--outer];
     if (extent[outer] != piece.shape[outer] || extent[outer] != tensor.shape[outer]) break;
   }
 
-  // Place of the element at `position` (in the global tensor) inside a box, in elements.
+  // Byte of the element at `position` (in the global tensor) inside a box.
   const auto place_in = [&](const Extents& position, const Extents& offset, const Extents& shape) {
     std::uint64_t place = 0;
     for (std::size_t i = 0; i < dimensions; ++i) place = place * shape[i] + (position[i] - offset[i]);
-    return place * element_bytes(tensor.dtype);
+    return bytes_of_elements(tensor.dtype, place);
   };
   Extents position = begin;
   while (true) {
     ranges.push_back({.begin_byte = piece.begin_byte + place_in(position, piece.offset, piece.shape),
-                      .bytes = run,
+                      .bytes = bytes_of_elements(tensor.dtype, run),
                       .kind = TargetKind::tensor,
                       .index = index,
                       .target_byte = place_in(position, tensor.offset, tensor.shape)});

@@ -26,7 +26,7 @@ Result<DataFileLayout> lay_out_data_file(const std::vector<DataEntry>& entries) 
   DataFileLayout layout;
   layout.source.resize(entries.size());
   std::iota(layout.source.begin(), layout.source.end(), std::size_t{0});
-  std::ranges::stable_sort(layout.source, std::greater<>(), [&](std::size_t i) { return element_bytes(entries[i].dtype); });
+  std::ranges::stable_sort(layout.source, std::greater<>(), [&](std::size_t i) { return element_bits(entries[i].dtype); });
 
   Json header = Json::object();
   std::uint64_t position = 0;

@@ -259,8 +259,7 @@ class Grouping {
     if (fresh) groups_.push_back({.ranks = ranks_of(holders), .shards = {}, .bytes = 0});
     ReplicaGroup& group = groups_[place->second];
     const Held& lowest = held[cell.held.front()];
-    Shard shard{.tensor = lowest.tensor, .begin_row = cell.begin, .rows = cell.end - cell.begin,
-                .row_bytes = row_bytes(*lowest.tensor), .position = lowest.position, .first_rows = {}};
+    Shard shard{.tensor = lowest.tensor, .begin_row = cell.begin, .rows = cell.end - cell.begin, .position = lowest.position, .first_rows = {}};
     if (std::any_of(cell.held.begin(), cell.held.end(), [&](std::size_t index) { return first_row(*held[index].tensor) != cell.begin; })) {
       std::map<std::uint32_t, std::uint64_t> rows;
       for (const std::size_t index : cell.held) {
@@ -268,7 +267,7 @@ class Grouping {
       }
       for (const auto& [rank, row] : rows) shard.first_rows.push_back(row);
     }
-    group.bytes += shard.rows * shard.row_bytes;
+    group.bytes += rows_bytes(*shard.tensor, shard.rows);
     group.shards.push_back(std::move(shard));
   }
 

@@ -26,7 +26,6 @@ struct Shard {
   const TensorDescription* tensor = nullptr;  // the part, as the lowest holder registered it
   std::uint64_t begin_row = 0;                // in the whole tensor
   std::uint64_t rows = 0;
-  std::uint64_t row_bytes = 0;
   std::size_t position = 0;                // in the registration of the lowest holder
   std::vector<std::uint64_t> first_rows;   // in the part of each holder, in the order of the group's ranks; empty: 0 for all
 };

@@ -42,7 +42,7 @@ Status add_pieces(Manifest& manifest, const Places& places, const WrittenStripe&
     const auto found = tensors.find(entry.tensor);
     if (found == tensors.end()) return wrong(stripe.written, "it names \"" + entry.tensor + "\", which is not registered");
     const TensorDescription& tensor = *found->second;
-    if (entry.begin_row > entry.end_row || entry.end_row > row_count(tensor)) {
+    if (!has_rows(tensor, entry.begin_row, entry.end_row)) {
       return wrong(stripe.written, "it names rows of \"" + entry.tensor + "\" that do not exist");
     }
     if (entry.key != piece_key(tensor.name, entry.begin_row, entry.end_row, row_count(tensor))) {

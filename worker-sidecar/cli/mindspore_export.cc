@@ -111,7 +111,7 @@ Status check_tensors(const std::vector<const ManifestTensor*>& tensors, const st
     const std::string who = "tensor \"" + tensor->name + "\"";
     if (!mindspore_name(tensor->dtype)) {
       return fail(ErrorCode::invalid_input, who + " is " + std::string(to_string(tensor->dtype)) +
-                                                ", for which MindSpore's checkpoint files have no name: export as safetensors");
+                                                ", which MindSpore does not read from its checkpoint files: export as safetensors");
     }
     if (tensor->global_shape == Extents{0}) {
       return fail(ErrorCode::invalid_input, who + " has the shape [0], which MindSpore would read as a scalar: export as safetensors");

@@ -22,7 +22,8 @@ void cut_into_blocks(const ManifestTensor& tensor, const TensorBox& box, std::si
     return;
   }
   const std::uint64_t extent = box.shape[dimension];
-  const std::uint64_t slab = std::max<std::uint64_t>(1, kBlockBytes / (bytes / extent));
+  const std::uint64_t step = dimension + 1 == box.shape.size() ? packed_elements(tensor.dtype) : 1;
+  const std::uint64_t slab = step * std::max<std::uint64_t>(1, kBlockBytes / (bytes / (extent / step)));
   for (std::uint64_t begin = 0; begin < extent; begin += slab) {
     TensorBox part = box;
     part.offset[dimension] += begin;
@@ -53,7 +54,7 @@ Result<OpenedCheckpoint> open_checkpoint(FileSystem& file_system, const std::str
 
 TensorBox whole_box(const ManifestTensor& tensor) { return {Extents(tensor.global_shape.size(), 0), tensor.global_shape}; }
 
-std::uint64_t box_bytes(const ManifestTensor& tensor, const TensorBox& box) { return volume_of(box.shape) * element_bytes(tensor.dtype); }
+std::uint64_t box_bytes(const ManifestTensor& tensor, const TensorBox& box) { return bytes_of_elements(tensor.dtype, volume_of(box.shape)); }
 
 std::vector<TensorBox> blocks_of(const ManifestTensor& tensor, const TensorBox& box) {
   std::vector<TensorBox> blocks;

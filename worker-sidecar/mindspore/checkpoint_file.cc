@@ -156,7 +156,7 @@ Status check_size(MindSporeEntry& entry) {
   const std::optional<Dtype> dtype = parse_mindspore_name(entry.type);
   if (!dtype) return {};
   // Older versions write a scalar as [0].
-  if (entry.shape == Extents{0} && content_bytes(entry) == element_bytes(*dtype)) entry.shape.clear();
+  if (entry.shape == Extents{0} && content_bytes(entry) == bytes_of_elements(*dtype, 1)) entry.shape.clear();
   const Result<std::uint64_t> bytes = array_bytes(*dtype, entry.shape);
   if (bytes && *bytes == content_bytes(entry)) return {};
   return fail(ErrorCode::corrupt, "\"" + entry.name + "\" has " + std::to_string(content_bytes(entry)) +

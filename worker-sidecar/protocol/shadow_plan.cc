@@ -95,11 +95,11 @@ Result<ShadowPlan> plan_shadow(const ShadowPurpose& purpose, const Layout& layou
   std::uint64_t at = kShadowPageBytes;
   for (const PiecePlan& piece : pieces) {
     const auto found = tensors.find(piece.tensor);
-    if (found == tensors.end() || piece.begin_row > piece.end_row || piece.end_row > row_count(*found->second)) {
+    if (found == tensors.end() || !has_rows(*found->second, piece.begin_row, piece.end_row)) {
       return fail(ErrorCode::invalid_input, sentence("the share of rank {} names rows {} to {} of \"{}\", which it does not have", purpose.rank, piece.begin_row,
                                                         piece.end_row, piece.tensor));
     }
-    const std::uint64_t bytes = (piece.end_row - piece.begin_row) * row_bytes(*found->second);
+    const std::uint64_t bytes = rows_bytes(*found->second, piece.end_row - piece.begin_row);
     plan.pieces.push_back({piece, at, bytes});
     at = rounded_up(at + bytes, kPieceAlignment);
   }

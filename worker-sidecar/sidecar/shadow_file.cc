@@ -158,11 +158,12 @@ Result<WrittenFile> write_from_shadow(FileSystem& file_system, const std::string
       return fail(ErrorCode::not_found, sentence("the shadow of rank {} does not keep rows {} to {} of \"{}\"", shadow.plan().rank, wanted.begin_row, wanted.end_row,
                                                     wanted.tensor));
     }
-    const std::uint64_t row = row_bytes(*tensor->second);
-    sources.push_back({&*kept, (wanted.begin_row - kept->piece.begin_row) * row, (wanted.end_row - wanted.begin_row) * row});
-    if (sources.back().begin_byte + sources.back().bytes > kept->bytes) {
+    const bool fits = has_rows(*tensor->second, kept->piece.begin_row, kept->piece.end_row) && has_rows(*tensor->second, wanted.begin_row, wanted.end_row) &&
+                      rows_bytes(*tensor->second, kept->piece.end_row - kept->piece.begin_row) == kept->bytes;
+    if (!fits) {
       return fail(ErrorCode::conflict, sentence("tensor \"{}\" has changed its shape since the shadow of rank {} was planned", wanted.tensor, shadow.plan().rank));
     }
+    sources.push_back({&*kept, rows_bytes(*tensor->second, wanted.begin_row - kept->piece.begin_row), rows_bytes(*tensor->second, wanted.end_row - wanted.begin_row)});
     entries.push_back(entry_of_piece(*tensor->second, wanted.begin_row, wanted.end_row));
   }
   Result<DataFileWriter> writer = DataFileWriter::create(file_system, join_path(job_folder, order.path), order.file, entries, options);

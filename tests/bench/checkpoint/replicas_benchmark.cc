@@ -60,7 +60,7 @@ int run(const std::string& folder, std::uint64_t bytes, std::uint32_t writers, s
         for (const PiecePlan& piece : plans[i].pieces) {
           const TensorDescription& tensor = *tensors.at(piece.tensor);
           pieces.push_back({.entry = entry_of_piece(tensor, piece.begin_row, piece.end_row),
-                            .data = reinterpret_cast<const char*>(memory.at(piece.tensor).data()) + piece.begin_row * row_bytes(tensor)});
+                            .data = reinterpret_cast<const char*>(memory.at(piece.tensor).data()) + rows_bytes(tensor, piece.begin_row)});
         }
         const Result<WrittenDataFile> written =
             write_data_file(real_file_system(), folder, plans[i].file, pieces, {.bytes_per_second_max = bytes_per_second});

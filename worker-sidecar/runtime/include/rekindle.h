@@ -59,10 +59,15 @@ typedef enum rk_status {
   RK_ERROR_INTERNAL = -9
 } rk_status;
 
-/* Element types; names and sizes are those of safetensors. */
+/* Element types; names and sizes are those of safetensors. RK_C64 is two RK_F32, the real part first.
+ * RK_F4 (4 bits) and the RK_F6 kinds (6 bits) stand packed without gaps, and shapes, offsets and strides count elements, not bytes or pairs: the
+ * last dimension of PyTorch's float4_e2m1fn_x2, two elements a byte, is registered as twice what torch says. Only 2 elements of RK_F4, or 4 of an
+ * RK_F6 kind, are whole bytes, so the last dimension of shape, global_shape and offset is a multiple of that, the last stride is 1 and every
+ * other stride a multiple of that. Anything else is refused (ARGUMENT), a scalar too. */
 typedef enum rk_dtype {
   RK_BOOL = 1, RK_U8 = 2, RK_I8 = 3, RK_I16 = 4, RK_U16 = 5, RK_F16 = 6, RK_BF16 = 7, RK_I32 = 8, RK_U32 = 9,
-  RK_F32 = 10, RK_F64 = 11, RK_I64 = 12, RK_U64 = 13, RK_F8_E4M3 = 14, RK_F8_E5M2 = 15
+  RK_F32 = 10, RK_F64 = 11, RK_I64 = 12, RK_U64 = 13, RK_F8_E4M3 = 14, RK_F8_E5M2 = 15, RK_F8_E8M0 = 16, RK_F8_E4M3FNUZ = 17,
+  RK_F8_E5M2FNUZ = 18, RK_C64 = 19, RK_F4 = 20, RK_F6_E2M3 = 21, RK_F6_E3M2 = 22
 } rk_dtype;
 
 typedef enum rk_written_in {

@@ -30,8 +30,8 @@ Status ShadowKeeper::resolve() {
   copies_.clear();
   for (const ShadowPiece& piece : mapping_->plan().pieces) {
     const RegisteredTensor* const tensor = registry_.find_tensor(piece.piece.tensor);
-    const bool fits = tensor != nullptr && piece.piece.end_row <= row_count(tensor->description) &&
-                      (piece.piece.end_row - piece.piece.begin_row) * row_bytes(tensor->description) == piece.bytes;
+    const bool fits = tensor != nullptr && has_rows(tensor->description, piece.piece.begin_row, piece.piece.end_row) &&
+                      rows_bytes(tensor->description, piece.piece.end_row - piece.piece.begin_row) == piece.bytes;
     if (!fits) {
       const std::string name = piece.piece.tensor;
       mapping_.reset();
@@ -39,7 +39,7 @@ Status ShadowKeeper::resolve() {
       return fail(ErrorCode::conflict, sentence("tensor \"{}\" is no longer registered as it was when the copies were planned", name));
     }
     if (piece.bytes == 0) continue;
-    const std::uint64_t begin = piece.piece.begin_row * row_bytes(tensor->description);
+    const std::uint64_t begin = rows_bytes(tensor->description, piece.piece.begin_row);
     Copy copy{.captured_index = tensor->captured_index, .begin_byte = begin, .to_offset = piece.offset, .bytes = piece.bytes};
     if (tensor->array) copy.array = tensor->array.get();
     else if (!copy.captured_index) copy.from = static_cast<const std::byte*>(tensor->data) + begin;

@@ -21,10 +21,9 @@ Result<std::vector<MemoryPiece>> find_memory(const WriteMessage& order, const Pi
     if (tensor == nullptr) {
       return fail(ErrorCode::not_found, sentence("the order names tensor '{}', which this rank has not registered", piece.tensor));
     }
-    const std::uint64_t rows = row_count(tensor->description);
-    if (piece.begin_row > piece.end_row || piece.end_row > rows) {
+    if (!has_rows(tensor->description, piece.begin_row, piece.end_row)) {
       return fail(ErrorCode::invalid_input, sentence("the order names rows {} to {} of tensor '{}', which has {}", piece.begin_row,
-                                                        piece.end_row, piece.tensor, rows));
+                                                        piece.end_row, piece.tensor, row_count(tensor->description)));
     }
     Result<MemoryPiece> found = piece_of(*tensor, piece.begin_row, piece.end_row, rank.small_state, word.slot & 1u);
     if (!found) return std::unexpected(found.error());
@@ -38,7 +37,7 @@ Result<std::vector<MemoryPiece>> find_memory(const WriteMessage& order, const Pi
 Result<MemoryPiece> piece_of(const RegisteredTensor& tensor, std::uint64_t begin_row, std::uint64_t end_row, const SmallState& small_state,
                              std::uint8_t slot) {
   MemoryPiece piece{.entry = entry_of_piece(tensor.description, begin_row, end_row)};
-  const std::uint64_t begin_byte = begin_row * row_bytes(tensor.description);
+  const std::uint64_t begin_byte = rows_bytes(tensor.description, begin_row);
   const auto* start = static_cast<const std::byte*>(tensor.data);
   if (tensor.captured_index) {
     start = small_state.value(slot, *tensor.captured_index);

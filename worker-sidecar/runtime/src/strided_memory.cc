@@ -9,28 +9,50 @@
 namespace rekindle {
 namespace {
 
+// In units: elements, or where these are narrower than a byte the packed_elements that are whole bytes.
 struct Stride {
   std::uint64_t extent = 0;
-  std::uint64_t elements = 0;
+  std::uint64_t units = 0;
 };
+
+std::uint64_t unit_bytes(Dtype dtype) { return bytes_of_elements(dtype, packed_elements(dtype)); }
+
+// Of dimensions that are stepped over. Units stay whole as long as the last dimension has no gaps and every other one steps over whole units.
+Outcome<std::vector<Stride>> strides_in_units(const TensorDescription& tensor, const std::int64_t* strides) {
+  const std::uint64_t packed = packed_elements(tensor.dtype);
+  std::vector<Stride> used;
+  for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
+    Stride stride{tensor.shape[i], static_cast<std::uint64_t>(strides[i])};
+    if (stride.extent == 1) continue;
+    const bool last = i + 1 == tensor.shape.size();
+    if (packed > 1 && (last ? stride.units != 1 : stride.units % packed != 0)) {
+      return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' is {}, of which only {} elements together are whole bytes: stride[{}] is {} and has to be {}{}; register "
+                                                "the array that it is a view of",
+                                                tensor.name, to_string(tensor.dtype), packed, i, strides[i], last ? "" : "a multiple of ", last ? 1 : packed));
+    }
+    (last ? stride.extent : stride.units) /= packed;
+    if (stride.extent > 1) used.push_back(stride);
+  }
+  return used;
+}
 
 // No two elements share memory if, from the smallest stride on, each steps over everything that the smaller ones reach. Views of usual frameworks
 // (transposed, sliced, padded) are like that; strides that interleave without touching are refused as well.
 Done check_strides(const TensorDescription& tensor, std::vector<Stride> strides) {
-  std::ranges::sort(strides, {}, &Stride::elements);
-  std::uint64_t reach = 0;  // elements from the first to the last one that the strides so far lead to
+  std::ranges::sort(strides, {}, &Stride::units);
+  std::uint64_t reach = 0;  // units from the first to the last one that the strides so far lead to
   for (const Stride& stride : strides) {
-    if (stride.elements == 0) {
+    if (stride.units == 0) {
       return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has stride 0 over {} elements, so all of them are one (a broadcast); register the array that was broadcast",
                                                 tensor.name, stride.extent));
     }
-    if (stride.elements <= reach) {
+    if (stride.units <= reach) {
       return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has strides with which elements may share memory; register the array that it is a view of",
                                                 tensor.name));
     }
     std::uint64_t more = 0;
-    if (__builtin_mul_overflow(stride.extent - 1, stride.elements, &more) || __builtin_add_overflow(reach, more, &reach) ||
-        reach > kTensorBytesMax / element_bytes(tensor.dtype)) {
+    if (__builtin_mul_overflow(stride.extent - 1, stride.units, &more) || __builtin_add_overflow(reach, more, &reach) ||
+        reach > kTensorBytesMax / unit_bytes(tensor.dtype)) {
       return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has strides that reach over more than {} TiB", tensor.name, kTensorBytesMax >> 40));
     }
   }
@@ -51,26 +73,26 @@ void copy_run(void* to, const void* from, std::size_t bytes) {
 }  // namespace
 
 Outcome<std::unique_ptr<StridedMemory>> StridedMemory::make(const TensorDescription& tensor, const std::int64_t* strides, void* data) {
-  std::vector<Stride> used;  // a dimension of one element is never stepped over
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
     if (strides[i] < 0) {
       return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}': stride[{}] is {}; negative strides cannot be registered, register the array that was reversed",
                                                 tensor.name, i, strides[i]));
     }
-    if (tensor.shape[i] > 1) used.push_back({tensor.shape[i], static_cast<std::uint64_t>(strides[i])});
   }
   if (tensor_bytes(tensor) == 0) return nullptr;
-  if (Done done = check_strides(tensor, used); !done) return std::unexpected(done.error());
+  const Outcome<std::vector<Stride>> used = strides_in_units(tensor, strides);
+  if (!used) return std::unexpected(used.error());
+  if (Done done = check_strides(tensor, *used); !done) return std::unexpected(done.error());
 
   auto memory = std::unique_ptr<StridedMemory>(new StridedMemory);
   memory->data_ = static_cast<std::byte*>(data);
-  const std::uint64_t element = element_bytes(tensor.dtype);
-  memory->run_bytes_ = element;
+  const std::uint64_t unit = unit_bytes(tensor.dtype);
+  memory->run_bytes_ = unit;
   // From the fastest dimension outward: one that continues where the run ends makes the run longer, one that continues the dimension
   // inside it makes that one longer.
   std::vector<Dimension> outward;
-  for (auto stride = used.rbegin(); stride != used.rend(); ++stride) {
-    const std::uint64_t step = stride->elements * element;
+  for (auto stride = used->rbegin(); stride != used->rend(); ++stride) {
+    const std::uint64_t step = stride->units * unit;
     if (outward.empty() && step == memory->run_bytes_) {
       memory->run_bytes_ *= stride->extent;
     } else if (!outward.empty() && step == outward.back().extent * outward.back().step_bytes) {

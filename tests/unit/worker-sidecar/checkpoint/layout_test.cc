@@ -15,16 +15,25 @@ Layout make_layout() {
 }
 
 TEST(Dtype, NamesAndNumbersGoThereAndBack) {
-  for (int number = 1; number <= 15; ++number) {
+  for (int number = 1; number <= 22; ++number) {
     const auto dtype = dtype_from_number(number);
     ASSERT_TRUE(dtype.has_value()) << number;
     EXPECT_EQ(parse_dtype(to_string(*dtype)), dtype);
-    EXPECT_GE(element_bytes(*dtype), 1u);
+    EXPECT_EQ(packed_elements(*dtype) * element_bits(*dtype) % 8, 0u);
   }
   EXPECT_EQ(dtype_from_number(0), std::nullopt);
-  EXPECT_EQ(dtype_from_number(16), std::nullopt);
+  EXPECT_EQ(dtype_from_number(23), std::nullopt);
+  EXPECT_EQ(dtype_from_number(-1), std::nullopt);
   EXPECT_EQ(parse_dtype("F128"), std::nullopt);
-  EXPECT_EQ(element_bytes(Dtype::bf16), 2u);
+}
+
+TEST(Dtype, ElementsAreCountedInWholeBytes) {
+  EXPECT_EQ(bytes_of_elements(Dtype::bf16, 3), 6u);
+  EXPECT_EQ(bytes_of_elements(Dtype::f8_e8m0, 3), 3u);
+  EXPECT_EQ(bytes_of_elements(Dtype::c64, 3), 24u);
+  EXPECT_EQ(bytes_of_elements(Dtype::f4, 6), 3u);
+  EXPECT_EQ(bytes_of_elements(Dtype::f6_e2m3, 4), 3u);
+  EXPECT_EQ(bytes_of_elements(Dtype::f6_e3m2, 12), 9u);
 }
 
 TEST(Layout, SurvivesTheWire) {
@@ -38,11 +47,65 @@ TEST(Layout, CountsRowsAndBytes) {
   const Layout layout = make_layout();
   EXPECT_EQ(tensor_bytes(layout.tensors[0]), 64u * 32 * 2);
   EXPECT_EQ(row_count(layout.tensors[1]), 1u);
-  EXPECT_EQ(row_bytes(layout.tensors[1]), 8u);
+  EXPECT_EQ(rows_bytes(layout.tensors[1], 1), 8u);
   EXPECT_EQ(row_count(layout.tensors[2]), 3u);
-  EXPECT_EQ(row_bytes(layout.tensors[2]), 16u);
-  EXPECT_EQ(row_bytes(whole_tensor("none", Dtype::f32, {0, 7})), 0u);
-  EXPECT_EQ(row_bytes(whole_tensor("none", Dtype::f32, {7, 0})), 0u);
+  EXPECT_EQ(rows_bytes(layout.tensors[2], 2), 32u);
+  EXPECT_EQ(rows_bytes(whole_tensor("none", Dtype::f32, {0, 7}), 0), 0u);
+  EXPECT_EQ(rows_bytes(whole_tensor("none", Dtype::f32, {7, 0}), 7), 0u);
+}
+
+TEST(Layout, HasTheRowsBetweenItsOwn) {
+  const TensorDescription tensor = whole_tensor("w", Dtype::f32, {5, 2});
+  EXPECT_TRUE(has_rows(tensor, 0, 5));
+  EXPECT_TRUE(has_rows(tensor, 3, 3));
+  EXPECT_FALSE(has_rows(tensor, 3, 2));
+  EXPECT_FALSE(has_rows(tensor, 4, 6));
+}
+
+TEST(PackedElements, AreCutWhereAByteEnds) {
+  const TensorDescription table = whole_tensor("table", Dtype::f4, {3, 6});
+  EXPECT_EQ(tensor_bytes(table), 9u);
+  EXPECT_EQ(row_step(table), 1u);
+  EXPECT_EQ(rows_bytes(table, 2), 6u);
+  EXPECT_TRUE(has_rows(table, 1, 2));
+  const TensorDescription line = whole_tensor("line", Dtype::f6_e3m2, {12});
+  EXPECT_EQ(tensor_bytes(line), 9u);
+  EXPECT_EQ(row_step(line), 4u);
+  EXPECT_EQ(rows_bytes(line, 8), 6u);
+  EXPECT_TRUE(has_rows(line, 4, 12));
+  EXPECT_FALSE(has_rows(line, 2, 12));
+  EXPECT_FALSE(has_rows(line, 4, 11));
+}
+
+TEST(PackedElements, ThatEndInsideAByteAreRefusedWithWhatToDo) {
+  struct Case {
+    TensorDescription tensor;
+    const char* message;
+  };
+  for (const Case& broken : {
+           Case{whole_tensor("w", Dtype::f4, {4, 7}),
+                "tensor \"w\" is F4, of which only 2 elements together are whole bytes: in its shape the last dimension is 7 and has to be a multiple of 2; pad it, "
+                "cut it elsewhere, or keep its bytes as U8"},
+           Case{{"w", Dtype::f6_e2m3, {2, 4}, {2, 10}, {0, 4}},
+                "tensor \"w\" is F6_E2M3, of which only 4 elements together are whole bytes: in its global shape the last dimension is 10 and has to be a multiple "
+                "of 4; pad it, cut it elsewhere, or keep its bytes as U8"},
+           Case{{"w", Dtype::f6_e3m2, {4}, {12}, {2}},
+                "tensor \"w\" is F6_E3M2, of which only 4 elements together are whole bytes: in its offset the last dimension is 2 and has to be a multiple of 4; pad "
+                "it, cut it elsewhere, or keep its bytes as U8"},
+           Case{whole_tensor("w", Dtype::f4, {}), "tensor \"w\" is F4, of which only 2 elements together are whole bytes: it cannot be a scalar; keep its byte as U8"},
+           // Two whole bytes in all, but no row of them.
+           Case{whole_tensor("w", Dtype::f6_e2m3, {4, 2}),
+                "tensor \"w\" is F6_E2M3, of which only 4 elements together are whole bytes: in its shape the last dimension is 2 and has to be a multiple of 4; pad "
+                "it, cut it elsewhere, or keep its bytes as U8"},
+       }) {
+    const Status status = check_tensor(broken.tensor);
+    ASSERT_FALSE(status) << broken.message;
+    EXPECT_EQ(status.error().message, broken.message);
+  }
+  EXPECT_TRUE(check_tensor({"w", Dtype::f4, {3, 2}, {9, 6}, {3, 4}}));
+  EXPECT_TRUE(check_tensor(whole_tensor("empty", Dtype::f4, {3, 0})));
+  EXPECT_FALSE(array_bytes(Dtype::f4, {3}));
+  EXPECT_EQ(array_bytes(Dtype::f6_e2m3, {2, 2}), 3u);
 }
 
 TEST(Layout, TwoTensorsOfOneNameAreRefusedByName) {
@@ -57,7 +120,10 @@ TEST(Layout, SizesThatOverflowAreRefused) {
   const std::uint64_t huge = std::numeric_limits<std::uint64_t>::max();
   for (const Extents& shape : {Extents{huge}, Extents{huge, 2}, Extents{1u << 31, 1u << 31, 4}, Extents{0, huge, huge}}) {
     EXPECT_FALSE(check_tensor(whole_tensor("w", Dtype::f64, shape)));
+    EXPECT_FALSE(check_tensor(whole_tensor("w", Dtype::f4, shape)));
   }
+  EXPECT_TRUE(check_tensor(whole_tensor("w", Dtype::f4, {2 * kTensorBytesMax})));
+  EXPECT_FALSE(check_tensor(whole_tensor("w", Dtype::f4, {2 * kTensorBytesMax + 2})));
   // Each fits, together they do not.
   const Extents large{kTensorBytesMax / 8};
   EXPECT_TRUE(check_layout({{whole_tensor("a", Dtype::f64, large)}}));

@@ -81,6 +81,18 @@ TEST(Manifest, EveryFlippedBitIsRefused) {
   }
 }
 
+TEST(Manifest, PiecesOfPackedElementsAreOfWholeBytes) {
+  const auto message_of = [](std::uint64_t middle) {
+    return message_for([&](Manifest& manifest) {
+      // 4 rows of 6 elements, cut into columns: 4 * 6 bits * 4 = 12 bytes in all.
+      manifest.tensors[0] = {"w", Dtype::f4, {4, 6}, {{"rank-0.safetensors", "w", {0, 0}, {4, middle}, 80, 80 + 2 * middle},
+                                                      {"rank-1.safetensors", "w", {0, middle}, {4, 6 - middle}, 72, 72 + 2 * (6 - middle)}}};
+    });
+  };
+  EXPECT_EQ(message_of(2), "");
+  EXPECT_EQ(message_of(3), "the manifest is wrong: piece \"w\" begins or ends inside a byte");
+}
+
 TEST(Manifest, WithoutTheTimeThatAgreementTookItGoesThereAndBack) {
   Manifest manifest = make_manifest();
   manifest.agreed_milliseconds = 0;

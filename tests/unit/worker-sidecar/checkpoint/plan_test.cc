@@ -21,6 +21,16 @@ TEST(SplitForWriters, TwoWritersMeetAtARowBorder) {
   EXPECT_EQ(plan[1], (WriterPlan{7, "rank-7.safetensors", {{"w", 3, 5}, {"b", 0, 5}, {"scale", 0, 1}}, 60}));
 }
 
+TEST(SplitForWriters, APackedTensorOfOneDimensionIsCutWhereAByteEnds) {
+  const Layout layout{{whole_tensor("nibbles", Dtype::f4, {14}), whole_tensor("sixes", Dtype::f6_e2m3, {8})}};
+  // 7 + 6 bytes; the thirds are bytes 4 and 8, and of the sixes 3 bytes stay together.
+  const std::vector<WriterPlan> plan = split_for_writers(layout, {0, 1, 2});
+  ASSERT_EQ(plan.size(), 3u);
+  EXPECT_EQ(plan[0], (WriterPlan{0, "rank-0.safetensors", {{"nibbles", 0, 8}}, 4}));
+  EXPECT_EQ(plan[1], (WriterPlan{1, "rank-1.safetensors", {{"nibbles", 8, 14}}, 3}));
+  EXPECT_EQ(plan[2], (WriterPlan{2, "rank-2.safetensors", {{"sixes", 0, 8}}, 6}));
+}
+
 TEST(SplitForWriters, EmptyTensorsHaveAWriterToo) {
   const Layout layout{{whole_tensor("none", Dtype::f32, {0, 4}), whole_tensor("narrow", Dtype::f32, {4, 0})}};
   const std::vector<WriterPlan> plan = split_for_writers(layout, {0, 1});
@@ -41,7 +51,9 @@ Layout random_layout(std::mt19937_64& random) {
   for (std::size_t i = 0; i < tensors; ++i) {
     Extents shape(random() % 4);
     for (std::uint64_t& extent : shape) extent = random() % 6 == 0 ? random() % 40 : random() % 9;
-    const auto dtype = *dtype_from_number(static_cast<int>(random() % 15 + 1));
+    Dtype dtype = *dtype_from_number(static_cast<int>(random() % 22 + 1));
+    if (shape.empty() && packed_elements(dtype) > 1) dtype = Dtype::u8;
+    if (!shape.empty()) shape.back() *= packed_elements(dtype);
     layout.tensors.push_back(whole_tensor("t" + std::to_string(i), dtype, shape));
   }
   return layout;
@@ -62,7 +74,7 @@ TEST(SplitForWriters, RandomLayoutsAreCoveredExactlyOnceAndBalancedWithinRows) {
     std::uint64_t largest_row = 0;
     for (const TensorDescription& tensor : layout.tensors) {
       total += tensor_bytes(tensor);
-      largest_row = std::max(largest_row, row_bytes(tensor));
+      if (row_count(tensor) > 0) largest_row = std::max(largest_row, rows_bytes(tensor, row_step(tensor)));
     }
     for (const WriterPlan& writer : plan) {
       ASSERT_FALSE(writer.pieces.empty());
@@ -78,6 +90,7 @@ TEST(SplitForWriters, RandomLayoutsAreCoveredExactlyOnceAndBalancedWithinRows) {
       std::uint64_t row = 0;
       for (const PiecePlan& piece : by_tensor[tensor.name]) {
         ASSERT_EQ(piece.begin_row, row);
+        ASSERT_TRUE(has_rows(tensor, piece.begin_row, piece.end_row));
         ASSERT_TRUE(piece.end_row > piece.begin_row || row_count(tensor) == 0);
         row = piece.end_row;
       }

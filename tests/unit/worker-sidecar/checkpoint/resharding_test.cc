@@ -23,7 +23,7 @@ struct Box {
   auto operator<=>(const Box&) const = default;
 };
 
-// The model: sizes that divide by nothing, a scalar, empty tensors, each data type.
+// The model: sizes that divide by nothing, a scalar, empty tensors, each data type. Of elements narrower than a byte whole bytes divide by nothing.
 const std::vector<TensorDescription>& model() {
   static const std::vector<TensorDescription> tensors = [] {
     std::vector<TensorDescription> made{
@@ -31,10 +31,13 @@ const std::vector<TensorDescription>& model() {
         whole_tensor("mlp.down", Dtype::f16, {12, 8}),     whole_tensor("norm", Dtype::f64, {7}),
         whole_tensor("experts", Dtype::f8_e4m3, {6, 4, 5}), whole_tensor("flat.moments", Dtype::f32, {101}),
         whole_tensor("flat.scales", Dtype::f8_e5m2, {17}), whole_tensor("scale", Dtype::f64, {}),
-        whole_tensor("empty.rows", Dtype::i32, {0, 4}),    whole_tensor("empty.columns", Dtype::i16, {5, 0})};
+        whole_tensor("empty.rows", Dtype::i32, {0, 4}),    whole_tensor("empty.columns", Dtype::i16, {5, 0}),
+        whole_tensor("flat.nibbles", Dtype::f4, {74}),     whole_tensor("flat.sixes", Dtype::f6_e2m3, {92}),
+        whole_tensor("experts.f4", Dtype::f4, {6, 5, 14}), whole_tensor("mlp.up.f6", Dtype::f6_e3m2, {7, 20}),
+        whole_tensor("mlp.down.c64", Dtype::c64, {7, 5})};
     for (int stage = 0; stage < 6; ++stage) made.push_back(whole_tensor("stage." + std::to_string(stage), Dtype::f32, {5, 3}));
     for (int number = 1; const std::optional<Dtype> dtype = dtype_from_number(number); ++number) {
-      made.push_back(whole_tensor("kind." + std::string(to_string(*dtype)), *dtype, {9, 2}));
+      made.push_back(whole_tensor("kind." + std::string(to_string(*dtype)), *dtype, {9, 2 * packed_elements(*dtype)}));
     }
     return made;
   }();
@@ -50,12 +53,13 @@ const std::string& bytes_of(std::size_t tensor) {
   return bytes[tensor];
 }
 
-// The bytes of a box, element by element: slow and plain, so that it shares nothing with what is tested.
+// The bytes of a box, element by element (those of a byte or three together): slow and plain, so that it shares nothing with what is tested.
 std::string bytes_of(std::size_t tensor, const Box& box) {
   const TensorDescription& whole = model()[tensor];
-  const std::size_t element = element_bytes(whole.dtype);
+  const std::size_t packed = packed_elements(whole.dtype);
+  const std::size_t taken = packed * element_bits(whole.dtype) / 8;
   std::string bytes;
-  for (std::uint64_t i = 0; i < volume_of(box.shape); ++i) {
+  for (std::uint64_t i = 0; i < volume_of(box.shape); i += packed) {
     std::uint64_t rest = i;
     std::uint64_t place = 0;
     std::uint64_t scale = 1;
@@ -64,7 +68,7 @@ std::string bytes_of(std::size_t tensor, const Box& box) {
       rest /= box.shape[d];
       scale *= whole.shape[d];
     }
-    bytes += bytes_of(tensor).substr(place * element, element);
+    bytes += bytes_of(tensor).substr(place / packed * taken, taken);
   }
   return bytes;
 }
@@ -75,12 +79,18 @@ using Spread = std::optional<Box> (*)(const TensorDescription& tensor, std::uint
 
 Box whole(const TensorDescription& tensor) { return {.offset = Extents(tensor.shape.size(), 0), .shape = tensor.shape}; }
 
+// Where a dimension can be cut.
+std::uint64_t step_of(const TensorDescription& tensor, std::size_t dimension) {
+  return dimension + 1 == tensor.shape.size() ? packed_elements(tensor.dtype) : 1;
+}
+
 Box part(const TensorDescription& tensor, std::size_t dimension, std::uint64_t index, std::uint64_t parts) {
   Box box = whole(tensor);
   if (dimension >= tensor.shape.size()) return box;
-  const std::uint64_t extent = tensor.shape[dimension];
-  box.offset[dimension] = extent * index / parts;
-  box.shape[dimension] = extent * (index + 1) / parts - box.offset[dimension];
+  const std::uint64_t step = step_of(tensor, dimension);
+  const std::uint64_t steps = tensor.shape[dimension] / step;
+  box.offset[dimension] = steps * index / parts * step;
+  box.shape[dimension] = steps * (index + 1) / parts * step - box.offset[dimension];
   return box;
 }
 
@@ -106,7 +116,8 @@ std::optional<Box> unevenly(const TensorDescription& tensor, std::uint64_t rank,
   for (std::uint64_t i = 0; i <= rank; ++i) {
     box.offset[0] += i == 0 ? 0 : box.shape[0];
     const std::uint64_t rest = tensor.shape[0] - box.offset[0];
-    box.shape[0] = i + 1 == ranks ? rest : (rest + 1) / 2;
+    const std::uint64_t step = step_of(tensor, 0);
+    box.shape[0] = i + 1 == ranks ? rest : (rest / step + 1) / 2 * step;
   }
   return box;
 }

@@ -34,7 +34,23 @@ TEST(DataHeader, GoesThereAndBack) {
 }
 
 TEST(DataHeader, EveryArrayIsAlignedToItsElements) {
-  for (const DataEntry& entry : mixed_layout().entries) EXPECT_EQ(entry.begin_byte % element_bytes(entry.dtype), 0u) << entry.key;
+  for (const DataEntry& entry : mixed_layout().entries) EXPECT_EQ(entry.begin_byte * 8 % element_bits(entry.dtype), 0u) << entry.key;
+}
+
+TEST(DataHeader, ElementsNarrowerThanAByteComeLast) {
+  const Result<DataFileLayout> layout = lay_out_data_file({{"f4", Dtype::f4, {3, 2}}, {"f6", Dtype::f6_e3m2, {4}}, {"u8", Dtype::u8, {3}}, {"c64", Dtype::c64, {1}}});
+  ASSERT_TRUE(layout) << layout.error().message;
+  EXPECT_EQ(layout->source, (std::vector<std::size_t>{3, 2, 1, 0}));
+  EXPECT_EQ(layout->file_bytes, layout->header.size() + 8 + 3 + 3 + 3);
+  const auto entries = decode_data_header(layout->header, layout->file_bytes);
+  ASSERT_TRUE(entries) << entries.error().message;
+  EXPECT_EQ(*entries, layout->entries);
+}
+
+// Whether a tensor can be ours is said where it becomes one; a header is judged by the format's own rule.
+TEST(DataHeader, RowsThatEndInsideAByteAreAsTheFormatHasThem) {
+  const std::string header = with_length(R"({"a":{"dtype":"F6_E2M3","shape":[2,2],"data_offsets":[0,3]}})");
+  EXPECT_TRUE(decode_data_header(header, header.size() + 3));
 }
 
 TEST(DataHeader, AFileOfNothingIsAFile) {
@@ -72,7 +88,10 @@ TEST(DataHeader, BrokenRulesAreRefused) {
            Case{"beyond the file", R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})", 3},
            Case{"backwards", R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[3,2]}})", 3},
            Case{"size and shape differ", R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,3]}})", 3},
-           Case{"unknown type", R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,3]}})", 3},
+           Case{"unknown type", R"({"a":{"dtype":"F128","shape":[3],"data_offsets":[0,3]}})", 3},
+           Case{"half a byte", R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,1]}})", 1},
+           Case{"half a byte rounded up", R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2},
+           Case{"a byte an element where two share one", R"({"a":{"dtype":"F4","shape":[4],"data_offsets":[0,4]}})", 4},
            Case{"shape overflows", R"({"a":{"dtype":"U8","shape":[4294967296,4294967296,0,18446744073709551615],"data_offsets":[0,0]}})", 0},
            Case{"three offsets", R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3,3]}})", 3},
            Case{"a number that is not whole", R"({"a":{"dtype":"U8","shape":[3.5],"data_offsets":[0,3]}})", 3},

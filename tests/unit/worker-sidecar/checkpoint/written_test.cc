@@ -64,6 +64,20 @@ TEST(AddTensors, RanksThatDisagreeAboutATensorAreRefused) {
   EXPECT_FALSE(add_tensors(manifest, stripes));
 }
 
+TEST(AddTensors, ACutInsideAByteIsRefused) {
+  const Layout layout{{whole_tensor("nibbles", Dtype::f4, {8})}};
+  const auto report_of = [&](std::uint64_t cut) {
+    const std::string middle = std::to_string(cut);
+    Manifest manifest;
+    return add_tensors(manifest, {{&layout, {.file = "rank-0.safetensors", .bytes = 66, .hash = std::string(32, 'a'), .chunks = {},
+                                             .entries = {{"nibbles[0:" + middle + "]", "nibbles", 0, cut, 64, 66}}}},
+                                  {&layout, {.file = "rank-1.safetensors", .bytes = 66, .hash = std::string(32, 'a'), .chunks = {},
+                                             .entries = {{"nibbles[" + middle + ":8]", "nibbles", cut, 8, 64, 66}}}}});
+  };
+  EXPECT_TRUE(report_of(4));
+  EXPECT_FALSE(report_of(3));
+}
+
 // What the writers of a plan would report, bytes laid end to end in each file.
 std::vector<WrittenStripe> reports_of(const std::vector<WriterPlan>& plan, const std::vector<Layout>& layouts) {
   std::vector<WrittenStripe> stripes;
@@ -72,7 +86,7 @@ std::vector<WrittenStripe> reports_of(const std::vector<WriterPlan>& plan, const
     for (const PiecePlan& piece : writer.pieces) {
       for (const TensorDescription& tensor : layouts[writer.rank].tensors) {
         if (tensor.name != piece.tensor) continue;
-        const std::uint64_t bytes = (piece.end_row - piece.begin_row) * row_bytes(tensor);
+        const std::uint64_t bytes = rows_bytes(tensor, piece.end_row - piece.begin_row);
         file.entries.push_back({piece_key(tensor.name, piece.begin_row, piece.end_row, row_count(tensor)), tensor.name, piece.begin_row, piece.end_row,
                                 file.bytes, file.bytes + bytes});
         file.bytes += bytes;

@@ -59,6 +59,32 @@ TEST_F(CheckpointExport, ALargeTensorComesInPortions) {
   EXPECT_EQ(run({"diff", folder_ + "/a1-s300-x", folder_ + "/a1-s300-x"}).code, 0);
 }
 
+// Elements narrower than a byte: cut by five writers, read in blocks that end where a byte does, and imported again.
+TEST_F(CheckpointExport, PackedElementsComeThroughEverything) {
+  const Layout layout{{whole_tensor("large", Dtype::f4, {2, 35'000'002}), whole_tensor("line", Dtype::f6_e2m3, {36}), whole_tensor("nibbles", Dtype::f4, {22}),
+                       whole_tensor("table", Dtype::f6_e3m2, {7, 12}), whole_tensor("phase", Dtype::c64, {5})}};
+  const RankMemory memory = make_memory(9, layout, {});
+  ASSERT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 300, "x"}, memory, {}, 5));
+  ASSERT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 301, "x"}, memory, {}, 2));
+  const Ran compared = run({"diff", folder_ + "/a1-s300-x", folder_ + "/a1-s301-x"});
+  EXPECT_EQ(compared.code, 0) << compared.out << compared.err;
+  const Ran shown = run({"show", folder_ + "/a1-s300-x"});
+  EXPECT_NE(shown.out.find("F6_E3M2"), std::string::npos) << shown.out;
+  ASSERT_EQ(run({"export", folder_ + "/a1-s300-x", root_.at("all.safetensors")}).code, 0);
+  const Ran imported = run({"import", root_.at("all.safetensors"), "--root", root_.path(), "--job", "team-b.packed", "--step", "1"});
+  ASSERT_EQ(imported.code, 0) << imported.err;
+  ASSERT_EQ(run({"export", root_.at("team-b.packed"), root_.at("again.safetensors")}).code, 0);
+  const std::string bytes = read_bytes(root_.at("all.safetensors"));
+  EXPECT_TRUE(bytes == read_bytes(root_.at("again.safetensors")));
+  const std::uint64_t header = data_header_bytes(bytes, bytes.size()).value();
+  const std::vector<DataEntry> entries = decode_data_header(bytes.substr(0, header), bytes.size()).value();
+  ASSERT_EQ(entries.size(), layout.tensors.size());
+  for (const DataEntry& entry : entries) {
+    const auto tensor = std::ranges::find(layout.tensors, entry.key, &TensorDescription::name);
+    EXPECT_TRUE(bytes.substr(entry.begin_byte, entry.end_byte - entry.begin_byte) == memory.tensor_bytes_held[tensor - layout.tensors.begin()]) << entry.key;
+  }
+}
+
 TEST_F(CheckpointExport, RefusesDamageAndNeverOverwrites) {
   write_bytes(root_.at("precious"), "mine");
   const Ran taken = run({"export", folder_, "--to", root_.at("precious")});

@@ -130,6 +130,18 @@ TEST_F(CheckpointImport, BadInputIsNamedAndLeavesNothing) {
   expect_untouched();
 }
 
+TEST_F(CheckpointImport, RowsThatEndInsideAByteAreRefusedWithWhatToDo) {
+  // What others may write: two rows of two elements, 3 bytes in all.
+  write_safetensors("sixes.safetensors", {{{"w", Dtype::f6_e2m3, {2, 2}}, "abc"}});
+  const Ran ran = run_import({"sixes.safetensors"});
+  EXPECT_NE(ran.code, 0);
+  EXPECT_NE(ran.err.find("sixes.safetensors: tensor \"w\" is F6_E2M3, of which only 4 elements together are whole bytes: in its shape the last dimension is 2 and has "
+                         "to be a multiple of 4"),
+            std::string::npos)
+      << ran.err;
+  expect_untouched();
+}
+
 TEST_F(CheckpointImport, AChecksumThatDoesNotFitIsDamage) {
   std::string bytes = read_bytes(root_.at("model/m-1_100_breakpoint.ckpt")) + "crc_num" + std::string(10, '\1');
   write_bytes(root_.at("model/crc.ckpt"), bytes);

@@ -109,7 +109,9 @@ TEST_F(MindSporeExport, WithoutAnEpochItSaysHowToGiveOne) {
 
 TEST_F(MindSporeExport, WhatMindSporeCouldNotReadBackIsRefusedByName) {
   const std::pair<TensorDescription, const char*> cases[] = {
-      {whole_tensor("w8", Dtype::f8_e4m3, {4}), "tensor \"w8\" is F8_E4M3, for which MindSpore's checkpoint files have no name"},
+      {whole_tensor("w8", Dtype::f8_e4m3, {4}), "tensor \"w8\" is F8_E4M3, which MindSpore does not read from its checkpoint files"},
+      {whole_tensor("w4", Dtype::f4, {4}), "tensor \"w4\" is F4, which MindSpore does not read"},
+      {whole_tensor("phase", Dtype::c64, {4}), "tensor \"phase\" is C64, which MindSpore does not read"},
       {whole_tensor("none", Dtype::f32, {0}), "tensor \"none\" has the shape [0], which MindSpore would read as a scalar"},
       {whole_tensor("step_num", Dtype::i64, {}), "tensor \"step_num\" has the name under which MindSpore keeps a number"},
   };

@@ -157,7 +157,7 @@ class PeriodicWorld {
     std::uint64_t at = 128;
     for (const PiecePlan& piece : order.pieces) {
       const TensorDescription& tensor = *std::ranges::find(layout.tensors, piece.tensor, &TensorDescription::name);
-      const std::uint64_t bytes = (piece.end_row - piece.begin_row) * row_bytes(tensor);
+      const std::uint64_t bytes = rows_bytes(tensor, piece.end_row - piece.begin_row);
       file.entries.push_back({entry_of_piece(tensor, piece.begin_row, piece.end_row).key, piece.tensor, piece.begin_row, piece.end_row, at, at + bytes});
       at += bytes;
     }

@@ -57,6 +57,16 @@ TEST(ShadowPlan, RowsThatTheRankDoesNotHaveAreRefusedByName) {
   EXPECT_FALSE(plan_shadow({.snapshots = true}, kLayout, {{"elsewhere", 0, 1}}));
 }
 
+TEST(ShadowPlan, ACutInsideAByteIsRefusedByName) {
+  const Layout packed{{whole_tensor("nibbles", Dtype::f4, {8})}};
+  const Result<ShadowPlan> made = plan_shadow({.rank = 2, .snapshots = true}, packed, {{"nibbles", 2, 8}});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(made->pieces[0].bytes, 3u);
+  const Result<ShadowPlan> inside = plan_shadow({.rank = 2, .snapshots = true}, packed, {{"nibbles", 3, 8}});
+  ASSERT_FALSE(inside);
+  EXPECT_THAT(inside.error().message, HasSubstr("rows 3 to 8 of \"nibbles\""));
+}
+
 TEST(ShadowPlan, AnotherVersionIsRefusedByItsNumber) {
   std::string bytes = encode_shadow_plan(plan(true, 5));
   bytes[8] = 9;

@@ -45,6 +45,20 @@ TEST_F(RegistryWith1000Bytes, ATensorWithoutAShardIsWhole) {
   EXPECT_EQ(registry.tensors()[0].bytes, 128u);
 }
 
+TEST_F(RegistryWith1000Bytes, EveryTypeHasItsSize) {
+  const std::pair<rk_dtype, std::uint64_t> sizes[] = {
+      {RK_BOOL, 32},        {RK_U8, 32},          {RK_I8, 32},      {RK_I16, 64},     {RK_U16, 64},     {RK_F16, 64},      {RK_BF16, 64},           {RK_I32, 128},
+      {RK_U32, 128},        {RK_F32, 128},        {RK_F64, 256},    {RK_I64, 256},    {RK_U64, 256},    {RK_F8_E4M3, 32},  {RK_F8_E5M2, 32},        {RK_F8_E8M0, 32},
+      {RK_F8_E4M3FNUZ, 32}, {RK_F8_E5M2FNUZ, 32}, {RK_C64, 256},    {RK_F4, 16},      {RK_F6_E2M3, 24}, {RK_F6_E3M2, 24}};
+  for (const auto& [dtype, bytes] : sizes) {
+    const std::string name = "w" + std::to_string(dtype);
+    rk_tensor one = tensor(name.c_str());
+    one.dtype = dtype;
+    ASSERT_TRUE(registry.add_tensor(one, kRoom)) << dtype;
+    EXPECT_EQ(registry.tensors().back().bytes, bytes) << dtype;
+  }
+}
+
 TEST_F(RegistryWith1000Bytes, AShardKeepsItsPlace) {
   rk_tensor shard = tensor("w");
   shard.shard.global_shape[0] = 16;
@@ -64,6 +78,14 @@ TEST_F(RegistryWith1000Bytes, WhatCannotBeATensorIsRefusedByName) {
   wrong = tensor("w");
   set_number(wrong.dtype, 99);
   expect_refused(wrong, "dtype 99 is none of rk_dtype");
+  wrong = tensor("w");
+  wrong.dtype = RK_F6_E2M3;
+  wrong.shape[1] = 6;
+  expect_refused(wrong, "in its shape the last dimension is 6 and has to be a multiple of 4");
+  wrong.shape[1] = 8;
+  wrong.stride[0] = 16;
+  wrong.stride[1] = 2;
+  expect_refused(wrong, "stride[1] is 2 and has to be 1");
   wrong = tensor("w");
   wrong.rank = 9;
   expect_refused(wrong, "9 dimensions");

@@ -19,9 +19,11 @@ using ::testing::HasSubstr;
 using testing::FakeDevice;
 using testing::VariableState;
 
-// One life of a program: a column of a matrix, a vector on a device, running scales there, a cache, a loader's state, and the cursor.
+// One life of a program: a column of a matrix, every other row of a table of two elements a byte, a vector on a device, running scales there, a cache, a
+// loader's state, and the cursor.
 struct Life {
   std::array<float, 12> matrix{};
+  std::array<unsigned char, 12> table{};  // 4 rows of 6 elements
   FakeDevice device{32};
   VariableState loader;
   rk_cursor cursor{.struct_size = sizeof(rk_cursor), .epoch = 0, .samples = 0, .reserved = {}};
@@ -34,6 +36,8 @@ struct Life {
     expect_ok(rk_open(&options, &session));
     const rk_memory memory = device.functions();
     rk_tensor tensor{.struct_size = sizeof(rk_tensor), .name = "column", .data = matrix.data() + 1, .dtype = RK_F32, .rank = 2, .shape = {4, 1}, .stride = {3, 1}};
+    expect_ok(rk_register(session, &tensor));
+    tensor = {.struct_size = sizeof(rk_tensor), .name = "rows", .data = table.data(), .dtype = RK_F4, .rank = 2, .shape = {2, 6}, .stride = {12, 1}};
     expect_ok(rk_register(session, &tensor));
     tensor = {.struct_size = sizeof(rk_tensor), .name = "vector", .data = device.at(0), .memory = &memory, .dtype = RK_BF16, .rank = 1, .shape = {8}};
     expect_ok(rk_register(session, &tensor));
@@ -55,6 +59,7 @@ struct Life {
     device.bytes().replace(16, 5, "scale");
     expect_ok(rk_update_begin(session));
     for (std::size_t i = 1; i < matrix.size(); i += 3) matrix[i] = static_cast<float>(number);
+    for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<unsigned char>(0x10 * number + i);
     device.bytes().replace(0, 16, "vector on device");
     loader.value = "after step " + std::to_string(number);
     cursor.epoch = 1;
@@ -80,6 +85,7 @@ TEST(EveryKindAlone, ComesBackAsItWasCommitted) {
   EXPECT_EQ(life.position.step, 2u);
   EXPECT_EQ(life.position.flags, 0u);
   EXPECT_EQ(life.matrix, (std::array<float, 12>{-1, 2, -1, -1, 2, -1, -1, 2, -1, -1, 2, -1}));
+  EXPECT_EQ(life.table, (std::array<unsigned char, 12>{0x20, 0x21, 0x22, 0, 0, 0, 0x26, 0x27, 0x28, 0, 0, 0}));
   EXPECT_EQ(life.device.bytes().substr(0, 21), "vector on devicescale");
   EXPECT_EQ(life.cache[0], 7) << "a derived tensor is the program's to rebuild";
   EXPECT_EQ(life.loader.loaded, "after step 2");

@@ -23,8 +23,8 @@ class AView : public ::testing::Test {
     EXPECT_TRUE(view.copy_out(dense.data(), 0, elements * 2));
     return dense;
   }
-  void expect_refused(Extents shape, std::vector<std::int64_t> strides, const char* part) {
-    const auto made = make(std::move(shape), std::move(strides));
+  void expect_refused(Extents shape, std::vector<std::int64_t> strides, const char* part, Dtype dtype = Dtype::u16) {
+    const auto made = make(std::move(shape), std::move(strides), dtype);
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().status, RK_ERROR_ARGUMENT);
     EXPECT_THAT(made.error().sentence, HasSubstr(part));
@@ -72,6 +72,39 @@ TEST_F(AView, ThatCannotBeWrittenElementByElementIsRefused) {
   expect_refused({3, 2}, {1, 1}, "may share memory");
   expect_refused({3, 4}, {3, 1}, "may share memory");
   expect_refused({3, 4}, {INT64_MAX, 1}, "reach over more than");
+}
+
+TEST_F(AView, OfPackedElementsIsGatheredByWholeBytes) {
+  // The first 4 elements of each row: of F4 2 of 5 bytes, of F6 3 of 15.
+  auto* const bytes = reinterpret_cast<unsigned char*>(memory.data());
+  std::iota(bytes, bytes + 100, static_cast<unsigned char>(0));
+  const auto gathered = [&](const Outcome<std::unique_ptr<StridedMemory>>& view, std::size_t count) {
+    std::vector<unsigned char> dense(count);
+    EXPECT_TRUE(view && *view && (*view)->copy_out(dense.data(), 0, count));
+    return dense;
+  };
+  EXPECT_EQ(gathered(make({3, 4}, {10, 1}, Dtype::f4), 6), (std::vector<unsigned char>{0, 1, 5, 6, 10, 11}));
+  EXPECT_EQ(gathered(make({3, 4}, {20, 1}, Dtype::f6_e2m3), 9), (std::vector<unsigned char>{0, 1, 2, 15, 16, 17, 30, 31, 32}));
+  // The outer dimensions the other way round, and a last one of a single byte.
+  EXPECT_EQ(gathered(make({2, 3, 2}, {2, 4, 1}, Dtype::f4), 6), (std::vector<unsigned char>{0, 2, 4, 1, 3, 5}));
+}
+
+TEST_F(AView, OfPackedElementsThatIsDenseNeedsNoWalk) {
+  for (const auto& [shape, strides] : std::vector<std::pair<Extents, std::vector<std::int64_t>>>{
+           {{3, 4}, {4, 1}}, {{1, 4}, {7, 1}}, {{8}, {1}}, {{3, 0}, {9, 9}}}) {
+    const auto made = make(shape, strides, Dtype::f4);
+    ASSERT_TRUE(made) << made.error().sentence;
+    EXPECT_EQ(*made, nullptr);
+  }
+}
+
+TEST_F(AView, ThatBeginsInsideAByteIsRefused) {
+  expect_refused({4, 4}, {1, 4}, "'view' is F4, of which only 2 elements together are whole bytes: stride[0] is 1 and has to be a multiple of 2", Dtype::f4);
+  expect_refused({3, 4}, {5, 1}, "stride[0] is 5 and has to be a multiple of 2", Dtype::f4);
+  expect_refused({3, 4}, {8, 2}, "stride[1] is 2 and has to be 1", Dtype::f4);
+  expect_refused({3, 4}, {6, 1}, "stride[0] is 6 and has to be a multiple of 4", Dtype::f6_e3m2);
+  expect_refused({3, 4}, {2, 1}, "may share memory", Dtype::f4);
+  expect_refused({3, 4}, {0, 1}, "stride 0 over 3 elements", Dtype::f4);
 }
 
 TEST_F(AView, ThatMovedIsReadAtItsNewPlace) {

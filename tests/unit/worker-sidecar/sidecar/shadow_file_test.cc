@@ -136,6 +136,12 @@ TEST_F(ShadowFileTest, ATensorThatGrewSinceIsRefused) {
   EXPECT_FALSE(write_from_shadow(real_file_system(), job_folder, order(8), kAttempt, grown, *shadow, {}));
 }
 
+TEST_F(ShadowFileTest, ATensorWithFewerRowsSinceIsRefused) {
+  fill(0, 8);
+  const Layout shorter{{whole_tensor("weights", Dtype::i32, {5, 2}), whole_tensor("scale", Dtype::f64, {})}};
+  EXPECT_FALSE(write_from_shadow(real_file_system(), job_folder, order(8, 2, 5), kAttempt, shorter, *shadow, {}));
+}
+
 TEST_F(ShadowFileTest, AProcessThatShortensTheFileEndsNobody) {
   fill(0, 8);
   ASSERT_EQ(::ftruncate(shadow->descriptor(), 100), 0);
