@@ -68,7 +68,7 @@ Json to_json(const FinishedMessage& m) { return {{"exit_code", m.exit_code}}; }
 Json to_json(const EndMessage& m) { return {{"exit_code", m.exit_code}}; }
 Json to_json(const RefusedMessage& m) { return {{"error", encode_error(m.error)}}; }
 Json to_json(const StatusMessage& m) {
-  Result<Json> state = parse_json(m.state_text, "status", kFrameBodyBytesMax);
+  Result<Json> state = parse_json(m.state_text, "status", kMessageBodyBytesMax);
   return state && state->is_object() ? *state : Json::object();
 }
 Json to_json(const HookMessage& m) { return {{"container", m.container}, {"seconds_left", m.seconds_left}}; }
@@ -226,7 +226,7 @@ Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view b
   if (kind < 1 || kind > static_cast<std::uint16_t>(MessageKind::snapshotted)) {
     return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between rank and sidecar");
   }
-  const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kFrameBodyBytesMax);
+  const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kMessageBodyBytesMax);
   if (!object) return std::unexpected(object.error());
   switch (static_cast<MessageKind>(kind)) {
     case MessageKind::hello: return decode_local<HelloMessage>(*object, "hello");
