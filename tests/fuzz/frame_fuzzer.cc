@@ -77,7 +77,7 @@ struct Said {
   bool broken = false;  // frames that no encoder would have sent so
 };
 
-// The input's bytes as frames one behind the other: two bytes of kind, four of attempt, one of length, the body. Kinds that end in seven ones go on, whatever follows.
+// The input's bytes as frames one behind the other: two bytes of kind, four of attempt, one of length, the body. A length of 255 goes on, whatever follows.
 Said framed(std::string_view input) {
   Said said;
   std::uint64_t sequence = 0;
@@ -89,7 +89,7 @@ Said framed(std::string_view input) {
     const std::size_t bytes = take_number<std::uint8_t>(input);
     std::string body(input.substr(0, bytes));
     input.remove_prefix(body.size());
-    const bool goes_on = (kind & 0x7f) == 0x7f && said.stream.size() < 2 * kMessageBytesMax;
+    const bool goes_on = bytes == 0xff && said.stream.size() < 2 * kMessageBytesMax;
     if (goes_on) body.resize(kFrameBodyBytesMax, 'x');
     const std::pair here(kind, attempt);
     said.broken = said.broken || (before && (*before != here || body.empty()));

@@ -41,7 +41,7 @@ constexpr std::size_t kRankMessageBytesMax = kMessageBodyBytesMax - (1u << 20);
 constexpr std::size_t kRoomForTheRest = 256;  // of a message that is a list
 
 // What one description adds to the message.
-std::size_t described_bytes(const TensorDescription& tensor) { return dump_json(encode_layout({.tensors = {tensor}})).size(); }
+std::size_t described_bytes(const TensorDescription& tensor) { return layout_elements({.tensors = {tensor}}).size() + 1; }
 std::size_t described_bytes(const StateDescription& state) { return dump_json(Json(state.name)).size() + kRoomForTheRest; }
 
 Done check_room(std::size_t tensors, std::size_t bytes) {
