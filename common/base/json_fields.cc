@@ -42,7 +42,9 @@ bool too_deep(std::string_view text) {
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view text, std::string_view what, std::size_t bytes_max) {
+namespace {
+
+Result<Json> parse_with_limits(std::string_view text, std::string_view what, std::size_t bytes_max, const Json::parser_callback_t& callback) {
   const std::string name(what);
   if (text.size() > bytes_max) {
     return fail(ErrorCode::invalid_input, name + " is larger than " + std::to_string(bytes_max) + " bytes");
@@ -50,11 +52,58 @@ Result<Json> parse_json(std::string_view text, std::string_view what, std::size_
   if (too_deep(text)) {
     return fail(ErrorCode::invalid_input, name + " is nested deeper than " + std::to_string(kDepthMax) + " levels");
   }
-  Json value = Json::parse(text, nullptr, false);
+  Json value = Json::parse(text, callback, false);
   if (value.is_discarded()) {
     return fail(ErrorCode::invalid_input, name + " is not valid JSON");
   }
   return value;
+}
+
+// Where the parser is: the field of each object that is open, by depth; none at the depth of an array's elements.
+class PlaceInJson {
+ public:
+  void enter_field(int depth, std::string name) {
+    leave(depth);
+    fields_.resize(static_cast<std::size_t>(depth));
+    fields_.emplace_back(std::move(name));
+  }
+  void leave(int depth) {
+    if (fields_.size() > static_cast<std::size_t>(depth)) fields_.resize(static_cast<std::size_t>(depth));
+  }
+  // Depth 0 is outside of everything and has no field.
+  bool is_in(const std::vector<std::string_view>& path) const {
+    if (fields_.size() <= path.size()) return false;
+    if (fields_.size() > path.size() + 1 && fields_[path.size() + 1]) return false;  // of an object, not of an array
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      if (fields_[i + 1] != path[i]) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::optional<std::string>> fields_;
+};
+
+}  // namespace
+
+Result<Json> parse_json(std::string_view text, std::string_view what, std::size_t bytes_max) { return parse_with_limits(text, what, bytes_max, nullptr); }
+
+Result<Json> parse_json_elements(std::string_view text, std::string_view what, std::size_t bytes_max, const std::vector<std::string_view>& path,
+                                 const std::function<Status(const Json&)>& take) {
+  PlaceInJson place;
+  Status taken;
+  const int element_depth = static_cast<int>(path.size()) + 1;
+  const auto callback = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::key) place.enter_field(depth, value.get<std::string>());
+    // What was inside is over; a field of the same depth then belongs to what is around.
+    if (event == Json::parse_event_t::object_end) place.leave(depth + 1);
+    if (event != Json::parse_event_t::object_end || depth != element_depth || !place.is_in(path)) return true;
+    if (taken) taken = take(value);
+    return false;
+  };
+  Result<Json> rest = parse_with_limits(text, what, bytes_max, callback);
+  if (!taken) return std::unexpected(taken.error());
+  return rest;
 }
 
 std::string dump_json(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,10 @@ using Json = nlohmann::json;
 
 // Parses text with limits. Depth is bounded so that printing (which recurses) stays safe; no exception leaves it.
 Result<Json> parse_json(std::string_view text, std::string_view what, std::size_t bytes_max = 16u << 20);
+
+// As parse_json, for long lists: the objects in the array at `path` (field inside field) are handed to `take` in their order, each as soon as it was read, and are not in the result.
+Result<Json> parse_json_elements(std::string_view text, std::string_view what, std::size_t bytes_max, const std::vector<std::string_view>& path,
+                                 const std::function<Status(const Json&)>& take);
 
 // Text on one line; invalid UTF-8 in strings is replaced, never thrown on.
 std::string dump_json(const Json& value);

@@ -160,6 +160,12 @@ void make_frames() {
   const std::string stream = raw(std::uint8_t{4}) + raw(std::uint16_t{40}) + raw(std::uint16_t{13}) + raw(std::uint32_t{2}) + raw(std::uint8_t{15}) +
                              R"({"exit_code":0})" + raw(std::uint16_t{3}) + raw(std::uint32_t{2}) + raw(std::uint8_t{0});
   put("frame", "two", stream);
+  // 255 bytes stand for a frame that is full and goes on.
+  const auto part = [](std::uint16_t kind, const std::string& body) { return raw(kind) + raw(std::uint32_t{2}) + raw(static_cast<std::uint8_t>(body.size())) + body; };
+  const std::string head = raw(std::uint8_t{4}) + raw(std::uint16_t{40});
+  const std::string full(255, 'l');
+  put("frame", "long", head + part(13, "{}") + part(4, full) + part(4, full) + part(4, "end") + part(13, "x"));
+  put("frame", "continued", head + part(4, full) + part(9, "x"));
   put("frame", "wire", raw(std::uint8_t{30}) + std::string("RKF1\x00\x01\x0d\x00\x0f\x00\x00\x00\x02\x00\x00\x00", 16));
 }
 

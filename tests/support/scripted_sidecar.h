@@ -205,7 +205,7 @@ class ScriptedSidecar {
 
   void send(const LocalMessage& message, int passed_descriptor = -1) {
     const EncodedMessage encoded = encode_local_message(message);
-    send_bytes(encoder_.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body), passed_descriptor);
+    send_bytes(*encoder_.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body), passed_descriptor);
   }
   void send_bytes(std::string bytes, int passed_descriptor = -1) {
     iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};

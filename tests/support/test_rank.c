@@ -8,6 +8,7 @@
  *                       rows, as tensors of its own under a name that no other rank has)
  *   TEST_LATE_MOMENTS   "1": in the first life of the process moments are registered after step 1, as those of Adam are
  *   TEST_MOVES          "1": weights move to other memory between all steps
+ *   TEST_MANY_TENSORS   this many small tensors beside the model, as mixtures of experts have (0); every rank holds them
  *   TEST_FAULT          "<rank>:<step>:<where>[:<attempt>]": where is computing, updating, committed or before_open; the process kills itself with
  *                       SIGKILL there. "<where>" exit3 leaves with code 3 instead, while computing. attempt is 1 unless given
  *   TEST_COLLECTIVE_SECONDS  how long the barrier waits for a peer before it counts as failed (30)
@@ -137,6 +138,40 @@ static void check_restored(const struct model* restored, unsigned long long step
   }
 }
 
+/* Elements of the many tensors: a 2 x 2 matrix each, beginning as zeros. */
+#define MANY_ELEMENTS 4
+static long many_count;
+static double* many;
+
+static void update_many(double* elements, unsigned long long step) {
+  for (long i = 0; i < many_count * MANY_ELEMENTS; ++i) elements[i] += (double)((step * 31 + (unsigned long long)i * 7) % 101);
+}
+
+static void check_many(unsigned long long step) {
+  if (many_count == 0) return;
+  const size_t bytes = (size_t)many_count * MANY_ELEMENTS * sizeof *many;
+  double* expected = calloc(1, bytes);
+  if (!expected) exit(8);
+  for (unsigned long long done = 1; done <= step; ++done) update_many(expected, done);
+  if (memcmp(expected, many, bytes) != 0) {
+    fprintf(stderr, "rank %d: what was restored of the many tensors is not the state of step %llu\n", rank, step);
+    exit(9);
+  }
+  free(expected);
+}
+
+static void register_many(rk_session* session) {
+  many_count = number("TEST_MANY_TENSORS", 0);
+  many = calloc((size_t)many_count + 1, MANY_ELEMENTS * sizeof *many);
+  if (!many) exit(8);
+  for (long i = 0; i < many_count; ++i) {
+    char name[128];
+    snprintf(name, sizeof name, "model.layers.%ld.mlp.experts.%ld.gate_proj.weight.exp_avg_sq", i / 512, i % 512);
+    must(rk_register(session, &(rk_tensor){.struct_size = sizeof(rk_tensor), .name = name, .data = many + i * MANY_ELEMENTS, .dtype = RK_F64, .rank = 2,
+                                           .shape = {2, MANY_ELEMENTS / 2}}), "rk_register");
+  }
+}
+
 static rk_tensor rows_of(const char* name, double (*data)[COLUMNS]) {
   static char names[4][64];
   static int used;
@@ -191,6 +226,7 @@ int main(void) {
   must(rk_register(session, &weights_tensor), "rk_register");
   if (!late) must(rk_register(session, &moments_tensor), "rk_register");
   must(rk_register(session, &(rk_tensor){.struct_size = sizeof(rk_tensor), .name = "scale", .data = &model.scale, .dtype = RK_F64}), "rk_register");
+  register_many(session);
   must(rk_register_state(session, "sampler", &sampler, sizeof sampler), "rk_register_state");
   rk_position at = {.struct_size = sizeof at};
   must(rk_restore(session, &at), "rk_restore");
@@ -201,6 +237,7 @@ int main(void) {
   }
   sampler = at.step * 7;
   check_restored(&model, at.step);
+  check_many(at.step);
   snprintf(name, sizeof name, "first-%d-%llu", rank, (unsigned long long)at.attempt);
   note(name, at.step + 1);
   snprintf(name, sizeof name, "step-%d", rank);
@@ -222,6 +259,7 @@ int main(void) {
       if (row == (begin_row + end_row) / 2) die_here("updating", step, at.attempt);
       update_row(&model, weights, step, row);
     }
+    update_many(many, step);
     model.scale *= 0.9999;
     sampler += 7;
     must(rk_update_end(session), "rk_update_end");

@@ -7,6 +7,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/json_fields.h"
+#include "common/base/json_text.h"
 #include "worker-sidecar/checkpoint/hash.h"
 
 namespace rekindle {
@@ -188,19 +189,48 @@ Status check_states(const std::vector<StateDescription>& states) {
   return {};
 }
 
-std::string layout_hash(const Layout& layout) { return hash_of(dump_json(encode_layout(layout))); }
+std::string layout_hash(const Layout& layout) { return hash_of("[" + layout_elements(layout) + "]"); }
 
-Json encode_layout(const Layout& layout) {
-  Json tensors = Json::array();
+std::string layout_elements(const Layout& layout) {
+  std::string text;
   for (const TensorDescription& tensor : layout.tensors) {
-    tensors.push_back({{"name", tensor.name},
-                       {"dtype", to_string(tensor.dtype)},
-                       {"shape", tensor.shape},
-                       {"global_shape", tensor.global_shape},
-                       {"offset", tensor.offset},
-                       {"written_in", tensor.written_in == WrittenIn::anywhere ? "anywhere" : "update"}});
+    text += text.empty() ? R"({"dtype":)" : R"(,{"dtype":)";
+    append_json_string(text, to_string(tensor.dtype));
+    text += R"(,"global_shape":)";
+    append_json_numbers(text, tensor.global_shape);
+    text += R"(,"name":)";
+    append_json_string(text, tensor.name);
+    text += R"(,"offset":)";
+    append_json_numbers(text, tensor.offset);
+    text += R"(,"shape":)";
+    append_json_numbers(text, tensor.shape);
+    text += tensor.written_in == WrittenIn::anywhere ? R"(,"written_in":"anywhere"})" : R"(,"written_in":"update"})";
   }
-  return tensors;
+  return text;
+}
+
+Json encode_layout(const Layout& layout) { return *parse_json("[" + layout_elements(layout) + "]", "a layout", SIZE_MAX); }
+
+Result<TensorDescription> decode_layout_element(const Json& item) {
+  JsonFields in(item, "tensor");
+  TensorDescription tensor;
+  tensor.name = in.text("name");
+  if (const std::optional<Dtype> dtype = parse_dtype(in.text("dtype"))) {
+    tensor.dtype = *dtype;
+  } else {
+    in.refuse("dtype", "is none that this version knows");
+  }
+  tensor.shape = in.numbers("shape");
+  tensor.global_shape = in.numbers("global_shape");
+  tensor.offset = in.numbers("offset");
+  const std::string written_in = in.text("written_in");
+  if (written_in == "anywhere") {
+    tensor.written_in = WrittenIn::anywhere;
+  } else if (written_in != "update") {
+    in.refuse("written_in", "must be update or anywhere");
+  }
+  if (Status status = in.finish(); !status) return std::unexpected(status.error());
+  return tensor;
 }
 
 Result<Layout> decode_layout(const Json& tensors) {
@@ -209,25 +239,9 @@ Result<Layout> decode_layout(const Json& tensors) {
   Layout layout;
   layout.tensors.reserve(tensors.size());
   for (const Json& item : tensors) {
-    JsonFields in(item, "tensor");
-    TensorDescription tensor;
-    tensor.name = in.text("name");
-    if (const std::optional<Dtype> dtype = parse_dtype(in.text("dtype"))) {
-      tensor.dtype = *dtype;
-    } else {
-      in.refuse("dtype", "is none that this version knows");
-    }
-    tensor.shape = in.numbers("shape");
-    tensor.global_shape = in.numbers("global_shape");
-    tensor.offset = in.numbers("offset");
-    const std::string written_in = in.text("written_in");
-    if (written_in == "anywhere") {
-      tensor.written_in = WrittenIn::anywhere;
-    } else if (written_in != "update") {
-      in.refuse("written_in", "must be update or anywhere");
-    }
-    if (Status status = in.finish(); !status) return std::unexpected(status.error());
-    layout.tensors.push_back(std::move(tensor));
+    Result<TensorDescription> tensor = decode_layout_element(item);
+    if (!tensor) return std::unexpected(tensor.error());
+    layout.tensors.push_back(std::move(*tensor));
   }
   if (Status status = check_layout(layout); !status) return std::unexpected(status.error());
   return layout;

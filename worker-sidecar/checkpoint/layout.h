@@ -89,6 +89,9 @@ std::string layout_hash(const Layout& layout);
 
 // The array `tensors` as frames carry it (docs/formats/frames.md, kind 4). decode_layout checks the result.
 nlohmann::json encode_layout(const Layout& layout);
+// The same as text, without the brackets around it.
+std::string layout_elements(const Layout& layout);
+Result<TensorDescription> decode_layout_element(const nlohmann::json& item);
 Result<Layout> decode_layout(const nlohmann::json& tensors);
 
 }  // namespace rekindle

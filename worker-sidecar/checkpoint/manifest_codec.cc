@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "common/base/json_fields.h"
+#include "common/base/json_text.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/checkpoint/manifest.h"
 
@@ -14,27 +15,34 @@ std::string seal(const std::string& manifest_text, const std::string& hash) {
   return R"({"hash":")" + hash + R"(","manifest":)" + manifest_text + "}";
 }
 
-Json encode_pieces(const std::vector<ManifestPiece>& pieces) {
-  Json list = Json::array();
-  for (const ManifestPiece& piece : pieces) {
-    list.push_back({{"file", piece.file},
-                    {"key", piece.key},
-                    {"offset", piece.offset},
-                    {"shape", piece.shape},
-                    {"begin_byte", piece.begin_byte},
-                    {"end_byte", piece.end_byte}});
-  }
-  return list;
+void append_piece(std::string& text, const ManifestPiece& piece) {
+  text += R"({"begin_byte":)" + std::to_string(piece.begin_byte) + R"(,"end_byte":)" + std::to_string(piece.end_byte) + R"(,"file":)";
+  append_json_string(text, piece.file);
+  text += R"(,"key":)";
+  append_json_string(text, piece.key);
+  text += R"(,"offset":)";
+  append_json_numbers(text, piece.offset);
+  text += R"(,"shape":)";
+  append_json_numbers(text, piece.shape);
+  text += '}';
 }
 
-Json encode_body(const Manifest& manifest) {
-  Json tensors = Json::array();
-  for (const ManifestTensor& tensor : manifest.tensors) {
-    tensors.push_back({{"name", tensor.name},
-                       {"dtype", to_string(tensor.dtype)},
-                       {"global_shape", tensor.global_shape},
-                       {"pieces", encode_pieces(tensor.pieces)}});
+void append_tensor(std::string& text, const ManifestTensor& tensor) {
+  text += R"({"dtype":)";
+  append_json_string(text, to_string(tensor.dtype));
+  text += R"(,"global_shape":)";
+  append_json_numbers(text, tensor.global_shape);
+  text += R"(,"name":)";
+  append_json_string(text, tensor.name);
+  text += R"(,"pieces":[)";
+  for (std::size_t i = 0; i < tensor.pieces.size(); ++i) {
+    if (i > 0) text += ',';
+    append_piece(text, tensor.pieces[i]);
   }
+  text += "]}";
+}
+
+std::string encode_body(const Manifest& manifest) {
   Json states = Json::array();
   for (const ManifestState& state : manifest.states) {
     states.push_back({{"rank", state.rank},
@@ -63,12 +71,19 @@ Json encode_body(const Manifest& manifest) {
                {"trigger", {{"cause", manifest.trigger.cause}, {"detail", manifest.trigger.detail}}},
                {"parent", encode_parent(manifest.parent)},
                {"time", manifest.time},
-               {"tensors", std::move(tensors)},
+               {"tensors", Json::array()},
                {"states", std::move(states)},
                {"inexact_ranks", manifest.inexact_ranks},
                {"files", std::move(files)}};
   if (manifest.agreed_milliseconds != 0) body["agreed_milliseconds"] = manifest.agreed_milliseconds;
-  return body;
+  std::string tensors;
+  for (const ManifestTensor& tensor : manifest.tensors) {
+    if (!tensors.empty()) tensors += ',';
+    append_tensor(tensors, tensor);
+  }
+  std::string text = dump_json(body);
+  put_json_elements(text, "tensors", tensors);
+  return text;
 }
 
 std::uint32_t narrow(JsonFields& in, std::string_view name, std::uint64_t value) {
@@ -136,6 +151,7 @@ Status decode_list(const Json& list, std::vector<T>& into, Decode decode) {
   return {};
 }
 
+// All but the tensors, which were read one by one.
 Result<Manifest> decode_body(const Json& body) {
   JsonFields in(body, "the manifest");
   Manifest manifest;
@@ -159,7 +175,7 @@ Result<Manifest> decode_body(const Json& body) {
   manifest.agreed_milliseconds = in.number_or("agreed_milliseconds", 0);
   manifest.time = in.text("time");
   for (const std::uint64_t rank : in.numbers("inexact_ranks")) manifest.inexact_ranks.push_back(narrow(in, "inexact_ranks", rank));
-  const Json& tensors = in.array("tensors");
+  if (!in.array("tensors").empty()) in.refuse("tensors", "must be objects");
   const Json& states = in.array("states");
   const Json& files = in.array("files");
   if (!body.is_object() || !body.contains("parent")) in.refuse("parent", "is missing");
@@ -169,7 +185,6 @@ Result<Manifest> decode_body(const Json& body) {
   Result<std::optional<ParentPoint>> parent = decode_parent(body["parent"], manifest.attempt);
   if (!parent) return std::unexpected(parent.error());
   manifest.parent = std::move(*parent);
-  if (Status status = decode_list(tensors, manifest.tensors, decode_tensor); !status) return std::unexpected(status.error());
   if (Status status = decode_list(states, manifest.states, decode_state); !status) return std::unexpected(status.error());
   if (Status status = decode_list(files, manifest.files, decode_file); !status) return std::unexpected(status.error());
   return manifest;
@@ -188,14 +203,23 @@ std::optional<std::uint64_t> newer_version(const Json& envelope) {
 }  // namespace
 
 EncodedManifest encode_manifest(const Manifest& manifest) {
-  const std::string body = dump_json(encode_body(manifest));
+  const std::string body = encode_body(manifest);
   std::string hash = hash_of(body);
   std::string text = seal(body, hash);
   return {std::move(text), std::move(hash)};
 }
 
 Result<SealedManifest> decode_manifest(std::string_view text) {
-  const Result<Json> envelope = parse_json(text, "the manifest", kManifestBytesMax);
+  std::vector<ManifestTensor> tensors;
+  Status tensors_read;
+  const Result<Json> envelope = parse_json_elements(text, "the manifest", kManifestBytesMax, {"manifest", "tensors"}, [&](const Json& item) -> Status {
+    // What is wrong with one is said once it is known that this is our text.
+    if (!tensors_read) return {};
+    Result<ManifestTensor> tensor = decode_tensor(item);
+    if (tensor) tensors.push_back(std::move(*tensor));
+    else tensors_read = std::unexpected(tensor.error());
+    return {};
+  });
   if (!envelope) {
     return fail(ErrorCode::corrupt, envelope.error().message + " (" + std::to_string(text.size()) + " bytes): it is cut short or damaged");
   }
@@ -207,19 +231,22 @@ Result<SealedManifest> decode_manifest(std::string_view text) {
   const std::string hash = in.text("hash");
   const Json& body = in.object("manifest");
   if (Status status = in.finish(); !status) return fail(ErrorCode::corrupt, status.error().message);
-  const std::string body_text = dump_json(body);
+  // Also what parsing ignores (white space, a key twice, another spelling of a value) is damage: the bytes themselves are hashed.
+  const std::size_t seal_bytes = seal("", hash).size();
+  const std::string_view body_text = text.size() < seal_bytes ? std::string_view() : text.substr(seal_bytes - 1, text.size() - seal_bytes);
   if (const std::string actual = hash_of(body_text); actual != hash) {
     return fail(ErrorCode::corrupt, "the manifest does not have the hash that it carries (" + hash.substr(0, 40) + ", found " + actual +
                                         "): it was changed after it was written");
   }
-  // Also what parsing ignores (white space, a key twice, another spelling of a value) is damage.
-  if (text != seal(body_text, hash)) return fail(ErrorCode::corrupt, "the manifest is not spelled as it was written: it was changed");
+  if (std::string(text.substr(0, seal_bytes - 1)) + "}" != seal("", hash) || !text.ends_with('}')) return fail(ErrorCode::corrupt, "the manifest is not spelled as it was written: it was changed");
 
   Result<Manifest> manifest = decode_body(body);
   if (!manifest) return std::unexpected(manifest.error());
+  if (!tensors_read) return std::unexpected(tensors_read.error());
+  manifest->tensors = std::move(tensors);
   if (Status status = check_manifest(*manifest); !status) return std::unexpected(status.error());
   // A field of this version that we would not write means something to somebody, and not to us: it is not read past.
-  if (body["version"] == kManifestVersion && dump_json(encode_body(*manifest)) != body_text) {
+  if (body["version"] == kManifestVersion && encode_body(*manifest) != body_text) {
     return fail(ErrorCode::invalid_input, "the manifest has a field that version " + std::to_string(kManifestVersion) + " does not have: use the program that wrote it");
   }
   return SealedManifest{std::move(*manifest), hash};

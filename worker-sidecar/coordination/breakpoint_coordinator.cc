@@ -5,6 +5,7 @@
 
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/written.h"
+#include "worker-sidecar/coordination/message_parts.h"
 
 namespace rekindle {
 
@@ -299,7 +300,7 @@ void BreakpointCoordinator::assign(const std::string& path, Instant now, Coordin
     if (answers_.contains(pod)) assigned_.insert(pod);
   }
   tell(BreakpointState::writing, "", out);
-  for (const std::uint32_t pod : assigned_) send(pod, assign_message(pod), out);
+  for (const std::uint32_t pod : assigned_) send_in_parts(pod, assign_message(pod), out);
   publish_if_written(now, out);
 }
 
@@ -562,7 +563,7 @@ void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
   } else if (state_ == CoordinatorState::writing) {
     if (resend) {
       for (const std::uint32_t pod : assigned_) {
-        if (!written_.contains(pod)) send(pod, assign_message(pod), out);
+        if (!written_.contains(pod)) send_in_parts(pod, assign_message(pod), out);
       }
     }
     publish_if_written(now, out);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker-sidecar/coordination/written_parts.h"
+#include "worker-sidecar/coordination/message_parts.h"
 
 namespace rekindle {
 namespace {
@@ -231,18 +231,21 @@ void BreakpointMember::on_permit(const PermitMessage& permit, Instant now, Coord
   if (!local.ranks.empty()) out.push_back(std::move(local));
 }
 
-void BreakpointMember::on_assign(std::uint32_t from, const AssignMessage& assign, Instant now, CoordinationOutputs& out) {
+void BreakpointMember::on_assign(std::uint32_t from, const AssignMessage& part, Instant now, CoordinationOutputs& out) {
   if (move(MemberInput::assign) != MemberMove::write) return;
-  if (assign.term < highest_term_) {
+  if (part.term < highest_term_) {
     send(from, CollectedMessage{highest_term_, config_.ordinal, {}}, out);
     return;
   }
-  if (assign.term != highest_term_) return;  // its collect was lost and comes again
+  if (part.term != highest_term_) return;  // its collect was lost and comes again
   next_ask_ = now + config_.limits.resend * kSilenceIntervals;
   if (state_ == MemberState::writing) {
     if (written_sent_) send_written(out);
     return;
   }
+  const std::optional<AssignMessage> whole = assign_parts_.add(part);
+  if (!whole) return;
+  const AssignMessage& assign = *whole;
   state_ = MemberState::writing;
   written_ = {.term = assign.term, .ordinal = config_.ordinal, .ok = true};
   written_sent_ = false;

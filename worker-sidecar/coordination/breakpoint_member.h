@@ -20,6 +20,7 @@
 #include "worker-sidecar/coordination/job_layouts.h"
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
+#include "worker-sidecar/coordination/message_parts.h"
 #include "worker-sidecar/coordination/outcome.h"
 #include "worker-sidecar/coordination/output.h"
 #include "worker-sidecar/coordination/trigger.h"
@@ -52,7 +53,7 @@ class BreakpointMember {
 
   void on_collect(std::uint32_t from, const CollectMessage& collect, Instant now, CoordinationOutputs& out);
   void on_permit(const PermitMessage& permit, Instant now, CoordinationOutputs& out);
-  void on_assign(std::uint32_t from, const AssignMessage& assign, Instant now, CoordinationOutputs& out);
+  void on_assign(std::uint32_t from, const AssignMessage& part, Instant now, CoordinationOutputs& out);
   void on_outcome(const Outcome& outcome, Instant now, CoordinationOutputs& out);
   void on_pod_connected(Instant now, CoordinationOutputs& out);
   void on_pod_lost(Instant now, CoordinationOutputs& out);
@@ -111,6 +112,7 @@ class BreakpointMember {
   std::string asker_job_layout_;
   std::vector<std::string> asker_layouts_;
 
+  AssignParts assign_parts_;
   std::map<std::uint32_t, WriteSource> writing_ranks_;  // whose stripe is awaited
   bool states_awaited_ = false;
   PodWrittenMessage written_;

@@ -123,7 +123,8 @@ struct Coordination::Parts {
   void handle(const RankRegistered& event, Instant now, CoordinationOutputs& out) {
     LocalRank* rank = ranks.find(event.rank);
     if (rank == nullptr) return;
-    rank->registered = event.registered;
+    // Tensors are kept once, by layout.
+    rank->registered = RegisteredMessage{.layout = {}, .states = event.registered.states, .late = event.registered.late};
     layouts.set(event.rank, event.registered.layout);
     settle_layouts(out);
     if (attempt == 0) assembly.on_change(now, out);

@@ -66,7 +66,7 @@ class JobLayouts {
   mutable std::optional<Result<std::shared_ptr<const JobShards>>> shards_;
 };
 
-// Each element with tensors by itself, so that every message fits a frame; those without together in the first.
+// Each element with tensors by itself, since what one rank holds fits a message and what several hold need not; those without together in the first.
 std::vector<std::vector<HeldLayout>> one_layout_each(std::vector<HeldLayout> told);
 
 }  // namespace rekindle

@@ -171,7 +171,7 @@ void PeriodicLeader::on_folder_created(const FolderCreated& created, Instant now
     for (const WriterPlan& share : shares_) {
       if (config_.pod_of(share.rank) == pod) order.writers.push_back(share);
     }
-    out.push_back(SendToPeer{pod, std::move(order)});
+    send_in_parts(pod, order, out);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/sentence.h"
-#include "worker-sidecar/coordination/written_parts.h"
+#include "worker-sidecar/coordination/message_parts.h"
 
 namespace rekindle {
 namespace {
@@ -114,8 +114,11 @@ void PeriodicMember::on_rank_finished(CoordinationOutputs& out) {
 
 // ---- write ----
 
-void PeriodicMember::on_assign(std::uint32_t from, const AssignMessage& assign, CoordinationOutputs& out) {
-  if (assign.term != snapshot_term_ || written_.term == assign.term) return;
+void PeriodicMember::on_assign(std::uint32_t from, const AssignMessage& part, CoordinationOutputs& out) {
+  if (part.term != snapshot_term_ || written_.term == part.term) return;
+  const std::optional<AssignMessage> whole = assign_parts_.add(part);
+  if (!whole) return;
+  const AssignMessage& assign = *whole;
   leader_ = from;
   written_ = {.term = assign.term, .ordinal = config_.ordinal, .ok = true};
   writing_.clear();

@@ -16,6 +16,7 @@
 #include "worker-sidecar/coordination/job_layouts.h"
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
+#include "worker-sidecar/coordination/message_parts.h"
 #include "worker-sidecar/coordination/output.h"
 
 namespace rekindle {
@@ -27,7 +28,7 @@ class PeriodicMember {
 
   void on_keep(std::uint32_t from, const PeerKeepMessage& keep, CoordinationOutputs& out);
   void on_snapshot(std::uint32_t from, const SnapshotMessage& snapshot, Instant now, CoordinationOutputs& out);
-  void on_assign(std::uint32_t from, const AssignMessage& assign, CoordinationOutputs& out);
+  void on_assign(std::uint32_t from, const AssignMessage& part, CoordinationOutputs& out);
 
   // A rank has registered something after the attempt began: what was planned no longer fits.
   void on_layout_changed(CoordinationOutputs& out);
@@ -67,6 +68,7 @@ class PeriodicMember {
   std::uint64_t longest_microseconds_ = 0;
   Instant next_look_;
 
+  AssignParts assign_parts_;
   PodWrittenMessage written_;  // term 0: nothing is being written
   std::set<std::uint32_t> writing_;
   bool states_awaited_ = false;

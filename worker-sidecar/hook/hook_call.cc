@@ -126,9 +126,8 @@ HookResult call_sidecar(const HookOptions& options) {
                              "waiting. The job resumes from its newest checkpoint; see the log of the container rekindle-sidecar.",
                              options.socket_path, why)};
     }
-    FrameEncoder encoder;
     const EncodedMessage question = encode_local_message(HookMessage{.container = options.container, .seconds_left = 0});
-    Status sent = connection.send(encoder.encode(static_cast<std::uint16_t>(question.kind), 0, question.body));
+    Status sent = connection.send(encode_frame(static_cast<std::uint16_t>(question.kind), 0, 1, question.body));
     Result<HookDoneMessage> answer = sent ? connection.wait_for_answer(answer_until) : std::unexpected(sent.error());
     if (answer) return result_of(*answer);
     why = answer.error().message;

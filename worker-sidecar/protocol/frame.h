@@ -4,7 +4,7 @@
 //        0    4 magic            "RKF1"
 //        4    2 version          major << 8 | minor
 //        6    2 kind             retired numbers stay reserved
-//        8    4 body_bytes
+//        8    4 body_bytes       of this frame; bit 31: the message goes on in the next frame
 //       12    4 attempt          0 before it is known
 //       16    8 sequence         from 1, by one, per direction of a connection
 //       24    4 body_checksum    low 32 bits of xxh3_64 of the body
@@ -22,6 +22,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/error.h"
+
 namespace rekindle {
 
 inline constexpr std::uint32_t kFrameMagic = 0x31464B52;  // "RKF1" in memory
@@ -29,14 +31,17 @@ inline constexpr std::uint16_t kFrameVersion = 0x0100;
 inline constexpr std::size_t kFrameHeaderBytes = 32;
 static_assert(4 + 2 + 2 + 4 + 4 + 8 + 4 + 4 == kFrameHeaderBytes);
 
-// A manifest part of 1,000 tensors is 200 KiB; one peer can make us keep no more than this and a header.
+// Of one frame. Whoever has not said who he is can make us keep no more than this and a header.
 inline constexpr std::uint32_t kFrameBodyBytesMax = 1u << 20;
+// Of a message, in one frame or several: 100,000 tensors with names of 150 bytes.
+inline constexpr std::size_t kMessageBodyBytesMax = 32u << 20;
 
 // The decoded values; magic and checksum of the header are only on the wire.
 struct FrameHeader {
   std::uint16_t version = kFrameVersion;
   std::uint16_t kind = 0;
-  std::uint32_t body_bytes = 0;
+  std::uint32_t body_bytes = 0;  // of this frame
+  bool goes_on = false;          // the next frame has more of the same body
   std::uint32_t attempt = 0;
   std::uint64_t sequence = 0;
   std::uint32_t body_checksum = 0;
@@ -44,6 +49,7 @@ struct FrameHeader {
   bool operator==(const FrameHeader&) const = default;
 };
 
+// A whole message. `body` is that of all its frames, `header` that of the last one.
 struct Frame {
   FrameHeader header;
   std::string body;
@@ -60,6 +66,8 @@ enum class FrameFault : std::uint8_t {
   body_too_large,
   wrong_sequence,
   wrong_body_checksum,
+  broken_message,
+  message_too_large,
 };
 
 // The name for logs and counters, "wrong_magic".
@@ -73,8 +81,8 @@ std::optional<FrameFault> find_fault(const FrameHeader& header);
 
 std::uint32_t frame_checksum(std::string_view bytes);
 
-// Exactly the bytes on the wire. A body over the limit is our own bug: callers split before.
-std::string encode_frame(std::uint16_t kind, std::uint32_t attempt, std::uint64_t sequence, std::string_view body);
+// Exactly the bytes of one frame on the wire. A body over kFrameBodyBytesMax, or one that goes on and does not fill its frame, is our own bug: FrameEncoder splits.
+std::string encode_frame(std::uint16_t kind, std::uint32_t attempt, std::uint64_t sequence, std::string_view body, bool goes_on = false);
 
 // `bytes` are at least kFrameHeaderBytes.
 std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view bytes);
@@ -82,27 +90,37 @@ std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view byte
 // Numbers the frames of one direction of a connection.
 class FrameEncoder {
  public:
-  std::string encode(std::uint16_t kind, std::uint32_t attempt, std::string_view body) {
-    return encode_frame(kind, attempt, ++sequence_, body);
-  }
+  // One message, in as many frames as it takes. invalid_input for a body over kMessageBodyBytesMax, and no number is used up.
+  Result<std::string> encode(std::uint16_t kind, std::uint32_t attempt, std::string_view body);
 
  private:
   std::uint64_t sequence_ = 0;
 };
 
-// Cuts a stream of bytes into frames: feed what has arrived, then next() until it is empty. Keeps an incomplete tail, at
-// most one frame beyond what was fed. After a fault the stream has no meaning any more: next() repeats the fault, feed() is ignored.
+// Cuts a stream of bytes into messages: feed what has arrived, then next() until it is empty. Keeps an incomplete tail: at most one frame beyond what was fed, and the
+// frames of one message, up to `message_bytes_max`. After a fault the stream has no meaning any more: next() repeats the fault, feed() is ignored.
 class FrameDecoder {
  public:
+  explicit FrameDecoder(std::size_t message_bytes_max = kMessageBodyBytesMax) : message_bytes_max_(message_bytes_max) {}
+
   void feed(std::string_view bytes);
   std::expected<std::optional<Frame>, FrameFault> next();
 
-  std::size_t waiting_bytes() const { return buffer_.size() - begin_; }
+  // From the next frame on: who is on the other side is known now.
+  void set_message_bytes_max(std::size_t bytes) { message_bytes_max_ = bytes; }
+
+  std::size_t waiting_bytes() const { return buffer_.size() - begin_ + (message_ ? message_->body.size() : 0); }
 
  private:
+  std::unexpected<FrameFault> refuse(FrameFault fault);
+  // The first rule of messages in several frames that this one breaks.
+  std::optional<FrameFault> find_message_fault(const FrameHeader& header) const;
+
+  std::size_t message_bytes_max_;
   std::string buffer_;
   std::size_t begin_ = 0;
   std::uint64_t sequence_ = 0;
+  std::optional<Frame> message_;  // has begun and goes on
   std::optional<FrameFault> fault_;
 };
 

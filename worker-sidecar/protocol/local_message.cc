@@ -1,5 +1,6 @@
 #include "worker-sidecar/protocol/local_message.h"
 
+#include "common/base/json_text.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/message_fields.h"
 
@@ -31,7 +32,7 @@ Json to_json(const RegisteredMessage& m) {
     states.push_back({{"name", state.name}, {"bytes", state.bytes}});
     if (state.variable) states.back()["variable"] = true;
   }
-  return {{"tensors", encode_layout(m.layout)}, {"states", std::move(states)}, {"late", m.late}};
+  return {{"tensors", Json::array()}, {"states", std::move(states)}, {"late", m.late}};
 }
 Json to_json(const OfferMessage& m) {
   Json object = {{"path", m.path}, {"step", m.step}, {"manifest_hash", m.manifest_hash}};
@@ -68,7 +69,7 @@ Json to_json(const FinishedMessage& m) { return {{"exit_code", m.exit_code}}; }
 Json to_json(const EndMessage& m) { return {{"exit_code", m.exit_code}}; }
 Json to_json(const RefusedMessage& m) { return {{"error", encode_error(m.error)}}; }
 Json to_json(const StatusMessage& m) {
-  Result<Json> state = parse_json(m.state_text, "status", kFrameBodyBytesMax);
+  Result<Json> state = parse_json(m.state_text, "status", kMessageBodyBytesMax);
   return state && state->is_object() ? *state : Json::object();
 }
 Json to_json(const HookMessage& m) { return {{"container", m.container}, {"seconds_left", m.seconds_left}}; }
@@ -89,6 +90,16 @@ Json to_json(const SnapshottedMessage& m) {
   Json object = {{"step", m.step}, {"microseconds", m.microseconds}, {"ok", m.ok}};
   if (!m.ok) object["error"] = encode_error(m.error);
   return object;
+}
+
+template <typename Message>
+std::string local_body(const Message& m) {
+  return dump_json(to_json(m));
+}
+std::string local_body(const RegisteredMessage& m) {
+  std::string body = dump_json(to_json(m));
+  put_json_elements(body, "tensors", layout_elements(m.layout));
+  return body;
 }
 
 // And back. Reading goes on after a fault; finish() tells.
@@ -113,10 +124,8 @@ void read(JsonFields& in, const Json&, ControlMessage& m) {
 }
 void read(JsonFields&, const Json&, WelcomeMessage&) {}
 void read(JsonFields& in, const Json&, RegisteredMessage& m) {
-  const Json& tensors = limited_array(in, "tensors", kTensorsMax);
-  Result<Layout> layout = decode_layout(tensors);
-  if (layout) m.layout = std::move(*layout);
-  else in.refuse("tensors", layout.error().message);
+  // They were read one by one (decode_registered).
+  if (!in.array("tensors").empty()) in.refuse("tensors", "must be objects");
   m.states = each<StateDescription>(in, "states", kStatesMax, [](const Json& element) -> Result<StateDescription> {
     JsonFields part(element, "state");
     StateDescription state{.name = short_text(part, "name", kNameBytesMax), .bytes = part.number("bytes"), .variable = part.boolean_or("variable", false)};
@@ -210,6 +219,39 @@ Result<LocalMessage> decode_local(const Json& object, std::string_view name) {
   return message;
 }
 
+Result<LocalMessage> decode_registered(std::string_view body) {
+  Layout layout;
+  const Result<Json> object = parse_json_elements(body, "message registered", kMessageBodyBytesMax, {"tensors"}, [&](const Json& element) -> Status {
+    if (layout.tensors.size() == kTensorsMax) return fail(ErrorCode::invalid_input, "tensors has more than " + std::to_string(kTensorsMax) + " elements");
+    Result<TensorDescription> tensor = decode_layout_element(element);
+    if (!tensor) return std::unexpected(tensor.error());
+    layout.tensors.push_back(std::move(*tensor));
+    return {};
+  });
+  if (!object) return std::unexpected(with_context(object.error(), "message registered"));
+  Result<LocalMessage> message = decode_local<RegisteredMessage>(*object, "registered");
+  if (!message) return message;
+  if (Status status = check_layout(layout); !status) return std::unexpected(with_context(status.error(), "message registered: tensors"));
+  std::get<RegisteredMessage>(*message).layout = std::move(layout);
+  return message;
+}
+
+// Entries of a long report, one by one.
+Result<LocalMessage> decode_written(std::string_view body) {
+  std::vector<WrittenEntry> entries;
+  const Result<Json> object = parse_json_elements(body, "message written", kMessageBodyBytesMax, {"entries"}, [&](const Json& element) -> Status {
+    if (entries.size() == kPiecesMax) return fail(ErrorCode::invalid_input, "entries has more than " + std::to_string(kPiecesMax) + " elements");
+    Result<WrittenEntry> entry = read_written_entry(element);
+    if (!entry) return std::unexpected(entry.error());
+    entries.push_back(std::move(*entry));
+    return {};
+  });
+  if (!object) return std::unexpected(with_context(object.error(), "message written"));
+  Result<LocalMessage> message = decode_local<WrittenMessage>(*object, "written");
+  if (message) std::get<WrittenMessage>(*message).written.entries = std::move(entries);
+  return message;
+}
+
 }  // namespace
 
 std::string_view to_string(HookOutcome outcome) { return kHookOutcomes[static_cast<std::size_t>(outcome)]; }
@@ -219,25 +261,25 @@ MessageKind local_kind_of(const LocalMessage& message) { return static_cast<Mess
 static_assert(std::variant_size_v<LocalMessage> == static_cast<std::size_t>(MessageKind::snapshotted));
 
 EncodedMessage encode_local_message(const LocalMessage& message) {
-  return {local_kind_of(message), std::visit([](const auto& m) { return dump_json(to_json(m)); }, message)};
+  return {local_kind_of(message), std::visit([](const auto& m) { return local_body(m); }, message)};
 }
 
 Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view body) {
   if (kind < 1 || kind > static_cast<std::uint16_t>(MessageKind::snapshotted)) {
     return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between rank and sidecar");
   }
-  const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kFrameBodyBytesMax);
+  if (kind == static_cast<std::uint16_t>(MessageKind::registered)) return decode_registered(body);
+  if (kind == static_cast<std::uint16_t>(MessageKind::written)) return decode_written(body);
+  const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kMessageBodyBytesMax);
   if (!object) return std::unexpected(object.error());
   switch (static_cast<MessageKind>(kind)) {
     case MessageKind::hello: return decode_local<HelloMessage>(*object, "hello");
     case MessageKind::control: return decode_local<ControlMessage>(*object, "control");
     case MessageKind::welcome: return decode_local<WelcomeMessage>(*object, "welcome");
-    case MessageKind::registered: return decode_local<RegisteredMessage>(*object, "registered");
     case MessageKind::offer: return decode_local<OfferMessage>(*object, "offer");
     case MessageKind::loaded: return decode_local<LoadedMessage>(*object, "loaded");
     case MessageKind::take: return decode_local<TakeMessage>(*object, "take");
     case MessageKind::write: return decode_local<WriteMessage>(*object, "write");
-    case MessageKind::written: return decode_local<WrittenMessage>(*object, "written");
     case MessageKind::write_failed: return decode_local<WriteFailedMessage>(*object, "write_failed");
     case MessageKind::collective_failed: return decode_local<CollectiveFailedMessage>(*object, "collective_failed");
     case MessageKind::checkpoint_wanted: return decode_local<CheckpointWantedMessage>(*object, "checkpoint_wanted");

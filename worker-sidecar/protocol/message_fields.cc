@@ -143,6 +143,20 @@ Json encode_written(const WrittenFile& written) {
   return object;
 }
 
+Result<WrittenEntry> read_written_entry(const Json& element) {
+  JsonFields part(element, "entry");
+  WrittenEntry entry{.key = short_text(part, "key"),
+                     .tensor = short_text(part, "tensor", kNameBytesMax),
+                     .begin_row = part.number("begin_row"),
+                     .end_row = part.number("end_row"),
+                     .begin_byte = part.number("begin_byte"),
+                     .end_byte = part.number("end_byte")};
+  if (entry.end_row < entry.begin_row) part.refuse("end_row", "must not be before begin_row");
+  if (entry.end_byte < entry.begin_byte) part.refuse("end_byte", "must not be before begin_byte");
+  if (Status status = part.finish(); !status) return std::unexpected(status.error());
+  return entry;
+}
+
 WrittenFile read_written(JsonFields& in) {
   WrittenFile written{.file = file_name(in, "file"), .bytes = in.number("bytes"), .hash = in.text("hash")};
   if (!is_hash_text(written.hash)) in.refuse("hash", "must be 32 hex digits");
@@ -150,19 +164,7 @@ WrittenFile read_written(JsonFields& in) {
   for (const std::string& chunk : written.chunks) {
     if (!is_hash_text(chunk, 16)) in.refuse("chunks", "must be of 16 hex digits each");
   }
-  written.entries = each<WrittenEntry>(in, "entries", kPiecesMax, [](const Json& element) -> Result<WrittenEntry> {
-    JsonFields part(element, "entry");
-    WrittenEntry entry{.key = short_text(part, "key"),
-                       .tensor = short_text(part, "tensor", kNameBytesMax),
-                       .begin_row = part.number("begin_row"),
-                       .end_row = part.number("end_row"),
-                       .begin_byte = part.number("begin_byte"),
-                       .end_byte = part.number("end_byte")};
-    if (entry.end_row < entry.begin_row) part.refuse("end_row", "must not be before begin_row");
-    if (entry.end_byte < entry.begin_byte) part.refuse("end_byte", "must not be before begin_byte");
-    if (Status status = part.finish(); !status) return std::unexpected(status.error());
-    return entry;
-  });
+  written.entries = each<WrittenEntry>(in, "entries", kPiecesMax, read_written_entry);
   written.way = optional_text(in, "way", kWayBytesMax);
   return written;
 }

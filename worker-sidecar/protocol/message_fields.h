@@ -58,6 +58,7 @@ std::vector<PiecePlan> read_pieces(JsonFields& in, std::string_view name);
 
 Json encode_written(const WrittenFile& written);
 WrittenFile read_written(JsonFields& in);
+Result<WrittenEntry> read_written_entry(const Json& element);
 
 Json encode_summary(const CheckpointSummary& summary);
 CheckpointSummary read_summary(JsonFields& in, std::string_view name);

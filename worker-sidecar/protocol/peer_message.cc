@@ -84,7 +84,9 @@ Json to_json(const AssignMessage& m) {
     writers.push_back({{"rank", writer.rank}, {"file", writer.file}, {"pieces", encode_pieces(writer.pieces)}});
     if (writer.source != WriteSource::memory) writers.back()["source"] = to_string(writer.source);
   }
-  return {{"term", m.term}, {"step", m.step}, {"path", m.path}, {"writers", std::move(writers)}};
+  Json object = {{"term", m.term}, {"step", m.step}, {"path", m.path}, {"writers", std::move(writers)}};
+  if (m.writers_in_all != 0) object["writers_in_all"] = m.writers_in_all;
+  return object;
 }
 Json to_json(const PodWrittenMessage& m) {
   Json ranks = Json::array();
@@ -286,6 +288,9 @@ void read(JsonFields& in, const Json&, AssignMessage& m) {
     if (Status status = part.finish(); !status) return std::unexpected(status.error());
     return writer;
   });
+  const std::uint64_t in_all = in.number_or("writers_in_all", 0);
+  if (in_all > kRanksMax) in.refuse("writers_in_all", "must be at most " + std::to_string(kRanksMax));
+  else m.writers_in_all = static_cast<std::uint32_t>(in_all);
 }
 
 Result<RankWrittenFile> read_rank_written(const Json& element) {
@@ -427,7 +432,7 @@ Result<PeerMessage> decode_peer_message(std::uint16_t kind, std::string_view bod
   if (kind < 101 || kind > static_cast<std::uint16_t>(MessageKind::peer_snapshotted)) {
     return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between sidecars");
   }
-  const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kFrameBodyBytesMax);
+  const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kMessageBodyBytesMax);
   if (!object) return std::unexpected(object.error());
   switch (static_cast<MessageKind>(kind)) {
     case MessageKind::peer_hello: return decode_peer<PeerHelloMessage>(*object, "peer_hello");

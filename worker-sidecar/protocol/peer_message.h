@@ -167,7 +167,8 @@ struct AssignMessage {
   std::uint64_t term = 0;
   std::uint64_t step = 0;
   std::string path;
-  std::vector<WriterPlan> writers;
+  std::vector<WriterPlan> writers = {};
+  std::uint32_t writers_in_all = 0;  // of that pod, where several messages name them; 0: these are all
 
   bool operator==(const AssignMessage&) const = default;
 };

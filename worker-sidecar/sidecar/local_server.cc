@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
 
 #include "common/base/sentence.h"
@@ -46,7 +47,7 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
 
   struct Connection {
     std::shared_ptr<UnixLink> link;
-    FrameDecoder decoder;
+    FrameDecoder decoder{kFrameBodyBytesMax};  // a stranger is not listened to for longer
     FrameEncoder encoder;
     Role role = Role::unknown;
     OwnedDescriptor descriptor;  // the newest that came and that no frame has taken
@@ -120,6 +121,7 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
     }
     if (const auto* hello = std::get_if<HelloMessage>(&*message); hello != nullptr && connection.role == Role::unknown) {
       connection.role = Role::rank;
+      connection.decoder.set_message_bytes_max(kMessageBodyBytesMax);
       return handlers.hello(id, *hello, frame.header.attempt, std::move(connection.descriptor));
     }
     if (connection.role != Role::rank || std::holds_alternative<HelloMessage>(*message)) {
@@ -184,7 +186,10 @@ void LocalServer::send(LinkId link, const LocalMessage& message, std::uint32_t a
   const auto found = parts_->connections.find(link);
   if (found == parts_->connections.end()) return;
   const EncodedMessage encoded = encode_local_message(message);
-  found->second.link->send(found->second.encoder.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body), descriptor);
+  Result<std::string> bytes = found->second.encoder.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body);
+  // Not from inside the caller's own loop over connections.
+  if (!bytes) return asio::post(parts_->loop, [parts = parts_, link, why = bytes.error().message] { parts->drop(link, why); });
+  found->second.link->send(*std::move(bytes), descriptor);
 }
 
 void LocalServer::close_after_sending(LinkId link) {

@@ -8,13 +8,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "worker-sidecar/protocol/frame.h"
+
 namespace rekindle {
 namespace {
 
 constexpr std::size_t kReadBytes = 64u << 10;
 constexpr std::size_t kDescriptorsMax = 4;
-// A manifest part of 1,000 tensors is 200 KiB and at most one is under way; a client that is this far behind does not read.
-constexpr std::size_t kOutgoingBytesMax = 8u << 20;
+// The largest order and another one that replaces it; a client that is this far behind does not read.
+constexpr std::size_t kOutgoingBytesMax = 2 * (kMessageBodyBytesMax + kFrameBodyBytesMax);
 
 std::vector<OwnedDescriptor> descriptors_of(msghdr& message) {
   std::vector<OwnedDescriptor> descriptors;

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/base/json_fields.h"
 #include "common/base/sentence.h"
 #include "worker-sidecar/runtime/src/say.h"
 #include "worker-sidecar/runtime/src/version.h"
@@ -33,6 +34,20 @@ int milliseconds_until(std::chrono::steady_clock::time_point when) {
   const auto now = std::chrono::steady_clock::now();
   if (when > now + std::chrono::minutes(1)) return 60'000;
   return static_cast<int>(std::max<long>(std::chrono::ceil<std::chrono::milliseconds>(when - now).count(), 0));
+}
+
+// A sidecar passes on what a rank says, with the numbers of up to 65,536 ranks beside it.
+constexpr std::size_t kRankMessageBytesMax = kMessageBodyBytesMax - (1u << 20);
+constexpr std::size_t kRoomForTheRest = 256;  // of a message that is a list
+
+// What one description adds to the message.
+std::size_t described_bytes(const TensorDescription& tensor) { return layout_elements({.tensors = {tensor}}).size() + 1; }
+std::size_t described_bytes(const StateDescription& state) { return dump_json(Json(state.name)).size() + kRoomForTheRest; }
+
+Done check_room(std::size_t tensors, std::size_t bytes) {
+  if (bytes + kRoomForTheRest <= kRankMessageBytesMax) return {};
+  return refuse(RK_ERROR_ARGUMENT, sentence("the description of {} tensors takes {} bytes, and a message holds {}; register fewer, larger tensors or use shorter "
+                                               "names", tensors, bytes, kRankMessageBytesMax));
 }
 
 std::int64_t whole_seconds(Duration duration) { return std::chrono::round<std::chrono::seconds>(duration).count(); }
@@ -99,19 +114,59 @@ void Link::with_block(const std::function<void(ControlBlock&)>& use) {
 }
 
 Done Link::announce(RegisteredMessage registered) {
-  if (const std::size_t bytes = encode_local_message(registered).body.size(); bytes > kFrameBodyBytesMax) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("the description of {} tensors takes {} bytes, and a message holds {}; register fewer, larger tensors or use shorter "
-                                                 "names", registered.layout.tensors.size(), bytes, kFrameBodyBytesMax));
-  }
+  std::size_t bytes = 0;
+  for (const TensorDescription& tensor : registered.layout.tensors) bytes += described_bytes(tensor);
+  for (const StateDescription& state : registered.states) bytes += described_bytes(state);
   {
     const std::lock_guard held(mutex_);
-    // Without a sidecar: the next one is told when it has answered.
-    if (reachable_) requests_.push_back(registered);
+    if (Done done = check_room(registered.layout.tensors.size(), bytes); !done) return done;
+    registered_bytes_ = bytes;
     registered_ = std::move(registered);
     registered_->late = attempt_ != 0;
+    // Without a sidecar: the next one is told when it has answered.
+    announce_ = true;
   }
   wake();
   return {};
+}
+
+Done Link::announce_tensor(TensorDescription tensor) {
+  const std::size_t bytes = described_bytes(tensor);
+  {
+    const std::lock_guard held(mutex_);
+    if (Done done = check_room(registered_->layout.tensors.size() + 1, registered_bytes_ + bytes); !done) return done;
+    registered_bytes_ += bytes;
+    registered_->layout.tensors.push_back(std::move(tensor));
+    announce_ = true;
+  }
+  wake();
+  return {};
+}
+
+Done Link::announce_state(StateDescription state) {
+  const std::size_t bytes = described_bytes(state);
+  {
+    const std::lock_guard held(mutex_);
+    if (Done done = check_room(registered_->layout.tensors.size(), registered_bytes_ + bytes); !done) return done;
+    registered_bytes_ += bytes;
+    registered_->states.push_back(std::move(state));
+    announce_ = true;
+  }
+  wake();
+  return {};
+}
+
+void Link::withdraw_tensor(std::string_view name) {
+  {
+    const std::lock_guard held(mutex_);
+    std::vector<TensorDescription>& tensors = registered_->layout.tensors;
+    const auto found = std::ranges::find(tensors, name, &TensorDescription::name);
+    if (found == tensors.end()) return;
+    registered_bytes_ -= described_bytes(*found);
+    tensors.erase(found);
+    announce_ = true;
+  }
+  wake();
 }
 
 void Link::report_loaded(LoadedMessage loaded) {
@@ -238,7 +293,7 @@ void Link::try_to_connect() {
     last_problem_ = "it took the connection and has not answered yet";
   }
   stage_ = Stage::greeting;
-  socket_.send(hello, attempt, pidfd_);
+  socket_.send(encode_local_message(hello), attempt, pidfd_);
 }
 
 void Link::wait_for_something() {
@@ -337,7 +392,7 @@ void Link::on_control(const ControlMessage& control) {
   ranks_here_ = control.ranks_here;
   reachable_ = true;
   absent_too_long_ = false;
-  if (registered_) requests_.push_front(*registered_);
+  announce_ = registered_.has_value();
   if (collective_failed_) requests_.push_back(*collective_failed_);
 }
 
@@ -420,12 +475,17 @@ void Link::send_requests() {
   {
     const std::lock_guard held(mutex_);
     if (stage_ != Stage::linked) return;
+    // What comes while the last description is on its way goes into one more, not into one each; requests do not overtake it.
+    if (announce_ && socket_.has_unsent()) return;
     requests.swap(requests_);
+    if (std::exchange(announce_, false)) requests.push_front(*registered_);
   }
   for (const LocalMessage& request : requests) send(request);
 }
 
-void Link::send(const LocalMessage& message) {
+void Link::send(const LocalMessage& message) { send(encode_local_message(message)); }
+
+void Link::send(const EncodedMessage& message) {
   std::uint32_t attempt = 0;
   {
     const std::lock_guard held(mutex_);
@@ -455,16 +515,20 @@ void Link::carry_out(const WriteMessage& order) {
   Result<WrittenFile> written = write_shard(*limits_.file_system, folder, order, rank, may_go_on, options_.checkpoints.bytes_per_second_max);
   if (!written) return send(WriteFailedMessage{.term = order.term, .error = written.error()});
   WrittenMessage report{.term = order.term, .written = *std::move(written)};
-  // Hashes of chunks only help to say where damage is; a report must fit into a message.
-  if (encode_local_message(report).body.size() > kFrameBodyBytesMax) report.written.chunks.clear();
-  if (const std::size_t bytes = encode_local_message(report).body.size(); bytes > kFrameBodyBytesMax) {
+  EncodedMessage encoded = encode_local_message(report);
+  if (encoded.body.size() > kRankMessageBytesMax) {
+    // Hashes of chunks only help to say where damage is; a report must fit into a message.
+    report.written.chunks.clear();
+    encoded = encode_local_message(report);
+  }
+  if (const std::size_t bytes = encoded.body.size(); bytes > kRankMessageBytesMax) {
     return send(WriteFailedMessage{.term = order.term,
                                    .error = {.code = ErrorCode::exhausted,
                                              .message = sentence("the report of {} pieces takes {} bytes, and a message holds {}; register fewer, larger tensors",
-                                                                    order.pieces.size(), bytes, kFrameBodyBytesMax),
+                                                                    order.pieces.size(), bytes, kRankMessageBytesMax),
                                              .retry = Retry::no}});
   }
-  send(report);
+  send(encoded);
 }
 
 void Link::disconnect(std::string problem) {
@@ -509,6 +573,7 @@ void Link::say_farewell() {
   {
     const std::lock_guard held(mutex_);
     exit_code = farewell_;
+    announce_ = false;  // it matters to nobody any more, and nothing waits for it
   }
   if (!exit_code || stage_ != Stage::linked) return;
   send_requests();

@@ -60,8 +60,12 @@ class Link {
   // Calls `use` while the control block stays what it is.
   void with_block(const std::function<void(ControlBlock&)>& use);
 
-  // Training thread. What is registered; also sent again to a sidecar that comes back. ARGUMENT when it is too much for one message.
+  // Training thread. What is registered; also sent again to a sidecar that comes back. ARGUMENT when it is too much for one message, and nothing is changed.
   Done announce(RegisteredMessage registered);
+  // One that comes or goes later. Many in a row are told together.
+  Done announce_tensor(TensorDescription tensor);
+  Done announce_state(StateDescription state);
+  void withdraw_tensor(std::string_view name);
   void report_loaded(LoadedMessage loaded);
   // The next word of the sidecar about the restore.
   Outcome<RestoreEvent> next_restore_event();
@@ -95,6 +99,7 @@ class Link {
   void on_end(const EndMessage& end);
   void send_requests();
   void send(const LocalMessage& message);
+  void send(const EncodedMessage& message);
   void carry_out(const WriteMessage& order);
   void disconnect(std::string problem);
   void look_at_absence();
@@ -137,6 +142,8 @@ class Link {
   std::deque<RestoreEvent> restore_events_;
   std::deque<LocalMessage> requests_;                       // to be sent once, dropped without a sidecar
   std::optional<RegisteredMessage> registered_;             // told to each sidecar
+  std::size_t registered_bytes_ = 0;                        // of its message
+  bool announce_ = false;                                   // it has changed since it was told
   std::optional<CollectiveFailedMessage> collective_failed_;  // told to each sidecar
   std::optional<int> farewell_;
   bool closing_ = false;

@@ -95,7 +95,7 @@ Done Registry::check_name_is_free(std::string_view name) const {
   if (std::string fault = find_name_fault(name); !fault.empty()) {
     return refuse(RK_ERROR_ARGUMENT, sentence("the name '{}' {}", name, fault));
   }
-  const bool taken = find_tensor(name) != nullptr || std::ranges::find(derived_, name) != derived_.end() ||
+  const bool taken = places_.contains(name) || derived_.contains(name) ||
                      std::any_of(states_.begin(), states_.end(), [&](const RegisteredState& state) { return state.description.name == name; });
   if (taken) {
     return refuse(RK_ERROR_ARGUMENT, sentence("the name '{}' is registered already; names are unique in a session, tensors and states together", name));
@@ -135,7 +135,7 @@ Done Registry::add_tensor(const rk_tensor& tensor, std::uint64_t slot_room) {
   Outcome<std::unique_ptr<RegisteredMemory>> array = find_way_to(tensor, *description);
   if (!array) return std::unexpected(array.error());
   if (number_of(tensor.written_in) == RK_DERIVED) {
-    derived_.emplace_back(tensor.name);
+    derived_.emplace(tensor.name);
     return {};
   }
   const bool anywhere = description->written_in == WrittenIn::anywhere;
@@ -145,8 +145,9 @@ Done Registry::add_tensor(const rk_tensor& tensor, std::uint64_t slot_room) {
   const bool plain = *array == nullptr;
   tensors_.push_back(
       {.description = *std::move(description), .data = tensor.data, .bytes = bytes, .array = *std::move(array), .captured_index = std::nullopt});
+  places_.emplace(tensor.name, tensors_.size() - 1);
   if (anywhere) add_captured({.is_state = false, .name = tensor.name, .plain = plain});
-  list_devices();
+  list_device(tensors_.back());
   return {};
 }
 
@@ -190,22 +191,29 @@ void Registry::add_captured(Captured captured) {
   number_captured();
 }
 
-void Registry::list_devices() {
+void Registry::list_device(const RegisteredTensor& tensor) {
+  const auto* const device = dynamic_cast<const DeviceMemory*>(tensor.array.get());
+  if (device == nullptr || device->functions().wait == nullptr) return;
+  const rk_memory& functions = device->functions();
+  const bool listed = std::ranges::any_of(
+      devices_, [&](const rk_memory& known) { return known.context == functions.context && known.wait == functions.wait; });
+  if (!listed) devices_.push_back(functions);
+}
+
+// After one has gone.
+void Registry::number_tensors() {
+  places_.clear();
   devices_.clear();
   for (const RegisteredTensor& tensor : tensors_) {
-    const auto* const device = dynamic_cast<const DeviceMemory*>(tensor.array.get());
-    if (device == nullptr || device->functions().wait == nullptr) continue;
-    const rk_memory& functions = device->functions();
-    const bool listed = std::ranges::any_of(
-        devices_, [&](const rk_memory& known) { return known.context == functions.context && known.wait == functions.wait; });
-    if (!listed) devices_.push_back(functions);
+    places_.emplace(tensor.description.name, places_.size());
+    list_device(tensor);
   }
 }
 
 Done Registry::move_tensor(const char* name, void* data) {
   if (name == nullptr) return refuse(RK_ERROR_ARGUMENT, "rk_move: name is NULL");
-  for (RegisteredTensor& tensor : tensors_) {
-    if (tensor.description.name != name) continue;
+  if (const auto found = places_.find(std::string_view(name)); found != places_.end()) {
+    RegisteredTensor& tensor = tensors_[found->second];
     if (data == nullptr && tensor.bytes != 0) {
       return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has {} bytes and cannot move to NULL", name, tensor.bytes));
     }
@@ -213,31 +221,30 @@ Done Registry::move_tensor(const char* name, void* data) {
     if (tensor.array) tensor.array->move_to(data);
     return {};
   }
-  if (std::ranges::find(derived_, name) != derived_.end()) return {};
+  if (derived_.contains(std::string_view(name))) return {};
   return refuse(RK_ERROR_ARGUMENT, sentence("no tensor '{}' is registered", name));
 }
 
 Done Registry::remove_tensor(const char* name) {
   if (name == nullptr) return refuse(RK_ERROR_ARGUMENT, "rk_unregister: name is NULL");
-  if (std::erase(derived_, name) != 0) return {};
-  const auto found = std::find_if(tensors_.begin(), tensors_.end(),
-                                  [&](const RegisteredTensor& tensor) { return tensor.description.name == name; });
-  if (found == tensors_.end()) return refuse(RK_ERROR_ARGUMENT, sentence("no tensor '{}' is registered", name));
+  if (derived_.erase(name) != 0) return {};
+  const auto found = places_.find(std::string_view(name));
+  if (found == places_.end()) return refuse(RK_ERROR_ARGUMENT, sentence("no tensor '{}' is registered", name));
   std::erase_if(captured_, [&](const Captured& captured) { return !captured.is_state && captured.name == name; });
-  tensors_.erase(found);
+  tensors_.erase(tensors_.begin() + static_cast<std::ptrdiff_t>(found->second));
+  number_tensors();
   number_captured();
-  list_devices();
   return {};
 }
 
 const RegisteredTensor* Registry::find_tensor(std::string_view name) const {
-  const auto found = std::find_if(tensors_.begin(), tensors_.end(),
-                                  [&](const RegisteredTensor& tensor) { return tensor.description.name == name; });
-  return found == tensors_.end() ? nullptr : &*found;
+  const auto found = places_.find(name);
+  return found == places_.end() ? nullptr : &tensors_[found->second];
 }
 
 Layout Registry::layout() const {
   Layout layout;
+  layout.tensors.reserve(tensors_.size());
   for (const RegisteredTensor& tensor : tensors_) layout.tensors.push_back(tensor.description);
   return layout;
 }
@@ -268,7 +275,7 @@ void Registry::number_captured() {
     if (captured_[index].is_state) {
       std::ranges::find(states_, name, [](const RegisteredState& one) -> const std::string& { return one.description.name; })->captured_index = index;
     } else {
-      std::ranges::find(tensors_, name, [](const RegisteredTensor& one) -> const std::string& { return one.description.name; })->captured_index = index;
+      tensors_[places_.find(name)->second].captured_index = index;
     }
   }
 }

@@ -6,11 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "worker-sidecar/checkpoint/layout.h"
@@ -59,7 +62,7 @@ class Registry {
   // Without derived ones, of which nothing is kept but that their names are taken.
   const std::vector<RegisteredTensor>& tensors() const { return tensors_; }
   const std::vector<RegisteredState>& states() const { return states_; }
-  const RegisteredTensor* find_tensor(std::string_view name) const;
+  const RegisteredTensor* find_tensor(std::string_view name) const;  // in constant time: there may be 100,000
 
   Layout layout() const;
   std::vector<StateDescription> state_descriptions() const;
@@ -70,6 +73,12 @@ class Registry {
   const std::vector<rk_memory>& devices_to_wait_for() const { return devices_; }
 
  private:
+  // Finds by the part of a name that is at hand.
+  struct NameHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+
   // One registration of either kind, to keep the order.
   struct Captured {
     bool is_state = false;
@@ -81,7 +90,8 @@ class Registry {
   Done check_name_is_free(std::string_view name) const;
   Done add_checked_state(RegisteredState state, std::uint64_t slot_room);
   void add_captured(Captured captured);
-  void list_devices();
+  void list_device(const RegisteredTensor& tensor);
+  void number_tensors();
   Done check_room(std::string_view name, std::uint64_t bytes, std::uint64_t slot_room) const;
   void number_captured();
 
@@ -91,7 +101,8 @@ class Registry {
   // Guarded by mutex_, see above.
   std::vector<RegisteredTensor> tensors_;
   std::vector<RegisteredState> states_;
-  std::vector<std::string> derived_;
+  std::unordered_map<std::string, std::size_t, NameHash, std::equal_to<>> places_;  // of tensors, by name
+  std::unordered_set<std::string, NameHash, std::equal_to<>> derived_;
   std::vector<Captured> captured_;  // plain ones first
   std::vector<rk_memory> devices_;
 };

@@ -124,12 +124,6 @@ void Session::capture_again() {
   gates_.publish({word.step, word.phase, slot});
 }
 
-rk_status Session::announce_late() {
-  if (saver_) saver_->plan(registry_);
-  if (!link_) return RK_OK;
-  const Done done = link_->announce({.layout = registry_.layout(), .states = registry_.state_descriptions(), .late = true});
-  return done ? RK_OK : remember_error(done.error());
-}
 
 rk_status Session::add_tensor(const rk_tensor& given) {
   const Outcome<rk_tensor> tensor = read_struct(&given, "rk_tensor");
@@ -138,8 +132,15 @@ rk_status Session::add_tensor(const rk_tensor& given) {
   if (stage_ == Stage::opened) return change_registry(add, false);
   if (!between_steps()) return wrong_moment("rk_register");
   if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
+  const std::size_t before = registry_.tensors().size();
   if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
-  return announce_late();
+  copies_stale_ = true;
+  // Of derived tensors nobody is told.
+  if (!link_ || registry_.tensors().size() == before) return RK_OK;
+  const Done done = link_->announce_tensor(registry_.tensors().back().description);
+  if (done) return RK_OK;
+  change_registry([&] { return registry_.remove_tensor(tensor->name); }, true);
+  return remember_error(done.error());
 }
 
 template <typename Add>
@@ -148,7 +149,9 @@ rk_status Session::add_small_state(const char* call, Add&& add) {
   if (!between_steps()) return wrong_moment(call);
   if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
   if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
-  return announce_late();
+  copies_stale_ = true;
+  const Done done = link_ ? link_->announce_state(registry_.states().back().description) : Done();
+  return done ? RK_OK : remember_error(done.error());
 }
 
 rk_status Session::add_state(const char* name, void* data, std::size_t bytes) {
@@ -178,7 +181,9 @@ rk_status Session::remove_tensor(const char* name) {
   if (!between_steps()) return wrong_moment("rk_unregister");
   if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
   if (const rk_status status = change_registry(remove, true); status != RK_OK) return status;
-  return announce_late();
+  copies_stale_ = true;
+  if (link_) link_->withdraw_tensor(name);
+  return RK_OK;
 }
 
 // ---- restoring ----
@@ -302,6 +307,10 @@ rk_status Session::step_begin(std::uint64_t step) {
     if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
     capture_again();
     capture_at_step_begin_ = false;
+  }
+  if (copies_stale_) [[unlikely]] {
+    copies_stale_ = false;
+    if (saver_) saver_->plan(registry_);
   }
   if (gates_.pass_step_gate(RankPhase::computing) == GateAnswer::stop) [[unlikely]] return stop();
   keep_copies();

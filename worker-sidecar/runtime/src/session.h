@@ -83,7 +83,6 @@ class Session {
   rk_status change_registry(Change&& change, bool capture_now);
   template <typename Add>
   rk_status add_small_state(const char* call, Add&& add);
-  rk_status announce_late();
   void start_saver(std::uint64_t step);
   Outcome<Restored> restore_with_sidecar();
 
@@ -99,6 +98,7 @@ class Session {
   Stage stage_ = Stage::opened;
   Stage before_swap_ = Stage::between;
   bool capture_at_step_begin_ = false;
+  bool copies_stale_ = false;  // something came or went since the saver has planned
   std::uint64_t attempt_ = 0;
   std::string restored_path_;
 

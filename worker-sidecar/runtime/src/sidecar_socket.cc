@@ -24,6 +24,7 @@ constexpr std::size_t kDescriptorsMax = 8;
 bool SidecarSocket::connect(const std::string& path) {
   close();
   unsent_.clear();
+  sent_bytes_ = 0;
   encoder_ = FrameEncoder();
   decoder_ = FrameDecoder();
   problem_.clear();
@@ -54,17 +55,18 @@ void SidecarSocket::end(std::string problem) {
   problem_ = std::move(problem);
 }
 
-void SidecarSocket::send(const LocalMessage& message, std::uint32_t attempt, int passed_descriptor) {
-  const EncodedMessage encoded = encode_local_message(message);
+void SidecarSocket::send(const EncodedMessage& message, std::uint32_t attempt, int passed_descriptor) {
   // Descriptors go with the first message of a connection only, when nothing waits before it.
   RK_ASSERT(passed_descriptor < 0 || unsent_.empty());
   passed_descriptor_ = passed_descriptor;
-  unsent_ += encoder_.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body);
+  Result<std::string> bytes = encoder_.encode(static_cast<std::uint16_t>(message.kind), attempt, message.body);
+  if (!bytes) return end(bytes.error().message);
+  unsent_ += *bytes;
 }
 
 void SidecarSocket::flush() {
-  while (is_open() && !unsent_.empty()) {
-    iovec part{.iov_base = unsent_.data(), .iov_len = unsent_.size()};
+  while (is_open() && has_unsent()) {
+    iovec part{.iov_base = unsent_.data() + sent_bytes_, .iov_len = unsent_.size() - sent_bytes_};
     msghdr header{};
     header.msg_iov = &part;
     header.msg_iovlen = 1;
@@ -85,8 +87,11 @@ void SidecarSocket::flush() {
       return;
     }
     passed_descriptor_ = -1;
-    unsent_.erase(0, static_cast<std::size_t>(sent));
+    sent_bytes_ += static_cast<std::size_t>(sent);
   }
+  if (has_unsent()) return;
+  unsent_ = {};  // a long message leaves no memory behind
+  sent_bytes_ = 0;
 }
 
 void SidecarSocket::receive(std::deque<Arrival>& arrivals) {

@@ -34,8 +34,8 @@ class SidecarSocket {
   const std::string& problem() const { return problem_; }
 
   // Queues a message; `passed_descriptor` (-1: none) travels with its first byte and stays the caller's until flush() has sent it.
-  void send(const LocalMessage& message, std::uint32_t attempt, int passed_descriptor = -1);
-  bool has_unsent() const { return !unsent_.empty(); }
+  void send(const EncodedMessage& message, std::uint32_t attempt, int passed_descriptor = -1);
+  bool has_unsent() const { return sent_bytes_ < unsent_.size(); }
   // Sends what goes without waiting.
   void flush();
 
@@ -53,6 +53,7 @@ class SidecarSocket {
   int passed_descriptor_ = -1;
   std::deque<int> received_descriptors_;
   std::string unsent_;
+  std::size_t sent_bytes_ = 0;  // of unsent_, at its beginning
   FrameEncoder encoder_;
   FrameDecoder decoder_;
   std::string problem_;

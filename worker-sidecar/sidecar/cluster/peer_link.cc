@@ -12,8 +12,8 @@ namespace rekindle {
 namespace {
 
 constexpr std::chrono::seconds kHelloLimit{10};
-// A coordinator sends each member a plan of at most a frame; somebody this far behind does not read.
-constexpr std::size_t kOutgoingBytesMax = 16u << 20;
+// The largest plan, and what every rank of the job holds where ranks differ; somebody this far behind does not read.
+constexpr std::size_t kOutgoingBytesMax = 4 * kMessageBodyBytesMax;
 
 void set_option(int socket, int level, int name, int value) { ::setsockopt(socket, level, name, &value, sizeof value); }
 
@@ -104,13 +104,14 @@ void PeerLink::read_some() {
 void PeerLink::send(const PeerMessage& message, std::uint32_t attempt) {
   if (!open_) return;
   const EncodedMessage encoded = encode_peer_message(message);
-  std::string bytes = encoder_.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body);
-  if (outgoing_bytes_ + bytes.size() > kOutgoingBytesMax) {
-    asio::post(loop_, [self = shared_from_this()] { self->end("it does not read what is sent"); });
+  Result<std::string> bytes = encoder_.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body);
+  if (bytes && outgoing_bytes_ + bytes->size() > kOutgoingBytesMax) bytes = fail(ErrorCode::exhausted, "it does not read what is sent");
+  if (!bytes) {
+    asio::post(loop_, [self = shared_from_this(), why = bytes.error().message] { self->end(why); });
     return;
   }
-  outgoing_bytes_ += bytes.size();
-  outgoing_.push_back(std::move(bytes));
+  outgoing_bytes_ += bytes->size();
+  outgoing_.push_back(*std::move(bytes));
   write_next();
 }
 

@@ -74,7 +74,7 @@ TEST(Frame, ComesBackAsItWasSent) {
     const auto kind = static_cast<std::uint16_t>(1 + prng.below(65535));
     const auto attempt = static_cast<std::uint32_t>(prng.next());
     const std::string body = some_body(prng, 500);
-    decoder.feed(encoder.encode(kind, attempt, body));
+    decoder.feed(*encoder.encode(kind, attempt, body));
     const std::vector<Frame> frames = frames_of(decoder);
     ASSERT_EQ(frames.size(), 1u);
     EXPECT_EQ(frames[0].header.kind, kind);
@@ -87,9 +87,9 @@ TEST(Frame, ComesBackAsItWasSent) {
 
 TEST(Frame, IsTheSameWhereverTheStreamIsSplit) {
   FrameEncoder encoder;
-  std::string stream = encoder.encode(1, 0, "first");
-  stream += encoder.encode(2, 0, "");
-  stream += encoder.encode(3, 7, "the third");
+  std::string stream = *encoder.encode(1, 0, "first");
+  stream += *encoder.encode(2, 0, "");
+  stream += *encoder.encode(3, 7, "the third");
   FrameDecoder whole;
   whole.feed(stream);
   const std::vector<Frame> expected = frames_of(whole);

@@ -170,6 +170,8 @@ std::vector<PeerCase> sharded_peer_cases() {
            R"(","ranks":[0,2]}],"more":true,"ordinal":1,"ranks":[{"alive":false,"clean":false,"phase":"updating","rank":1,"shadow_steps":[180,184],"step":184}],"term":131072})"},
       {AssignMessage{131072, 185, "a2-s185-y", {{1, "rank-1.safetensors", {{"w", 0, 2}}, 0, WriteSource::shadow}}},
        R"({"path":"a2-s185-y","step":185,"term":131072,"writers":[{"file":"rank-1.safetensors","pieces":[{"begin_row":0,"end_row":2,"tensor":"w"}],"rank":1,"source":"shadow"}]})"},
+      {AssignMessage{131072, 185, "a2-s185-y", {{1, "rank-1.safetensors", {}}}, 8},
+       R"({"path":"a2-s185-y","step":185,"term":131072,"writers":[{"file":"rank-1.safetensors","pieces":[],"rank":1}],"writers_in_all":8})"},
   };
 }
 

@@ -237,6 +237,23 @@ TEST_F(SessionAtSidecar, ALateTensorIsToldAndCaptured) {
   EXPECT_EQ(sidecar.expect<RegisteredMessage>("registered").layout.tensors.size(), 2u);
 }
 
+TEST_F(SessionAtSidecar, ManyLateTensorsAreToldTogether) {
+  start();
+  ASSERT_EQ(rank.one_step(), RK_OK);
+  constexpr std::size_t kMany = 5'000;
+  std::array<float, 4> moments{};
+  for (std::size_t i = 0; i < kMany; ++i) {
+    ASSERT_EQ(rank.session->add_tensor(testing::vector_of_4(("moments." + std::to_string(i)).c_str(), moments.data())), RK_OK);
+  }
+  // Nobody has read yet: one description for each tensor would fill the socket with the first fifty or so.
+  std::size_t messages = 0;
+  std::size_t told = 0;
+  while (told < kMany + 2) {
+    told = sidecar.expect<RegisteredMessage>("registered").layout.tensors.size();
+    ASSERT_LT(++messages, 500u);
+  }
+}
+
 TEST_F(SessionAtSidecar, ATensorThatMovedIsCapturedFromItsNewAddress) {
   start();
   std::array<float, 4> elsewhere{9, 9, 9, 9};
