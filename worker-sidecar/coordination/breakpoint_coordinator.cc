@@ -4,8 +4,6 @@
 #include <cmath>
 
 #include "worker-sidecar/checkpoint/names.h"
-#include "worker-sidecar/checkpoint/written.h"
-#include "worker-sidecar/coordination/message_parts.h"
 
 namespace rekindle {
 
@@ -118,11 +116,7 @@ void BreakpointCoordinator::start_round(std::uint64_t above, Instant now, Coordi
   permitted_at_.reset();
   permitted_ranks_.clear();
   choice_ = {};
-  path_.clear();
-  writers_.clear();
-  assigned_.clear();
-  reports_.clear();
-  written_.clear();
+  writing_.clear();
   stripes_done_at_.reset();
   tell(BreakpointState::collecting, last_error_ ? "another round: " + last_error_->message : "", out);
   send_to_all(collect_message(now), out);
@@ -292,29 +286,23 @@ void BreakpointCoordinator::on_folder_created(const FolderCreated& created, Inst
 }
 
 void BreakpointCoordinator::assign(const std::string& path, Instant now, CoordinationOutputs& out) {
-  path_ = path;
-  writers_ = plan_write(shards_->groups, choice_.ranks, choice_.shadows).writers;
+  std::set<std::uint32_t> pods;
+  for (const std::uint32_t pod : pods_.reachable_pods()) {
+    if (answers_.contains(pod)) pods.insert(pod);
+  }
+  writing_.begin(term_, choice_.step, path, plan_write(shards_->groups, choice_.ranks, choice_.shadows).writers, std::move(pods));
   state_ = CoordinatorState::writing;
   next_resend_ = now + config_.limits.resend;
-  for (const std::uint32_t pod : pods_.reachable_pods()) {
-    if (answers_.contains(pod)) assigned_.insert(pod);
-  }
   tell(BreakpointState::writing, "", out);
-  for (const std::uint32_t pod : assigned_) send_in_parts(pod, assign_message(pod), out);
+  for (const std::uint32_t pod : writing_.pods()) writing_.send_order(pod, out);
   publish_if_written(now, out);
-}
-
-AssignMessage BreakpointCoordinator::assign_message(std::uint32_t pod) const {
-  AssignMessage assign{term_, choice_.step, path_, {}};
-  std::copy_if(writers_.begin(), writers_.end(), std::back_inserter(assign.writers), [&](const WriterPlan& writer) { return config_.pod_of(writer.rank) == pod; });
-  return assign;
 }
 
 // Every rank that shall write still has what it shall write, unless it is done.
 bool BreakpointCoordinator::writers_are_fit() const {
   const auto fit = [this](std::uint32_t rank, WriteSource source) {
     const std::uint32_t pod = config_.pod_of(rank);
-    if (written_.contains(pod)) return true;
+    if (writing_.has(pod)) return true;
     if (!pods_.reachable(pod)) return false;
     const auto answer = answers_.find(pod);
     if (answer == answers_.end()) return false;
@@ -329,7 +317,7 @@ bool BreakpointCoordinator::writers_are_fit() const {
     return std::all_of(choice_.ranks.begin(), choice_.ranks.end(), [&](std::uint32_t rank) { return fit(rank, WriteSource::memory); }) &&
            std::all_of(choice_.shadows.begin(), choice_.shadows.end(), [&](std::uint32_t rank) { return fit(rank, WriteSource::shadow); });
   }
-  return std::all_of(writers_.begin(), writers_.end(), [&](const WriterPlan& writer) { return fit(writer.rank, writer.source); });
+  return std::ranges::all_of(writing_.writers(), [&](const WriterPlan& writer) { return fit(writer.rank, writer.source); });
 }
 
 void BreakpointCoordinator::check_writers(Instant now, CoordinationOutputs& out) {
@@ -341,42 +329,29 @@ void BreakpointCoordinator::check_writers(Instant now, CoordinationOutputs& out)
 }
 
 void BreakpointCoordinator::on_written(const PodWrittenMessage& written, Instant now, CoordinationOutputs& out) {
-  if (written.term != term_ || !assigned_.contains(written.ordinal)) return;
+  if (written.term != term_ || !writing_.pods().contains(written.ordinal)) return;
   const CoordinatorMove what = move(written.ok ? CoordinatorInput::written : CoordinatorInput::write_failed);
   if (what == CoordinatorMove::new_round) {
     for (const std::uint32_t rank : written.failed_ranks) {
       if (config_.pod_of(rank) != written.ordinal) continue;
-      const bool from_shadow = std::any_of(writers_.begin(), writers_.end(), [&](const WriterPlan& writer) {
+      const bool from_shadow = std::ranges::any_of(writing_.writers(), [&](const WriterPlan& writer) {
         return writer.rank == rank && writer.source == WriteSource::shadow;
       });
       (from_shadow ? unfit_shadows_ : unfit_writers_).insert(rank);
     }
     new_round(written.error, now, out);
   }
-  if (what == CoordinatorMove::gather) {
-    for (const RankWrittenFile& file : written.ranks) {
-      if (config_.pod_of(file.rank) == written.ordinal) reports_[file.rank] = file;
-    }
-    // With a part missing the pod counts as silent, and is asked again.
-    const bool whole = std::all_of(writers_.begin(), writers_.end(), [&](const WriterPlan& writer) {
-      return config_.pod_of(writer.rank) != written.ordinal || reports_.contains(writer.rank);
-    });
-    if (written.more || !whole) return;
-    written_[written.ordinal] = written;
-    publish_if_written(now, out);
-  }
+  // With a part missing the pod counts as silent, and is asked again.
+  if (what == CoordinatorMove::gather && writing_.add(written) == ReportState::whole) publish_if_written(now, out);
 }
 
 void BreakpointCoordinator::publish_if_written(Instant now, CoordinationOutputs& out) {
-  for (const WriterPlan& writer : writers_) {
-    if (!written_.contains(config_.pod_of(writer.rank))) return;
-  }
+  if (!writing_.has_every_writer()) return;
   if (!stripes_done_at_) stripes_done_at_ = now;
   // Small state of a pod that says nothing more is not worth the deadline.
   const bool states_over = now >= *stripes_done_at_ + bound(config_.limits.answer_wait);
-  for (const std::uint32_t pod : assigned_) {
-    if (!written_.contains(pod) && pods_.reachable(pod) && !states_over) return;
-  }
+  const auto awaited = [&](std::uint32_t pod) { return !writing_.has(pod) && pods_.reachable(pod); };
+  if (!states_over && std::ranges::any_of(writing_.pods(), awaited)) return;
   Result<Manifest> manifest = make_manifest();
   if (!manifest) {
     new_round(manifest.error(), now, out);
@@ -388,7 +363,7 @@ void BreakpointCoordinator::publish_if_written(Instant now, CoordinationOutputs&
     choice_.why += choice_.why.empty() ? "" : "; ";
     choice_.why += "the small state of " + std::to_string(manifest->inexact_ranks.size()) + " ranks at this step is lost";
   }
-  out.push_back(PublishCheckpoint{term_, path_, std::move(*manifest)});
+  out.push_back(PublishCheckpoint{term_, writing_.path(), std::move(*manifest)});
 }
 
 Result<Manifest> BreakpointCoordinator::make_manifest() const {
@@ -404,22 +379,8 @@ Result<Manifest> BreakpointCoordinator::make_manifest() const {
     const auto name = parse_folder_name(restored_->path);
     if (name) manifest.parent = ParentPoint{name->attempt, restored_->step, restored_->path};
   }
-  std::vector<WrittenStripe> stripes;
-  std::set<std::uint32_t> with_states;
-  std::set<std::uint32_t> inexact;
-  for (const WriterPlan& writer : writers_) stripes.push_back({shards_->layouts[writer.rank].get(), reports_.at(writer.rank).written});
-  if (Status added = add_tensors(manifest, stripes); !added) return std::unexpected(added.error());
-  for (const auto& [pod, written] : written_) {
-    if (!written.states_file.name.empty()) add_states(manifest, written.states_file, written.states);
-    for (const ManifestState& state : written.states) with_states.insert(state.rank);
-    inexact.insert(written.inexact_ranks.begin(), written.inexact_ranks.end());
-  }
-  if (ranks_.has_states()) {
-    for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank) {
-      if (!with_states.contains(rank)) inexact.insert(rank);
-    }
-  }
-  manifest.inexact_ranks.assign(inexact.begin(), inexact.end());
+  if (Status added = writing_.add_to(manifest, *shards_); !added) return std::unexpected(added.error());
+  manifest.inexact_ranks = writing_.inexact_ranks(ranks_.has_states());
   return manifest;
 }
 
@@ -431,10 +392,10 @@ void BreakpointCoordinator::on_published(const CheckpointPublished& published, I
   CoordinatorMove what = move(input);
   if (!ours) what = published.published ? CoordinatorMove::remember : CoordinatorMove::ignore;
   if (what == CoordinatorMove::conclude) {
-    conclude({choice_.step, path_, published.published->manifest_hash, published.published->bytes}, now, out);
+    conclude({choice_.step, writing_.path(), published.published->manifest_hash, published.published->bytes}, now, out);
   }
-  if (what == CoordinatorMove::remember && ours && !path_.empty() && choice_.step != 0) {
-    known_ = KnownCheckpoint{choice_.step, path_, published.published->manifest_hash, published.published->bytes};
+  if (what == CoordinatorMove::remember && ours && !writing_.path().empty() && choice_.step != 0) {
+    known_ = KnownCheckpoint{choice_.step, writing_.path(), published.published->manifest_hash, published.published->bytes};
   }
   if (what == CoordinatorMove::new_round_or_fail) {
     const Error error = with_context(published.published.error(), "publishing the checkpoint");
@@ -562,8 +523,8 @@ void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
     look(now, out);
   } else if (state_ == CoordinatorState::writing) {
     if (resend) {
-      for (const std::uint32_t pod : assigned_) {
-        if (!written_.contains(pod)) send_in_parts(pod, assign_message(pod), out);
+      for (const std::uint32_t pod : writing_.pods()) {
+        if (!writing_.has(pod)) writing_.send_order(pod, out);
       }
     }
     publish_if_written(now, out);

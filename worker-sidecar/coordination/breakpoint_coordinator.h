@@ -25,6 +25,7 @@
 #include "worker-sidecar/coordination/outcome.h"
 #include "worker-sidecar/coordination/output.h"
 #include "worker-sidecar/coordination/trigger.h"
+#include "worker-sidecar/coordination/writing_round.h"
 
 namespace rekindle {
 
@@ -42,7 +43,7 @@ class BreakpointCoordinator {
  public:
   BreakpointCoordinator(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks, JobLayouts& layouts,
                         const BreakpointMember& member)
-      : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts), member_(member) {}
+      : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts), member_(member), writing_(config) {}
 
   // `restored` is empty when this sidecar came back and does not know.
   void begin_attempt(std::uint32_t attempt, std::optional<KnownCheckpoint> restored);
@@ -78,7 +79,6 @@ class BreakpointCoordinator {
   void start_round(std::uint64_t above, Instant now, CoordinationOutputs& out);
   void new_round(const Error& why, Instant now, CoordinationOutputs& out);
   CollectMessage collect_message(Instant now) const;
-  AssignMessage assign_message(std::uint32_t pod) const;
   std::optional<Instant> answers_due() const;
   ChooseInput choose_input(Instant now) const;
   std::string describe_losses() const;
@@ -136,11 +136,7 @@ class BreakpointCoordinator {
   std::vector<std::uint32_t> permitted_ranks_;
   std::shared_ptr<const JobShards> shards_;
   Choice choice_;
-  std::string path_;
-  std::vector<WriterPlan> writers_;
-  std::set<std::uint32_t> assigned_;  // pods that are awaited
-  std::map<std::uint32_t, RankWrittenFile> reports_;  // of writers, by rank; whole pods are in written_
-  std::map<std::uint32_t, PodWrittenMessage> written_;
+  WritingRound writing_;
   std::optional<Instant> stripes_done_at_;
   std::uint64_t bytes_ = 0;
   std::uint32_t live_ranks_ = 0;

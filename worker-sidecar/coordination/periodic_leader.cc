@@ -7,7 +7,6 @@
 #include "common/base/sentence.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/plan.h"
-#include "worker-sidecar/checkpoint/written.h"
 
 namespace rekindle {
 namespace {
@@ -149,7 +148,7 @@ void PeriodicLeader::on_snapshotted(const PodSnapshottedMessage& snapshotted, In
   longest_microseconds_ = std::max(longest_microseconds_, snapshotted.microseconds);
   if (!awaited_.empty()) return;
   taken_at_ = now;
-  path_.clear();
+  writing_.clear();
   state_ = PeriodicState::creating;
   out.push_back(CreateFolder{term_, attempt_, step_});
 }
@@ -160,31 +159,22 @@ void PeriodicLeader::on_folder_created(const FolderCreated& created, Instant now
     return;
   }
   if (!created.path) return give_up(with_context(created.path.error(), "making the checkpoint's folder"), now, out);
-  path_ = *created.path;
-  written_.clear();
-  files_.clear();
-  state_ = PeriodicState::writing;
   const std::vector<std::uint32_t> pods = pods_.reachable_pods();
-  awaited_ = {pods.begin(), pods.end()};
-  for (const std::uint32_t pod : pods) {
-    AssignMessage order{.term = term_, .step = step_, .path = path_, .writers = {}};
-    for (const WriterPlan& share : shares_) {
-      if (config_.pod_of(share.rank) == pod) order.writers.push_back(share);
-    }
-    send_in_parts(pod, order, out);
-  }
+  writing_.begin(term_, step_, *created.path, shares_, {pods.begin(), pods.end()});
+  state_ = PeriodicState::writing;
+  for (const std::uint32_t pod : pods) writing_.send_order(pod, out);
 }
 
 void PeriodicLeader::on_written(const PodWrittenMessage& written, Instant now, CoordinationOutputs& out) {
-  if (state_ != PeriodicState::writing || written.term != term_ || !awaited_.contains(written.ordinal)) return;
+  if (state_ != PeriodicState::writing || written.term != term_ || !writing_.pods().contains(written.ordinal)) return;
   if (!written.ok) return give_up(written.error, now, out);
-  for (const RankWrittenFile& file : written.ranks) {
-    if (config_.pod_of(file.rank) == written.ordinal) files_[file.rank] = file.written;
+  switch (writing_.add(written)) {
+    case ReportState::part: return;
+    case ReportState::incomplete:
+      return give_up({ErrorCode::unavailable, sentence("pod {} has not told of everything that it was to write", written.ordinal), Retry::yes}, now, out);
+    case ReportState::whole:
+      if (writing_.has_every_pod()) publish(now, out);
   }
-  if (written.more) return;
-  written_[written.ordinal] = written;
-  awaited_.erase(written.ordinal);
-  if (awaited_.empty()) publish(now, out);
 }
 
 void PeriodicLeader::publish(Instant now, CoordinationOutputs& out) {
@@ -192,7 +182,7 @@ void PeriodicLeader::publish(Instant now, CoordinationOutputs& out) {
   if (!manifest) return give_up(manifest.error(), now, out);
   bytes_ = file_bytes(*manifest);
   state_ = PeriodicState::publishing;
-  out.push_back(PublishCheckpoint{term_, path_, *std::move(manifest)});
+  out.push_back(PublishCheckpoint{term_, writing_.path(), *std::move(manifest)});
 }
 
 Result<Manifest> PeriodicLeader::make_manifest() const {
@@ -204,14 +194,7 @@ Result<Manifest> PeriodicLeader::make_manifest() const {
                     .live_ranks = config_.world_size(),
                     .trigger = {"periodic", describe(config_.snapshots)},
                     .parent = parent_};
-  std::vector<WrittenStripe> stripes;
-  for (const WriterPlan& share : shares_) {
-    if (const auto file = files_.find(share.rank); file != files_.end()) stripes.push_back({shards_->layouts[share.rank].get(), file->second});
-  }
-  if (Status added = add_tensors(manifest, stripes); !added) return std::unexpected(added.error());
-  for (const auto& [pod, written] : written_) {
-    if (!written.states_file.name.empty()) add_states(manifest, written.states_file, written.states);
-  }
+  if (Status added = writing_.add_to(manifest, *shards_); !added) return std::unexpected(added.error());
   return manifest;
 }
 
@@ -225,12 +208,12 @@ std::optional<KnownCheckpoint> PeriodicLeader::on_published(const CheckpointPubl
   told_.clear();
   state_ = PeriodicState::waiting;
   out.push_back(ReportPeriodic{.step = step_,
-                               .path = path_,
+                               .path = writing_.path(),
                                .bytes = published.published->bytes,
                                .stopped_milliseconds = static_cast<double>(longest_microseconds_) / 1e3,
                                .written_milliseconds = to_milliseconds(now - taken_at_),
                                .rhythm = schedule_.explain()});
-  return KnownCheckpoint{step_, path_, published.published->manifest_hash, published.published->bytes};
+  return KnownCheckpoint{step_, writing_.path(), published.published->manifest_hash, published.published->bytes};
 }
 
 // ---- when it does not work out ----
@@ -243,11 +226,12 @@ void PeriodicLeader::give_up(const Error& why, Instant now, CoordinationOutputs&
 // Something more important has come, or training is over: nothing to tell anybody.
 void PeriodicLeader::drop(Instant now, CoordinationOutputs& out) {
   const bool announced = state_ >= PeriodicState::snapshotting;
-  const bool has_folder = !path_.empty() && (state_ == PeriodicState::writing || state_ == PeriodicState::publishing);
+  const bool has_folder = !writing_.path().empty() && (state_ == PeriodicState::writing || state_ == PeriodicState::publishing);
   state_ = PeriodicState::waiting;
   schedule_.abandoned(now);
   if (announced) send_to_all(SnapshotMessage{.term = term_, .step = 0}, out);
-  if (has_folder) out.push_back(RemoveFolder{std::exchange(path_, {})});
+  if (has_folder) out.push_back(RemoveFolder{writing_.path()});
+  writing_.clear();
 }
 
 void PeriodicLeader::fall_back(const Error& why, Instant now, CoordinationOutputs& out) {

@@ -25,6 +25,7 @@
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
 #include "worker-sidecar/coordination/output.h"
+#include "worker-sidecar/coordination/writing_round.h"
 
 namespace rekindle {
 
@@ -34,7 +35,7 @@ std::string_view to_string(PeriodicState state);
 class PeriodicLeader {
  public:
   PeriodicLeader(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks, const JobLayouts& layouts)
-      : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts), schedule_(config.snapshots) {}
+      : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts), schedule_(config.snapshots), writing_(config) {}
 
   void begin_attempt(std::uint32_t attempt, std::uint64_t step, std::optional<ParentPoint> parent, FailureHistory failures, Instant now);
 
@@ -89,9 +90,7 @@ class PeriodicLeader {
   std::uint64_t step_ = 0;
   Instant taken_at_;
   std::uint64_t longest_microseconds_ = 0;
-  std::string path_;
-  std::map<std::uint32_t, WrittenFile> files_;  // by rank
-  std::map<std::uint32_t, PodWrittenMessage> written_;
+  WritingRound writing_;
   std::uint64_t bytes_ = 0;
   std::string told_;  // the last thing that went wrong
 };
