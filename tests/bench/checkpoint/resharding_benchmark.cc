@@ -1,6 +1,7 @@
-// resharding_benchmark FOLDER TENSORS: that many tensors of 16,384 x 4,096 bf16 and an embedding of 1,000,000 x 16, cut by columns over four ranks and over two; then rank
-// 0 of another number of ranks restores its columns, cold, beside a restore of an equal cut. One line for each restore: its name, the ranges of its plan, milliseconds to
-// plan, milliseconds to read, MiB filled, MiB read, MiB of memory beyond the registered tensors (the program itself included). Each is a process of its own.
+// resharding_benchmark FOLDER TENSORS ROUNDS: that many tensors of 16,384 x 4,096 bf16 and an embedding of 1,000,000 x 16, cut by columns over two ranks and over four.
+// Rank 0 of two restores what two wrote (equal), what four wrote (joined), and rank 0 of four what two wrote (divided), all cold and each in a process of its own. Prints
+// a line for each: its name, ranges of the plan, milliseconds to plan, milliseconds to read, MiB filled, MiB read, most MiB of memory beyond the registered tensors
+// (the program itself included).
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -128,9 +129,8 @@ void restore(const char* name, const std::string& folder, const Manifest& manife
   must(read_plan(real_file_system(), folder, manifest, plan, {.tensors = destinations, .states = {}}, {}, {.report = &report}));
   const double read_milliseconds = milliseconds_since(begin);
   constexpr double kMebibyte = 1 << 20;
-  std::printf("%-14s %9zu ranges  plan %8.1f ms  read %8.1f ms  filled %6.0f MiB  read %6.0f MiB  memory beyond the tensors %6.1f MiB\n", name, ranges, plan_milliseconds,
-              read_milliseconds, static_cast<double>(bytes) / kMebibyte, static_cast<double>(report.bytes) / kMebibyte,
-              mebibytes_held("VmHWM") - static_cast<double>(bytes) / kMebibyte);
+  std::printf("%s %zu %.3f %.3f %.0f %.0f %.1f\n", name, ranges, plan_milliseconds, read_milliseconds, static_cast<double>(bytes) / kMebibyte,
+              static_cast<double>(report.bytes) / kMebibyte, mebibytes_held("VmHWM") - static_cast<double>(bytes) / kMebibyte);
   std::fflush(stdout);
 }
 
@@ -144,17 +144,14 @@ void in_a_process(const std::function<void()>& work) {
   if (child < 0 || ::waitpid(child, &status, 0) != child || status != 0) give_up("a restore failed");
 }
 
-int run(const std::string& folder, std::uint64_t tensors) {
-  constexpr int kRounds = 3;
+int run(const std::string& folder, std::uint64_t tensors, std::uint64_t rounds) {
   std::map<std::uint32_t, Manifest> manifests;
   const auto place = [&](std::uint32_t ranks) { return folder + "/cut-" + std::to_string(ranks); };
-  for (const std::uint32_t ranks : {2u, 4u}) {
-    manifests[ranks] = save(place(ranks), tensors, ranks);
-  }
-  for (int round = 0; round < kRounds; ++round) {
-    in_a_process([&] { restore("2 to 2 ranks", place(2), manifests[2], tensors, 2); });
-    in_a_process([&] { restore("4 to 2 ranks", place(4), manifests[4], tensors, 2); });
-    in_a_process([&] { restore("2 to 4 ranks", place(2), manifests[2], tensors, 4); });
+  for (const std::uint32_t ranks : {2u, 4u}) manifests[ranks] = save(place(ranks), tensors, ranks);
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    in_a_process([&] { restore("equal", place(2), manifests[2], tensors, 2); });
+    in_a_process([&] { restore("joined", place(4), manifests[4], tensors, 2); });
+    in_a_process([&] { restore("divided", place(2), manifests[2], tensors, 4); });
   }
   for (const std::uint32_t ranks : {2u, 4u}) std::filesystem::remove_all(place(ranks));
   return 0;
@@ -164,9 +161,9 @@ int run(const std::string& folder, std::uint64_t tensors) {
 }  // namespace rekindle
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: resharding_benchmark FOLDER TENSORS\n");
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: resharding_benchmark FOLDER TENSORS ROUNDS\n");
     return 2;
   }
-  return rekindle::run(argv[1], std::strtoull(argv[2], nullptr, 10));
+  return rekindle::run(argv[1], std::strtoull(argv[2], nullptr, 10), std::strtoull(argv[3], nullptr, 10));
 }
