@@ -33,8 +33,7 @@ struct ReadOptions {
 // Reads what the plan needs of each file that it names, verifies it, and copies what the plan asks for. Where the manifest has hashes of chunks, only the chunks with
 // something needed (and the file's header) are read, by several threads when they are many; otherwise the whole file, once, in order. Success means that everything
 // that was read is as it was written. After a failure the memory may be partly overwritten. Errors: corrupt (with the file's name), not_found, io. `may_go_on` as
-// in file_writer.h, on the calling thread. Memory: 32 MiB beside the destinations, and 4 MiB
-// more where there are arrays.
+// in file_writer.h, on the calling thread. Memory: 32 MiB beside the destinations, and 4 MiB more where there are arrays.
 Status read_plan(FileSystem& file_system, const std::string& checkpoint_folder, const Manifest& manifest,
                  const RestorePlan& plan, const RestoreMemory& memory, const std::function<Status()>& may_go_on = {}, const ReadOptions& options = {});
 

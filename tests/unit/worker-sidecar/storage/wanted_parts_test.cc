@@ -81,14 +81,15 @@ TEST(WantedParts, AnyRunsComeThroughAnyBlocksIntoMemoryAndArrays) {
 
 TEST(WantedParts, OnlyBlocksWithARunOrTheHeaderAreNeeded) {
   // Runs of 4 bytes, 100 apart, in blocks of 10: every tenth block; a fifth run lies across two.
-  std::vector<ReadRange> ranges{{.begin_byte = 100, .bytes = 4, .repeats = {{.count = 3, .file_step = 100, .target_step = 4}}}, {.begin_byte = 518, .bytes = 4, .target_byte = 12}};
+  std::vector<ReadRange> ranges{{.begin_byte = 100, .bytes = 4, .repeats = {{.count = 3, .file_step = 100, .target_step = 4}}},
+                                {.begin_byte = 518, .bytes = 4, .target_byte = 12}};
   std::vector<std::uint64_t> offsets;
   for (const BlockSpan& span : WantedParts(ranges).blocks(525, 12, 10)) offsets.push_back(span.offset);
   EXPECT_EQ(offsets, (std::vector<std::uint64_t>{0, 10, 100, 200, 300, 510, 520}));
   EXPECT_EQ(WantedParts(ranges).blocks(525, 12, 10).back().bytes, 5u);
 }
 
-// 4 MiB of an embedding that was cut into four: 524,288 runs of 8 bytes, each a call if nobody put them together.
+// An embedding of 4 MiB that was cut into four: 524,288 runs of 8 bytes, each a call if nobody put them together.
 TEST(WantedParts, ManySmallRunsAreFewCallsOfAnArray) {
   constexpr std::uint64_t kRows = 131'072;
   const std::vector<ReadRange> ranges = columns_of(kRows, 4, 8);
