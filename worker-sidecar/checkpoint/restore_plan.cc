@@ -81,45 +81,55 @@ void list_tensor_differences(const Manifest& manifest, std::span<const Layout* c
   }
 }
 
-// Appends the reads for the common part of a piece and a registered tensor. Both are dense boxes of one global tensor. From some dimension
-// on the common part is as wide as both boxes: everything from there is one run.
-void add_common_part(const ManifestPiece& piece, const TensorDescription& tensor, std::size_t index, std::vector<ReadRange>& ranges) {
-  const std::size_t dimensions = tensor.shape.size();
-  Extents begin(dimensions);
-  Extents extent(dimensions);
-  for (std::size_t i = 0; i < dimensions; ++i) {
-    begin[i] = std::max(piece.offset[i], tensor.offset[i]);
-    const std::uint64_t end = std::min(piece.offset[i] + piece.shape[i], tensor.offset[i] + tensor.shape[i]);
-    if (end <= begin[i]) return;
-    extent[i] = end - begin[i];
-  }
-  std::size_t outer = dimensions;  // dimensions before this one are walked, the rest is a run
-  std::uint64_t run = 1;  // elements
-  while (outer > 0) {
-    run *= extent[--outer];
-    if (extent[outer] != piece.shape[outer] || extent[outer] != tensor.shape[outer]) break;
-  }
+// A box with its last dimension counted in bytes, and with one dimension at least: where all bytes of a tensor lie, whatever its elements are.
+struct ByteBox {
+  Extents offset;
+  Extents shape;
+};
 
-  // Byte of the element at `position` (in the global tensor) inside a box.
-  const auto place_in = [&](const Extents& position, const Extents& offset, const Extents& shape) {
-    std::uint64_t place = 0;
-    for (std::size_t i = 0; i < dimensions; ++i) place = place * shape[i] + (position[i] - offset[i]);
-    return bytes_of_elements(tensor.dtype, place);
-  };
-  Extents position = begin;
-  while (true) {
-    ranges.push_back({.begin_byte = piece.begin_byte + place_in(position, piece.offset, piece.shape),
-                      .bytes = bytes_of_elements(tensor.dtype, run),
-                      .kind = TargetKind::tensor,
-                      .index = index,
-                      .target_byte = place_in(position, tensor.offset, tensor.shape)});
-    std::size_t i = outer;
-    while (i > 0 && ++position[i - 1] == begin[i - 1] + extent[i - 1]) {
-      position[i - 1] = begin[i - 1];
-      --i;
+ByteBox byte_box(Dtype dtype, Extents offset, Extents shape) {
+  if (shape.empty()) return {{0}, {bytes_of_elements(dtype, 1)}};  // packed elements are never scalars
+  offset.back() = bytes_of_elements(dtype, offset.back());
+  shape.back() = bytes_of_elements(dtype, shape.back());
+  return {std::move(offset), std::move(shape)};
+}
+
+// Adds a dimension that is walked outside of everything so far. One that goes on where a run ends, or where the dimension inside it ends, makes that longer instead.
+// `outward` has the innermost first.
+void add_dimension(const Repeat& dimension, std::uint64_t& run_bytes, std::vector<Repeat>& outward) {
+  if (dimension.count == 1) return;
+  if (outward.empty()) {
+    if (dimension.file_step == run_bytes && dimension.target_step == run_bytes) {
+      run_bytes *= dimension.count;
+      return;
     }
-    if (i == 0) return;
+  } else if (Repeat& inner = outward.back();
+             dimension.file_step == inner.count * inner.file_step && dimension.target_step == inner.count * inner.target_step) {
+    inner.count *= dimension.count;
+    return;
   }
+  outward.push_back(dimension);
+}
+
+// What a piece and a registered tensor have in common. Both are dense boxes of one global tensor.
+std::optional<ReadRange> find_common_part(const ManifestPiece& piece, const TensorDescription& tensor, std::size_t index) {
+  const ByteBox from = byte_box(tensor.dtype, piece.offset, piece.shape);
+  const ByteBox to = byte_box(tensor.dtype, tensor.offset, tensor.shape);
+  ReadRange range{.begin_byte = piece.begin_byte, .bytes = 1, .kind = TargetKind::tensor, .index = index, .target_byte = 0};
+  Repeat step{.count = 1, .file_step = 1, .target_step = 1};  // of a dimension: the volume of those inside it
+  for (std::size_t i = from.shape.size(); i-- > 0;) {
+    const std::uint64_t begin = std::max(from.offset[i], to.offset[i]);
+    const std::uint64_t end = std::min(from.offset[i] + from.shape[i], to.offset[i] + to.shape[i]);
+    if (end <= begin) return std::nullopt;
+    step.count = end - begin;
+    range.begin_byte += (begin - from.offset[i]) * step.file_step;
+    range.target_byte += (begin - to.offset[i]) * step.target_step;
+    add_dimension(step, range.bytes, range.repeats);
+    step.file_step *= from.shape[i];
+    step.target_step *= to.shape[i];
+  }
+  std::ranges::reverse(range.repeats);
+  return range;
 }
 
 }  // namespace
@@ -177,9 +187,7 @@ Result<RestorePlan> plan_restore(const Manifest& manifest, const RestoreTarget& 
   for (std::size_t i = 0; i < target.layout.tensors.size(); ++i) {
     const TensorDescription& tensor = target.layout.tensors[i];
     for (const ManifestPiece& piece : saved.at(tensor.name)->pieces) {
-      std::vector<ReadRange>& ranges = files[piece.file];
-      if (tensor_bytes(tensor) != 0 && piece.begin_byte != piece.end_byte) add_common_part(piece, tensor, i, ranges);
-      if (ranges.empty()) files.erase(piece.file);
+      if (std::optional<ReadRange> common = find_common_part(piece, tensor, i)) files[piece.file].push_back(*std::move(common));
     }
   }
   RestorePlan plan;

@@ -1,5 +1,5 @@
 // From a manifest and what a rank has registered to the reads that fill its memory. Pure. Any cut of the tensors fits any other: boxes are
-// intersected in the global tensor, and rows that lie together in file and memory become one read.
+// intersected in the global tensor, and what a piece and a registered tensor have in common is one range (checkpoint/read_range.h), whatever their sizes.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,9 @@
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/layout.h"
 #include "worker-sidecar/checkpoint/manifest.h"
+#include "worker-sidecar/checkpoint/read_range.h"
 
 namespace rekindle {
-
-enum class TargetKind : std::uint8_t { tensor, state };
-
-// `bytes` from `begin_byte` of a file go to `target_byte` of the index-th registered tensor or state.
-struct ReadRange {
-  std::uint64_t begin_byte = 0;
-  std::uint64_t bytes = 0;
-  TargetKind kind = TargetKind::tensor;
-  std::size_t index = 0;
-  std::uint64_t target_byte = 0;
-
-  bool operator==(const ReadRange&) const = default;
-};
 
 struct FileReads {
   std::string file;
@@ -66,7 +54,7 @@ std::vector<std::string> list_job_differences(const Manifest& manifest, std::spa
 std::string describe_differences(const std::vector<std::string>& differences);
 
 // Error invalid_input with the first differences in the message when they do not fit. Every byte of the registered tensors is filled by
-// exactly one range.
+// exactly one run of one range; there are no more ranges than pieces and states.
 Result<RestorePlan> plan_restore(const Manifest& manifest, const RestoreTarget& target);
 
 }  // namespace rekindle

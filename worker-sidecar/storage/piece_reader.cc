@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -14,70 +13,18 @@
 #include "worker-sidecar/storage/block_source.h"
 #include "worker-sidecar/storage/files.h"
 #include "worker-sidecar/storage/helpers.h"
+#include "worker-sidecar/storage/wanted_parts.h"
 
 namespace rekindle {
 namespace {
 
 constexpr std::size_t kBlockBytes = kHashChunkBytes;  // a block is a chunk: whoever reads it can verify it
 constexpr std::size_t kBlocksAThreadMin = 4;          // of work, for a thread to be worth its start
+constexpr std::uint64_t kGapBytesMax = 64u << 10;     // between runs, read rather than left out by one more call of the system
 
-const Destination& destination_of(const RestoreMemory& memory, const ReadRange& range) {
-  const std::span<const Destination> destinations = range.kind == TargetKind::tensor ? memory.tensors : memory.states;
-  RK_ASSERT(range.index < destinations.size());
-  const Destination& destination = destinations[range.index];
-  RK_ASSERT(range.target_byte <= destination.bytes && range.bytes <= destination.bytes - range.target_byte);
-  return destination;
+bool has_arrays(const RestoreMemory& memory) {
+  return std::ranges::any_of(memory.tensors, [](const Destination& destination) { return destination.array != nullptr; });
 }
-
-// The one place where bytes enter registered memory: those at `offset` of the range.
-Status put_bytes(const RestoreMemory& memory, const ReadRange& range, std::uint64_t offset, const char* from, std::size_t bytes) {
-  const Destination& destination = destination_of(memory, range);
-  if (destination.array != nullptr) return destination.array->copy_in(range.target_byte + offset, from, bytes);
-  std::memcpy(static_cast<char*>(destination.data) + range.target_byte + offset, from, bytes);
-  return {};
-}
-
-// What a plan wants of one file, to be found by place.
-class Wanted {
- public:
-  explicit Wanted(const FileReads& reads) : ranges_(reads.ranges) {
-    for (const ReadRange& range : ranges_) ends_.push_back(std::max(ends_.empty() ? 0 : ends_.back(), range.begin_byte + range.bytes));
-  }
-
-  // Copies what the ranges want of the block. Ranges are by begin_byte, but one part of a file may be wanted twice (replicated state).
-  Status scatter(const RestoreMemory& memory, const BlockSource::Block& block) const {
-    const std::uint64_t end = block.offset + block.data.size();
-    const auto first = std::ranges::upper_bound(ends_, block.offset) - ends_.begin();  // the first that is not wholly before
-    for (auto i = static_cast<std::size_t>(first); i < ranges_.size() && ranges_[i].begin_byte < end; ++i) {
-      const ReadRange& range = ranges_[i];
-      const std::uint64_t from = std::max(block.offset, range.begin_byte);
-      const std::uint64_t to = std::min(end, range.begin_byte + range.bytes);
-      if (from >= to) continue;
-      if (Status status = put_bytes(memory, range, from - range.begin_byte, block.data.data() + (from - block.offset), to - from); !status) return status;
-    }
-    return {};
-  }
-
-  // Those blocks of the file that hold its header or something wanted, in order.
-  std::vector<BlockSpan> blocks(std::uint64_t file_bytes, std::uint64_t header_bytes) const {
-    std::vector<bool> needed((file_bytes + kBlockBytes - 1) / kBlockBytes);
-    const auto need = [&](std::uint64_t begin, std::uint64_t end) {
-      for (std::uint64_t block = begin / kBlockBytes; block * kBlockBytes < std::min(end, file_bytes); ++block) needed[block] = true;
-    };
-    need(0, header_bytes);
-    for (const ReadRange& range : ranges_) need(range.begin_byte, range.begin_byte + range.bytes);
-    std::vector<BlockSpan> spans;
-    for (std::uint64_t block = 0; block < needed.size(); ++block) {
-      const std::uint64_t begin = block * kBlockBytes;
-      if (needed[block]) spans.push_back({.offset = begin, .bytes = static_cast<std::size_t>(std::min<std::uint64_t>(kBlockBytes, file_bytes - begin))});
-    }
-    return spans;
-  }
-
- private:
-  const std::vector<ReadRange>& ranges_;
-  std::vector<std::uint64_t> ends_;  // ends_[i]: behind everything that the first i + 1 want
-};
 
 Status check_header(FileSystem& file_system, int descriptor, const std::string& path, const ManifestFile& file, const std::vector<DataEntry>& entries) {
   const Result<std::string> header = read_data_header(file_system, descriptor, file.bytes, path);
@@ -92,6 +39,19 @@ std::unexpected<Error> damaged(const std::string& path, const std::string& what)
   return fail(ErrorCode::corrupt, path + " does not have the hash that its manifest says" + what + ": it was damaged after it was written");
 }
 
+// What is read at once of a range, from `byte` of its file on: runs with small gaps between them, one block at most.
+std::optional<BlockSpan> next_span(const ReadRange& range, std::uint64_t byte) {
+  RunWalk walk(range, byte);
+  if (walk.at_end()) return std::nullopt;
+  const std::uint64_t begin = std::max(byte, walk.file_byte());
+  std::uint64_t end = begin;
+  for (; !walk.at_end() && end < begin + kBlockBytes; walk.advance()) {
+    if (end != begin && walk.file_byte() > std::min(end + kGapBytesMax, begin + kBlockBytes - 1)) break;
+    end = std::min(walk.file_byte() + range.bytes, begin + kBlockBytes);
+  }
+  return BlockSpan{.offset = begin, .bytes = static_cast<std::size_t>(end - begin)};
+}
+
 // One call of read_plan.
 class Reading {
  public:
@@ -100,7 +60,8 @@ class Reading {
     RK_ASSERT(options.threads_max > 0);
     // Those that share a node share its processors, too.
     const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
-    const unsigned threads = options.ranks_here > 1 ? 1 : std::min({options.threads_max, processors, BlockSourceOptions::kBlocksMax});
+    const bool alone = options.ranks_here > 1 || has_arrays(memory);
+    const unsigned threads = alone ? 1 : std::min({options.threads_max, processors, BlockSourceOptions::kBlocksMax});
     for (unsigned i = 0; i < threads; ++i) {
       sources_.emplace_back(file_system, BlockSourceOptions{.block_bytes = kBlockBytes, .way_max = way_max_, .blocks_max = BlockSourceOptions::kBlocksMax / threads});
     }
@@ -112,7 +73,7 @@ class Reading {
     if (file->bytes() != expected.bytes) {
       return fail(ErrorCode::corrupt, path + " has " + std::to_string(file->bytes()) + " bytes; its manifest says " + std::to_string(expected.bytes));
     }
-    const Wanted wanted(reads);
+    const WantedParts wanted(reads.ranges);
     const Status status = expected.chunks.empty() ? read_whole(*file, expected, wanted) : read_chunks(*file, expected, entries, wanted);
     if (!status) return status;
     if (expected.bytes >= largest_bytes_) {
@@ -127,8 +88,9 @@ class Reading {
  private:
   Status may_go_on() const { return may_go_on_ ? may_go_on_() : Status(); }
 
-  Status read_whole(const SourceFile& file, const ManifestFile& expected, const Wanted& wanted) {
+  Status read_whole(const SourceFile& file, const ManifestFile& expected, const WantedParts& wanted) {
     HashStream hash;
+    Scatter scatter(memory_);
     BlockSource& source = sources_.front();
     source.start(file, every_block(expected.bytes, kBlockBytes));
     while (true) {
@@ -136,7 +98,7 @@ class Reading {
       if (!block) return std::unexpected(block.error());
       if (!*block) break;
       hash.update((*block)->data.data(), (*block)->data.size());
-      if (Status status = wanted.scatter(memory_, **block); !status) return status;
+      if (Status status = wanted.put(scatter, **block); !status) return status;
       report_.bytes += (*block)->data.size();
       if (Status status = may_go_on(); !status) return status;
     }
@@ -145,10 +107,10 @@ class Reading {
   }
 
   // Each thread takes the next block that nobody has taken.
-  Status read_chunks(const SourceFile& file, const ManifestFile& expected, const std::vector<DataEntry>& entries, const Wanted& wanted) {
+  Status read_chunks(const SourceFile& file, const ManifestFile& expected, const std::vector<DataEntry>& entries, const WantedParts& wanted) {
     // Data begins where the header ends.
     const std::uint64_t header_bytes = std::ranges::min(entries, {}, &DataEntry::begin_byte).begin_byte;
-    const std::vector<BlockSpan> blocks = wanted.blocks(expected.bytes, header_bytes);
+    const std::vector<BlockSpan> blocks = wanted.blocks(expected.bytes, header_bytes, kBlockBytes);
     std::atomic<std::size_t> taken = 0;
     std::atomic<bool> failed = false;
     std::mutex mutex;
@@ -171,8 +133,9 @@ class Reading {
     return result;
   }
 
-  Status read_some(BlockSource& source, const SourceFile& file, const ManifestFile& expected, const Wanted& wanted,
+  Status read_some(BlockSource& source, const SourceFile& file, const ManifestFile& expected, const WantedParts& wanted,
                    const std::function<std::optional<BlockSpan>()>& take) const {
+    Scatter scatter(memory_);
     source.start(file, take);
     while (true) {
       const Result<std::optional<BlockSource::Block>> block = source.next();
@@ -182,7 +145,7 @@ class Reading {
       if (chunk_hash_of(found.data) != expected.chunks[found.offset / kHashChunkBytes]) {
         return damaged(file.path(), " in bytes " + std::to_string(found.offset) + " to " + std::to_string(found.offset + found.data.size()));
       }
-      if (Status status = wanted.scatter(memory_, found); !status) return status;
+      if (Status status = wanted.put(scatter, found); !status) return status;
       if (&source == &sources_.front()) {
         if (Status status = may_go_on(); !status) return status;
       }
@@ -217,17 +180,16 @@ Status read_plan(FileSystem& file_system, const std::string& checkpoint_folder, 
 Status read_plan_unverified(FileSystem& file_system, const std::string& checkpoint_folder, const RestorePlan& plan,
                             const RestoreMemory& memory) {
   std::vector<char> buffer;
+  Scatter scatter(memory);
   for (const FileReads& reads : plan.files) {
     const std::string path = join_path(checkpoint_folder, reads.file);
     const Result<OpenFile> file = open_for_reading(file_system, path);
     if (!file) return std::unexpected(file.error());
     for (const ReadRange& range : reads.ranges) {
-      for (std::uint64_t done = 0; done < range.bytes;) {
-        const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(kBlockBytes, range.bytes - done));
-        buffer.resize(std::max(buffer.size(), part));
-        if (Status status = read_exactly(file_system, file->descriptor(), buffer.data(), part, range.begin_byte + done, path); !status) return status;
-        if (Status status = put_bytes(memory, range, done, buffer.data(), part); !status) return status;
-        done += part;
+      for (std::optional<BlockSpan> span = next_span(range, 0); span; span = next_span(range, span->offset + span->bytes)) {
+        buffer.resize(std::max(buffer.size(), span->bytes));
+        if (Status status = read_exactly(file_system, file->descriptor(), buffer.data(), span->bytes, span->offset, path); !status) return status;
+        if (Status status = scatter.put(range, {.offset = span->offset, .data = {buffer.data(), span->bytes}}); !status) return status;
       }
     }
   }

@@ -107,7 +107,8 @@ typedef struct rk_shard {
  * after all work that was enqueued before it, and before all that is enqueued later.
  * A copy that fails fails the save or the restore, never the process.
  * Threads: copy_out is called on the library's thread, and on the training thread (also at the same time) in rk_checkpoint (stand-alone) and, for
- * RK_ANYWHERE, at a commit; copy_in on the training thread in rk_restore. */
+ * RK_ANYWHERE, at a commit; copy_in on the training thread in rk_restore, and copy_out there as well where a tensor was cut otherwise when it was saved:
+ * many rows go in one call, with what lies between them fetched before and put back unchanged. */
 typedef struct rk_memory {
   size_t struct_size;
   void* context; /* given to each function; must live until the last tensor with it is unregistered or the session closed */

@@ -1,7 +1,6 @@
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
 
 #include <cstring>
-#include <algorithm>
 #include <utility>
 
 #include <poll.h>
@@ -73,10 +72,7 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
     HeldState& held = loading.held.emplace_back(HeldState{.index = i, .bytes = std::vector<char>(plan->state_bytes[i])});
     states.push_back({.data = held.bytes.data(), .bytes = held.bytes.size()});
   }
-  // Copy functions of the program's own are called one at a time.
-  const bool own_copies = std::ranges::any_of(registry.tensors(), [](const RegisteredTensor& tensor) { return tensor.array != nullptr; });
-  ReadOptions options{.ranks_here = rank.ranks_here, .report = &loading.read};
-  if (own_copies) options.threads_max = 1;
+  const ReadOptions options{.ranks_here = rank.ranks_here, .report = &loading.read};
   const Status read = read_plan(file_system, place.job_folder + "/" + place.path, sealed->manifest, *plan, {.tensors = tensors, .states = states}, {}, options);
   const Status agreed = read ? settle_cursor(loading.held, registry, plan->cursor_ranks) : read;
   if (!agreed) loading.result = refuse(with_context(agreed.error(), sentence("checkpoint {}", place.path)));

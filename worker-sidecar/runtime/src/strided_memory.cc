@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "common/base/sentence.h"
+#include "worker-sidecar/storage/run_copy.h"
 
 namespace rekindle {
 namespace {
@@ -59,17 +59,6 @@ Done check_strides(const TensorDescription& tensor, std::vector<Stride> strides)
   return {};
 }
 
-// A size that the compiler knows makes one instruction of the copy.
-void copy_run(void* to, const void* from, std::size_t bytes) {
-  switch (bytes) {
-    case 1: std::memcpy(to, from, 1); return;
-    case 2: std::memcpy(to, from, 2); return;
-    case 4: std::memcpy(to, from, 4); return;
-    case 8: std::memcpy(to, from, 8); return;
-    default: std::memcpy(to, from, bytes); return;
-  }
-}
-
 }  // namespace
 
 Outcome<std::unique_ptr<StridedMemory>> StridedMemory::make(const TensorDescription& tensor, const std::int64_t* strides, void* data) {
@@ -106,7 +95,7 @@ Outcome<std::unique_ptr<StridedMemory>> StridedMemory::make(const TensorDescript
   return memory;
 }
 
-// Calls copy(place in memory, bytes) for each piece of the dense bytes asked for, in order.
+// Calls copy(place in memory, bytes of a run, runs) for the dense bytes asked for, in order; runs follow each other in the step of the last dimension.
 template <typename Copy>
 void StridedMemory::walk(std::uint64_t begin_byte, std::size_t bytes, Copy&& copy) const {
   std::uint64_t rest = begin_byte / run_bytes_;
@@ -120,12 +109,15 @@ void StridedMemory::walk(std::uint64_t begin_byte, std::size_t bytes, Copy&& cop
   }
   while (bytes > 0) {
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(run_bytes_ - inside, bytes));
-    copy(place + inside, part);
-    bytes -= part;
+    // Whole runs go together; only the first and the last are cut.
+    std::uint64_t runs = part == run_bytes_ ? std::min<std::uint64_t>(dimensions_.back().extent - index[dimensions_.size() - 1], bytes / run_bytes_) : 1;
+    copy(place + inside, part, runs);
+    bytes -= part * runs;
     inside = 0;
-    for (std::size_t i = dimensions_.size(); i-- > 0;) {
-      place += dimensions_[i].step_bytes;
-      if (++index[i] < dimensions_[i].extent) break;
+    for (std::size_t i = dimensions_.size(); i-- > 0; runs = 1) {
+      place += runs * dimensions_[i].step_bytes;
+      index[i] += runs;
+      if (index[i] < dimensions_[i].extent) break;
       place -= dimensions_[i].extent * dimensions_[i].step_bytes;
       index[i] = 0;
     }
@@ -134,18 +126,18 @@ void StridedMemory::walk(std::uint64_t begin_byte, std::size_t bytes, Copy&& cop
 
 Status StridedMemory::copy_out(void* to, std::uint64_t begin_byte, std::size_t bytes) const {
   auto* out = static_cast<std::byte*>(to);
-  walk(begin_byte, bytes, [&](const std::byte* place, std::size_t part) {
-    copy_run(out, place, part);
-    out += part;
+  walk(begin_byte, bytes, [&](const std::byte* place, std::size_t part, std::uint64_t runs) {
+    copy_runs(out, part, place, dimensions_.back().step_bytes, part, runs);
+    out += part * runs;
   });
   return {};
 }
 
 Status StridedMemory::copy_in(std::uint64_t begin_byte, const void* from, std::size_t bytes) const {
   const auto* in = static_cast<const std::byte*>(from);
-  walk(begin_byte, bytes, [&](std::byte* place, std::size_t part) {
-    copy_run(place, in, part);
-    in += part;
+  walk(begin_byte, bytes, [&](std::byte* place, std::size_t part, std::uint64_t runs) {
+    copy_runs(place, dimensions_.back().step_bytes, in, part, part, runs);
+    in += part * runs;
   });
   return {};
 }

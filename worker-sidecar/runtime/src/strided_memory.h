@@ -24,6 +24,8 @@ class StridedMemory final : public RegisteredMemory {
 
   Status copy_out(void* to, std::uint64_t begin_byte, std::size_t bytes) const override;
   Status copy_in(std::uint64_t begin_byte, const void* from, std::size_t bytes) const override;
+  // Finding the place costs some divisions.
+  std::size_t bytes_worth_a_call() const override { return 64; }
 
  private:
   // Dimensions that are walked, the last one fastest; what is inside the last one is `run_bytes_` in one piece.

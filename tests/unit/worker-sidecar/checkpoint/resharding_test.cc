@@ -1,6 +1,7 @@
 // A checkpoint that any layout wrote is read by any other: one model, every way to spread it over ranks, every number of ranks, each to each. Through real
 // data files and manifests, every byte compared with the model.
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/checkpoint_builder.h"
+#include "tests/support/counted_array.h"
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 
@@ -254,14 +256,18 @@ void expect_restored(const Saved& saved, const Job& job) {
                                .job_checked = true};
     const Result<RestorePlan> plan = plan_restore(saved.manifest, target);
     ASSERT_TRUE(plan) << plan.error().message;
-    std::vector<std::string> memory;
+    // Every other rank has its tensors where they are reached by calls.
+    const bool on_device = rank % 2 == 1;
+    std::deque<CountedArray> memory;
     std::vector<Destination> destinations;
-    for (const std::string& bytes : job.bytes_held[rank]) memory.emplace_back(bytes.size(), '\xee');
-    for (std::string& bytes : memory) destinations.push_back({.data = bytes.data(), .bytes = bytes.size()});
+    for (const std::string& bytes : job.bytes_held[rank]) {
+      CountedArray& array = memory.emplace_back(bytes.size());
+      destinations.push_back({.data = array.bytes.data(), .bytes = bytes.size(), .array = on_device ? &array : nullptr});
+    }
     const Status read = read_plan(real_file_system(), saved.folder, saved.manifest, *plan, {.tensors = destinations, .states = {}});
     ASSERT_TRUE(read) << read.error().message;
     for (std::size_t i = 0; i < memory.size(); ++i) {
-      ASSERT_TRUE(memory[i] == job.bytes_held[rank][i]) << "rank " << rank << ", tensor " << job.layouts[rank].tensors[i].name;
+      ASSERT_TRUE(memory[i].bytes == job.bytes_held[rank][i]) << "rank " << rank << ", tensor " << job.layouts[rank].tensors[i].name;
     }
   }
 }

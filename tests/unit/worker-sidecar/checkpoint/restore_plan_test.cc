@@ -5,6 +5,8 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <tuple>
+#include <utility>
 
 #include "worker-sidecar/checkpoint/coverage.h"
 
@@ -194,7 +196,7 @@ TEST(PlanRestore, AnyCutIsReadIntoAnyOtherCut) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 400; ++round) {
-    Extents global(random() % 4);
+    Extents global(random() % 5);
     for (std::uint64_t& extent : global) extent = random() % 7 + 1;
     std::vector<std::pair<Extents, Extents>> written;
     std::vector<std::pair<Extents, Extents>> wanted;
@@ -214,18 +216,83 @@ TEST(PlanRestore, AnyCutIsReadIntoAnyOtherCut) {
       ASSERT_TRUE(plan.has_value()) << plan.error().message;
       const std::string expected = box_bytes(global, offset, shape);
       std::string memory(expected.size(), '\xee');
-      std::uint64_t filled = 0;
+      std::vector<int> times_filled(expected.size());
+      std::size_t ranges = 0;
       for (const FileReads& reads : plan->files) {
+        const std::string& file = files[reads.file];
         for (const ReadRange& range : reads.ranges) {
-          ASSERT_LE(range.target_byte + range.bytes, memory.size());
-          std::memcpy(memory.data() + range.target_byte, files[reads.file].data() + range.begin_byte, range.bytes);
-          filled += range.bytes;
+          ++ranges;
+          for (RunWalk walk(range); !walk.at_end(); walk.advance()) {
+            ASSERT_LE(walk.target_byte() + range.bytes, memory.size());
+            ASSERT_LE(walk.file_byte() + range.bytes, file.size());
+            std::memcpy(memory.data() + walk.target_byte(), file.data() + walk.file_byte(), range.bytes);
+            for (std::uint64_t i = 0; i < range.bytes; ++i) ++times_filled[walk.target_byte() + i];
+          }
         }
       }
-      ASSERT_EQ(filled, memory.size());
+      ASSERT_EQ(times_filled, std::vector<int>(expected.size(), 1));
+      ASSERT_LE(ranges, written.size());
       ASSERT_EQ(memory, expected);
     }
   }
+}
+
+// What a rank of `ranks` holds that share matrices of 65,536 rows by columns.
+Layout columns_of(std::size_t tensors, std::uint64_t rank, std::uint64_t ranks) {
+  Layout layout;
+  for (std::size_t i = 0; i < tensors; ++i) {
+    layout.tensors.push_back({"w" + std::to_string(i), Dtype::bf16, {65'536, 4'096 / ranks}, {65'536, 4'096}, {0, 4'096 / ranks * rank}});
+  }
+  return layout;
+}
+
+Manifest manifest_of_columns(std::size_t tensors, std::uint64_t ranks) {
+  Manifest manifest{.step = 1, .world_size = static_cast<std::uint32_t>(ranks)};
+  for (const TensorDescription& tensor : columns_of(tensors, 0, 1).tensors) manifest.tensors.push_back({tensor.name, tensor.dtype, tensor.global_shape, {}});
+  for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+    const Layout layout = columns_of(tensors, rank, ranks);
+    std::uint64_t end = 80;
+    for (std::size_t i = 0; i < tensors; ++i) {
+      const TensorDescription& tensor = layout.tensors[i];
+      const std::uint64_t begin = std::exchange(end, end + tensor_bytes(tensor));
+      manifest.tensors[i].pieces.push_back({"rank-" + std::to_string(rank), tensor.name, tensor.offset, tensor.shape, begin, end});
+    }
+  }
+  return manifest;
+}
+
+TEST(PlanRestore, ACutByColumnsTakesOneRangeAPieceHoweverManyRowsItHas) {
+  constexpr std::size_t kTensors = 100;
+  for (const auto& [writers, readers, pieces] : {std::tuple{4u, 2u, 2u}, {2u, 4u, 1u}, {8u, 1u, 8u}}) {
+    SCOPED_TRACE(std::to_string(writers) + " to " + std::to_string(readers));
+    const RestoreTarget target{.rank = 0, .world_size = readers, .layout = columns_of(kTensors, 0, readers), .states = {}};
+    const Result<RestorePlan> plan = plan_restore(manifest_of_columns(kTensors, writers), target);
+    ASSERT_TRUE(plan) << plan.error().message;
+    std::size_t ranges = 0;
+    std::uint64_t runs = 0;
+    for (const FileReads& reads : plan->files) {
+      ranges += reads.ranges.size();
+      for (const ReadRange& range : reads.ranges) {
+        EXPECT_EQ(range.repeats.size(), 1u);
+        runs += run_count(range);
+      }
+    }
+    EXPECT_EQ(ranges, kTensors * pieces);
+    EXPECT_EQ(runs, kTensors * pieces * 65'536);
+  }
+}
+
+TEST(PlanRestore, DimensionsThatGoOnAreOneRun) {
+  // Rows 2 to 6 of a piece of whole rows are whole rows here: nothing is walked.
+  const Manifest manifest{.step = 1, .world_size = 1, .tensors = {{"t", Dtype::f32, {8, 3, 5}, {{"f", "t", {0, 0, 0}, {8, 3, 5}, 8, 488}}}}};
+  RestoreTarget target{.layout = {{TensorDescription{"t", Dtype::f32, {4, 3, 5}, {8, 3, 5}, {2, 0, 0}}}}, .states = {}};
+  EXPECT_EQ(plan_restore(manifest, target)->files[0].ranges, (std::vector<ReadRange>{{128, 240, TargetKind::tensor, 0, 0}}));
+  // One column of the innermost dimension: the two others go on in each other's steps.
+  target.layout.tensors[0] = {"t", Dtype::f32, {8, 3, 1}, {8, 3, 5}, {0, 0, 4}};
+  EXPECT_EQ(plan_restore(manifest, target)->files[0].ranges, (std::vector<ReadRange>{{24, 4, TargetKind::tensor, 0, 0, {{24, 20, 4}}}}));
+  // A box inside: each dimension has steps of its own.
+  target.layout.tensors[0] = {"t", Dtype::f32, {2, 2, 2}, {8, 3, 5}, {1, 1, 1}};
+  EXPECT_EQ(plan_restore(manifest, target)->files[0].ranges, (std::vector<ReadRange>{{92, 8, TargetKind::tensor, 0, 0, {{2, 60, 16}, {2, 20, 8}}}}));
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <deque>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/checkpoint_builder.h"
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/runtime/include/rekindle.h"
 
@@ -113,6 +115,50 @@ TEST_F(OnAStandInDriver, TensorsOfTheDeviceAreSavedAndRestored) {
   std::string found(24, '\0');
   memory.copy_out(memory.context, found.data(), address, found.size());
   EXPECT_EQ(found, "what the device computes");
+}
+
+TEST_F(OnAStandInDriver, ColumnsOfSeveralRanksArePutTogetherInFewCopies) {
+  // Four ranks had a column each: 1,000 rows of 4 bytes that lie 16 apart in the whole.
+  constexpr std::uint64_t kRows = 1'000;
+  const JobIdentity job{.namespace_name = "local", .name = "columns"};
+  const Result<JobFolder> opened = open_job_folder(real_file_system(), {.root = root.path(), .job = job, .nonce = "n0"});
+  ASSERT_TRUE(opened) << opened.error().message;
+  const std::string folder = *create_checkpoint_folder(real_file_system(), opened->path, {.attempt = 1, .step = 7, .nonce = "abc"});
+  Manifest manifest{.job = job, .attempt = 1, .step = 7, .term = 1, .world_size = 4, .live_ranks = 4};
+  const std::string whole = make_bytes(kRows * 16, 5);
+  std::deque<Layout> layouts;
+  std::vector<WrittenStripe> stripes;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    const TensorDescription& tensor = layouts.emplace_back(Layout{{{"w", Dtype::u16, {kRows, 2}, {kRows, 8}, {0, 2 * rank}}}}).tensors[0];
+    std::string column;
+    for (std::uint64_t row = 0; row < kRows; ++row) column += whole.substr(row * 16 + rank * 4, 4);
+    const MemoryPiece piece{.entry = entry_of_piece(tensor, 0, kRows), .data = column.data()};
+    const Result<WrittenDataFile> written = write_data_file(real_file_system(), opened->path + "/" + folder, rank_file_name(rank), {&piece, 1});
+    ASSERT_TRUE(written) << written.error().message;
+    const DataEntry& entry = written->entries[0];
+    WrittenFile report{.file = rank_file_name(rank), .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks, .entries = {}};
+    report.entries.push_back({.key = entry.key, .tensor = "w", .begin_row = 0, .end_row = kRows, .begin_byte = entry.begin_byte, .end_byte = entry.end_byte});
+    stripes.push_back({&layouts.back(), std::move(report)});
+  }
+  ASSERT_TRUE(add_tensors(manifest, stripes));
+  ASSERT_TRUE(publish_manifest(real_file_system(), opened->path, folder, manifest, "abc"));
+
+  const rk_memory memory = memory_of(0);
+  void* const address = allocate(whole.size());
+  options.job = "columns";
+  rk_session* session = nullptr;
+  ASSERT_EQ(rk_open(&options, &session), RK_OK) << rk_last_error();
+  const rk_tensor tensor{.struct_size = sizeof(rk_tensor), .name = "w", .data = address, .memory = &memory, .dtype = RK_U16, .rank = 2, .shape = {kRows, 8}};
+  ASSERT_EQ(rk_register(session, &tensor), RK_OK) << rk_last_error();
+  rk_position position{.struct_size = sizeof(rk_position)};
+  ASSERT_EQ(rk_restore(session, &position), RK_OK) << rk_last_error();
+  EXPECT_EQ(position.step, 7u);
+  EXPECT_EQ(counts->copies_in, 4) << "one for each file, not for each row";
+  EXPECT_EQ(counts->copies_out, 4) << "of what lies between the rows";
+  std::string found(whole.size(), '\0');
+  memory.copy_out(memory.context, found.data(), address, found.size());
+  EXPECT_TRUE(found == whole);
+  rk_close(session);
 }
 
 TEST_F(OnAStandInDriver, WorkThatFailedOnTheDeviceStopsTheUpdateWithItsNumber) {

@@ -145,7 +145,7 @@ TEST_F(AView, OfAnyKindIsReadAndWrittenInAnyPortions) {
     const std::size_t bytes = expected.size() * 2;
     std::string dense(bytes, '\0');
     for (std::size_t at = 0; at < bytes;) {
-      const std::size_t part = std::min<std::size_t>(random() % 7 + 1, bytes - at);
+      const std::size_t part = std::min<std::size_t>(random() % (bytes + 7) + 1, bytes - at);
       ASSERT_TRUE((*view)->copy_out(dense.data() + at, at, part));
       at += part;
     }
@@ -157,7 +157,7 @@ TEST_F(AView, OfAnyKindIsReadAndWrittenInAnyPortions) {
     std::vector<std::uint16_t> fresh;
     for (const std::uint16_t place : expected) fresh.push_back(wanted[place]);
     for (std::size_t at = 0; at < bytes;) {
-      const std::size_t part = std::min<std::size_t>(random() % 7 + 1, bytes - at);
+      const std::size_t part = std::min<std::size_t>(random() % (bytes + 7) + 1, bytes - at);
       ASSERT_TRUE((*view)->copy_in(at, reinterpret_cast<const char*>(fresh.data()) + at, part));
       at += part;
     }

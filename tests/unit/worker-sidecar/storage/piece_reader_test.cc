@@ -100,7 +100,7 @@ TEST_F(ReadPlan, AFileThatIsGoneIsRefused) {
   EXPECT_EQ(load().error().code, ErrorCode::not_found);
 }
 
-// How many bytes of files whose names hold a text were read, and from how many threads.
+// How many bytes of files whose names hold a text were read, in how many calls, and from how many threads.
 class CountingFileSystem final : public FaultyFileSystem {
  public:
   explicit CountingFileSystem(std::string name) : FaultyFileSystem({}), name_(std::move(name)) {}
@@ -119,12 +119,16 @@ class CountingFileSystem final : public FaultyFileSystem {
     const ssize_t read = real_file_system().pread(descriptor, data, bytes, offset);
     const std::lock_guard held(mutex_);
     threads_.insert(std::this_thread::get_id());
-    if (counted_.contains(descriptor) && read > 0) bytes_ += static_cast<std::uint64_t>(read);
+    if (counted_.contains(descriptor) && read > 0) {
+      bytes_ += static_cast<std::uint64_t>(read);
+      ++calls_;
+    }
     return read;
   }
   int fstat(int descriptor, FileInfo& info) override { return real_file_system().fstat(descriptor, info); }
 
   std::uint64_t bytes() const { return bytes_; }
+  std::size_t calls() const { return calls_; }
   std::size_t threads() const { return threads_.size(); }
 
  private:
@@ -133,6 +137,7 @@ class CountingFileSystem final : public FaultyFileSystem {
   std::set<int> counted_;
   std::set<std::thread::id> threads_;
   std::uint64_t bytes_ = 0;
+  std::size_t calls_ = 0;
 };
 
 // A checkpoint of one rank: a tensor of 32 MiB in chunks of 4 MiB, cut by rows of 1 MiB.
@@ -258,6 +263,69 @@ TEST_F(ReadPartOfPlan, ItStopsWhenItMayNotGoOn) {
   ASSERT_FALSE(loaded.status);
   EXPECT_EQ(loaded.status.error().message, "the offer was taken back");
   EXPECT_EQ(asked, 3);
+}
+
+// A matrix of four rows of 8 MiB: half of each row is one or two chunks of its own.
+class ReadColumnsOfPlan : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kRowBytes = 8u << 20;
+  static constexpr std::uint64_t kRows = 4;
+
+  ReadColumnsOfPlan() : job_folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
+    EXPECT_TRUE(save_checkpoint(real_file_system(), job_folder_, make_job(), {1, 184, "x"}, memory_, {}, 1));
+    manifest_ = read_manifest(real_file_system(), job_folder_, "a1-s184-x")->manifest;
+  }
+
+  Result<RestorePlan> plan(std::uint64_t begin, std::uint64_t end) const {
+    const TensorDescription part{.name = "w", .dtype = Dtype::u8, .shape = {kRows, end - begin}, .global_shape = {kRows, kRowBytes}, .offset = {0, begin}};
+    return plan_restore(manifest_, {0, 2, {{part}}, {}});
+  }
+  std::string columns(std::uint64_t begin, std::uint64_t end) const {
+    std::string bytes;
+    for (std::uint64_t row = 0; row < kRows; ++row) bytes += memory_.tensor_bytes_held[0].substr(row * kRowBytes + begin, end - begin);
+    return bytes;
+  }
+
+  TemporaryFolder root_;
+  const std::string job_folder_;
+  const std::string folder_ = job_folder_ + "/a1-s184-x";
+  const RankMemory memory_ = make_memory(7, {{whole_tensor("w", Dtype::u8, {kRows, kRowBytes})}}, {});
+  Manifest manifest_;
+};
+
+TEST_F(ReadColumnsOfPlan, ChunksBetweenTheRowsOfAColumnAreNotRead) {
+  std::string bytes(kRows * 1000, '\xee');
+  const Destination destination{bytes.data(), bytes.size()};
+  ReadReport report;
+  ASSERT_TRUE(read_plan(real_file_system(), folder_, manifest_, *plan(6'000'000, 6'001'000), {{&destination, 1}, {}}, {}, {.report = &report}));
+  EXPECT_TRUE(bytes == columns(6'000'000, 6'001'000));
+  EXPECT_EQ(report.bytes, (kRows + 1) * kHashChunkBytes) << "a chunk for each row and the header's";
+}
+
+TEST_F(ReadColumnsOfPlan, WithoutHashesLargeGapsAreLeftOut) {
+  CountingFileSystem counting("rank-0");
+  std::string bytes(kRows * 1000, '\xee');
+  const Destination destination{bytes.data(), bytes.size()};
+  ASSERT_TRUE(read_plan_unverified(counting, folder_, *plan(6'000'000, 6'001'000), {{&destination, 1}, {}}));
+  EXPECT_TRUE(bytes == columns(6'000'000, 6'001'000));
+  EXPECT_EQ(counting.bytes(), kRows * 1000);
+}
+
+TEST_F(ReadPlan, WithoutHashesRowsWithSmallGapsAreReadTogether) {
+  constexpr std::uint64_t kRows = 100'000;
+  const RankMemory narrow = make_memory(3, {{whole_tensor("a", Dtype::u16, {kRows, 64})}});
+  ASSERT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 185, "x"}, narrow, {}, 1));
+  const TensorDescription half{.name = "a", .dtype = Dtype::u16, .shape = {kRows, 32}, .global_shape = {kRows, 64}, .offset = {0, 32}};
+  const Result<RestorePlan> plan = plan_restore(read_manifest(real_file_system(), folder_, "a1-s185-x")->manifest, {0, 2, {{half}}, {}});
+  ASSERT_TRUE(plan);
+  CountingFileSystem counting("rank-0");
+  std::string bytes(kRows * 64, '\xee');
+  const Destination destination{bytes.data(), bytes.size()};
+  ASSERT_TRUE(read_plan_unverified(counting, folder_ + "/a1-s185-x", *plan, {{&destination, 1}, {}}));
+  EXPECT_LE(counting.calls(), 4u) << "12.8 MB in blocks of 4 MiB";
+  std::string expected;
+  for (std::uint64_t row = 0; row < kRows; ++row) expected += narrow.tensor_bytes_held[0].substr(row * 128 + 64, 64);
+  EXPECT_TRUE(bytes == expected);
 }
 
 TEST_F(ReadPlan, RangesAcrossManyChunksArriveWhole) {
