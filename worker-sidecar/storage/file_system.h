@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "worker-sidecar/storage/read_queue.h"
-#include "worker-sidecar/storage/write_queue.h"
+#include "worker-sidecar/storage/transfer_queue.h"
 
 namespace rekindle {
 
