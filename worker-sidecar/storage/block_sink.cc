@@ -81,7 +81,7 @@ struct BlockSink::State {
   }
 
   Status end_one() {
-    const WriteEnd end = queue->wait();
+    const TransferEnd end = queue->wait();
     Block& block = blocks[end.tag];
     block.under_way = false;
     return write_rest(block, end.result);
