@@ -60,7 +60,7 @@ def _save_and_restore(folder, place):
     """Two ranks save while they train and when they are ended; every checkpoint verifies, and one rank goes on from the last."""
     with Training(folder / "ranks", place, ballast_mib=BALLAST_MIB) as run:
         run.wait_for_training()
-        _saved(run)
+        run.wait_for_step(_saved(run)["step"] + 1)
         run.stop()
         wrote = run.ways_written()
         last = run.events("durable")[-1]["step"]
@@ -83,6 +83,7 @@ def _become_full(folder, place, fill, words):
         first = _saved(run)
         checkpoint, = checkpoints_in(place)
         before = _digests(checkpoint)
+        run.wait_for_step(first["step"] + 1)
         give_back = fill()
         free = volumes.free_bytes(place)
         event = run.save()
