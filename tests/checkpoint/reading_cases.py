@@ -3,60 +3,39 @@
 import json
 import os
 import random
-import shutil
-import subprocess
 
 from judging import expect
-from places import DEV, ROOT, WORK
+from places import DEV, ROOT
+from programs import REKINDLE, fresh, run_program, the_checkpoint
 
 CHUNK_BYTES = 4 << 20
 STEPS = 60
 ASKED_AT_STEP = 20
 
 
-def _fresh(name):
-    folder = WORK / name
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return folder
-
-
-def _run(command, code=0, environment=None):
-    """Standard output of a program that has to end with `code`."""
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120, env={**os.environ, **(environment or {})})
-    expect(result.returncode == code, f"`{' '.join(map(str, command))}` ended with {result.returncode}, expected {code}: {(result.stdout + result.stderr)[-600:]}")
-    return result.stdout
-
-
-def _the_checkpoint(root):
-    found = sorted(path.parent for path in root.glob("*/*/manifest.json"))
-    expect(len(found) == 1, f"one checkpoint was expected below {root}, there are {len(found)}")
-    return found[0]
-
-
 def _saved_by_one_program(folder):
     """The checkpoint of every_type, and the folder with the values."""
     (folder / "values").mkdir()
     (folder / "checkpoints").mkdir()
-    _run([DEV / "every_type", folder / "checkpoints", folder / "values"])
-    return _the_checkpoint(folder / "checkpoints"), folder / "values"
+    run_program([DEV / "every_type", folder / "checkpoints", folder / "values"])
+    return the_checkpoint(folder / "checkpoints"), folder / "values"
 
 
 def _saved_by_three_ranks(folder):
     """A checkpoint that three ranks wrote together in the middle of their training, and its step."""
     (folder / "ranks").mkdir()
-    _run([DEV / "rekindle", "run", "-n", "3", "--checkpoint-dir", folder / "checkpoints", "--", DEV / "test_rank"],
+    run_program([REKINDLE, "run", "-n", "3", "--checkpoint-dir", folder / "checkpoints", "--", DEV / "test_rank"],
          environment={"TEST_FOLDER": str(folder / "ranks"), "TEST_STEPS": str(STEPS), "TEST_ASK_STEP": str(ASKED_AT_STEP)})
-    checkpoint = _the_checkpoint(folder / "checkpoints")
+    checkpoint = the_checkpoint(folder / "checkpoints")
     step = json.loads((checkpoint / "manifest.json").read_text())["manifest"]["step"]
     expect(ASKED_AT_STEP <= step < STEPS, f"step {step} was saved, asked for after step {ASKED_AT_STEP} of {STEPS}")
     return checkpoint, step
 
 
 def verify_names_the_file_and_the_range_of_a_flipped_byte():
-    folder = _fresh("flipped")
+    folder = fresh("flipped")
     checkpoint, _ = _saved_by_one_program(folder)
-    untouched = _run([DEV / "rekindle", "checkpoint", "verify", checkpoint])
+    untouched = run_program([REKINDLE, "checkpoint", "verify", checkpoint])
     expect("fine" in untouched, f"verify said nothing good of an untouched checkpoint: {untouched}")
     seed = int.from_bytes(os.urandom(4), "little")
     chance = random.Random(seed)
@@ -65,29 +44,29 @@ def verify_names_the_file_and_the_range_of_a_flipped_byte():
         # Anywhere, and for certain behind the first chunk where there is more than one.
         for at in {chance.randrange(len(whole)), chance.randrange(min(CHUNK_BYTES, len(whole) - 1), len(whole))}:
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << chance.randrange(8)]) + whole[at + 1:])
-            said = _run([DEV / "rekindle", "checkpoint", "verify", checkpoint], code=1)
+            said = run_program([REKINDLE, "checkpoint", "verify", checkpoint], code=1)
             begin = at // CHUNK_BYTES * CHUNK_BYTES
             wanted = f"{path.name} bytes {begin} to {min(begin + CHUNK_BYTES, len(whole))}"
             expect(wanted in said, f"byte {at} of {path.name} was flipped (seed {seed}); expected '{wanted}' in: {said}")
         path.write_bytes(whole)
-    _run([DEV / "rekindle", "checkpoint", "verify", checkpoint])
+    run_program([REKINDLE, "checkpoint", "verify", checkpoint])
     return f"seed {seed}"
 
 
 def _read(*arguments):
-    return _run([ROOT / "build" / "python" / "bin" / "python", "-B", ROOT / "tests" / "checkpoint" / "read_with_safetensors.py", *arguments]).strip()
+    return run_program([ROOT / "build" / "python" / "bin" / "python", "-B", ROOT / "tests" / "checkpoint" / "read_with_safetensors.py", *arguments]).strip()
 
 
 def safetensors_finds_the_values_of_every_type():
-    return _read("types", *_saved_by_one_program(_fresh("types")))
+    return _read("types", *_saved_by_one_program(fresh("types")))
 
 
 def safetensors_finds_the_values_that_three_ranks_had():
-    folder = _fresh("ranks")
+    folder = fresh("ranks")
     checkpoint, step = _saved_by_three_ranks(folder)
     # What one program has that ends after this very step.
     (folder / "alone").mkdir()
-    _run([DEV / "rekindle", "run", "--checkpoint-dir", folder / "unused", "--", DEV / "test_rank"],
+    run_program([REKINDLE, "run", "--checkpoint-dir", folder / "unused", "--", DEV / "test_rank"],
          environment={"TEST_FOLDER": str(folder / "alone"), "TEST_STEPS": str(step)})
     return _read("ranks", checkpoint, folder / "alone" / "weights-0", step)
 

@@ -205,6 +205,10 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
     const std::string path = checkpoint_folder_name({create->attempt, create->step, "n" + std::to_string(next_folder_++)});
     log(who + "makes folder " + path);
     deliver_later(pod, between(microseconds(200), milliseconds(2)), FolderCreated{create->term, path});
+  } else if (const auto* remove = std::get_if<RemoveFolder>(&output)) {
+    log(who + "removes folder " + remove->path);
+    removed_.insert(remove->path);
+    if (std::ranges::any_of(published_, [&](const Published& each) { return each.path == remove->path; })) violate(remove->path + " was published, and is removed");
   } else if (const auto* publish = std::get_if<PublishCheckpoint>(&output)) {
     perform(pod, *publish);
   } else if (const auto* report = std::get_if<ReportBreakpoint>(&output)) {

@@ -108,6 +108,7 @@ class CoordinationHarness {
   bool pod_up(std::uint32_t ordinal) const { return pods_.at(ordinal).up; }
   const AttemptBegun& begun(std::uint32_t ordinal) const { return pods_.at(ordinal).begun; }  // as that pod was told last
   const std::vector<Published>& published() const { return published_; }
+  const std::set<std::string>& removed() const { return removed_; }  // checkpoints that were given up
   const std::map<std::uint64_t, Hook>& hooks() const { return hooks_; }
   const std::vector<BreakpointRecord>& records() const { return records_; }
   const std::vector<std::string>& violations() const { return violations_; }
@@ -194,6 +195,7 @@ class CoordinationHarness {
   std::uint64_t next_folder_ = 1;
   std::map<std::string, std::pair<std::uint64_t, std::string>> files_;  // path/file -> step, hash
   std::vector<Published> published_;
+  std::set<std::string> removed_;
   std::map<std::string, std::string> published_contents_;
   std::vector<BreakpointRecord> records_;
   std::vector<std::string> violations_;

@@ -147,6 +147,7 @@ void CoordinationHarness::perform(std::uint32_t pod, const PublishCheckpoint& pu
     }
     const auto [known, fresh] = published_contents_.emplace(publish.path, encoded.text);
     if (!fresh) violate("published twice under " + publish.path);
+    if (removed_.contains(publish.path)) violate(publish.path + " was removed, and is published");
     published_.push_back({publish.manifest.step, publish.path, publish.term, publish.manifest.inexact_ranks, now_, summarize(publish.manifest)});
     log("pod " + std::to_string(pod) + " published " + publish.path +
         (publish.manifest.inexact_ranks.empty() ? "" : " inexact for rank " + comma_separated(publish.manifest.inexact_ranks)));

@@ -58,11 +58,15 @@ class FaultyFileSystem : public FileSystem {
     return fails("change_group") ? -error() : inner_.change_group(path, group);
   }
   int list(const std::string& path, std::vector<std::string>& names) override { return fails("list") ? -error() : inner_.list(path, names); }
+  int resolve(const std::string& path, std::string& resolved) override { return inner_.resolve(path, resolved); }
   bool is_member_of(gid_t group) override { return inner_.is_member_of(group); }
 
  private:
+  // What somebody else does at this moment; calls are counted from 1.
+  virtual void before_call(std::size_t) {}
+
   bool fails(const char* call) {
-    ++calls_;
+    before_call(++calls_);
     if (breakage_.at_call == 0 || calls_ < breakage_.at_call) return false;
     if (calls_ > breakage_.at_call) return breakage_.power_off;
     broken_ = call;

@@ -7,6 +7,7 @@
  *   TEST_LAYOUT         who holds what: "alike" (every rank all rows), "rows" (each its rows of every tensor, as shards of it), "stages" (the same
  *                       rows, as tensors of its own under a name that no other rank has)
  *   TEST_LATE_MOMENTS   "1": in the first life of the process moments are registered after step 1, as those of Adam are
+ *   TEST_BALLAST_MIB    so many MiB more of state, which every rank has and every update changes (0)
  *   TEST_MOVES          "1": weights move to other memory between all steps
  *   TEST_MANY_TENSORS   this many small tensors beside the model, as mixtures of experts have (0); every rank holds them
  *   TEST_FAULT          "<rank>:<step>:<where>[:<attempt>]": where is computing, updating, committed or before_open; the process kills itself with
@@ -23,6 +24,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +45,8 @@ struct model {
 
 static const char* folder;
 static int rank, world;
+static uint64_t* ballast; /* numbers that follow from their place and the step */
+static size_t ballast_count;
 static int begin_row, end_row;
 
 static long number(const char* name, long otherwise) {
@@ -124,6 +128,8 @@ static void update_row(struct model* model, double (*weights)[COLUMNS], unsigned
   }
 }
 
+static uint64_t ballast_value(unsigned long long step, size_t place) { return step * 1000003 + place; }
+
 /* What was restored has to be what training up to that step computes, to the last bit. */
 static void check_restored(const struct model* restored, unsigned long long step) {
   static struct model expected;
@@ -132,7 +138,9 @@ static void check_restored(const struct model* restored, unsigned long long step
     for (int row = begin_row; row < end_row; ++row) update_row(&expected, expected.weights, done, row);
     expected.scale *= 0.9999;
   }
-  if (memcmp(&expected, restored, sizeof expected) != 0) {
+  int right = memcmp(&expected, restored, sizeof expected) == 0;
+  for (size_t i = 0; i < ballast_count; ++i) right = right && ballast[i] == ballast_value(step, i);
+  if (!right) {
     fprintf(stderr, "rank %d: what was restored is not the state of step %llu\n", rank, step);
     exit(9);
   }
@@ -218,6 +226,10 @@ int main(void) {
   double (*weights)[COLUMNS] = model.weights;
   model.scale = 1.0;
   unsigned long long sampler = 0;
+  ballast_count = (size_t)number("TEST_BALLAST_MIB", 0) * (1 << 20) / sizeof *ballast;
+  ballast = malloc((ballast_count + 1) * sizeof *ballast);
+  if (!ballast) return 8;
+  for (size_t i = 0; i < ballast_count; ++i) ballast[i] = ballast_value(0, i);
 
   rk_session* session = NULL;
   rk_options options = {.struct_size = sizeof options};
@@ -227,6 +239,11 @@ int main(void) {
   if (!late) must(rk_register(session, &moments_tensor), "rk_register");
   must(rk_register(session, &(rk_tensor){.struct_size = sizeof(rk_tensor), .name = "scale", .data = &model.scale, .dtype = RK_F64}), "rk_register");
   register_many(session);
+  if (ballast_count > 0) {
+    const rk_tensor tensor = {.struct_size = sizeof tensor, .name = "ballast", .data = ballast, .dtype = RK_U64, .rank = 2,
+                              .shape = {(int64_t)ballast_count / 1024, 1024}};
+    must(rk_register(session, &tensor), "rk_register");
+  }
   must(rk_register_state(session, "sampler", &sampler, sizeof sampler), "rk_register_state");
   rk_position at = {.struct_size = sizeof at};
   must(rk_restore(session, &at), "rk_restore");
@@ -260,6 +277,7 @@ int main(void) {
       update_row(&model, weights, step, row);
     }
     update_many(many, step);
+    for (size_t i = 0; i < ballast_count; ++i) ballast[i] = ballast_value(step, i);
     model.scale *= 0.9999;
     sampler += 7;
     must(rk_update_end(session), "rk_update_end");

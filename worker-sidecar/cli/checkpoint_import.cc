@@ -11,6 +11,7 @@
 #include "worker-sidecar/checkpoint/written.h"
 #include "worker-sidecar/cli/foreign_tensors.h"
 #include "worker-sidecar/cli/table.h"
+#include "worker-sidecar/storage/attempt_store.h"
 #include "worker-sidecar/storage/checkpoint_root.h"
 #include "worker-sidecar/storage/file_writer.h"
 #include "worker-sidecar/storage/files.h"
@@ -21,9 +22,6 @@
 
 namespace rekindle {
 namespace {
-
-// Starts of the job that take the same number at the same moment; more than this at once means something else is wrong.
-constexpr int kImportsTriedMax = 10;
 
 Result<JobIdentity> parse_job(const std::string& text) {
   // A namespace has no dot in it, the name of a job may.
@@ -85,7 +83,7 @@ class Importer {
         nonce_(std::move(nonce)),
         progress_(progress) {}
 
-  // Error conflict: a start of the job has claimed the number that was chosen.
+  // Error conflict: the job has begun meanwhile. Nothing is left then, and the job may publish: a number above its own would take that from it.
   Result<Imported> run() {
     const Result<FolderScan> scan = scan_job_folder(file_system_, job_folder_);
     if (!scan) return std::unexpected(scan.error());
@@ -110,7 +108,7 @@ class Importer {
       const Finding& finding = verification.findings.front();
       return fail(ErrorCode::corrupt, "what was written reads back differently (" + finding.file + ": " + finding.sentence + "): the storage is not reliable");
     }
-    if (Status status = claim(); !status) return std::unexpected(status.error());
+    if (Status status = claim(name); !status) return std::unexpected(status.error());
     return Imported{name, manifest_.attempt, file_bytes(manifest_)};
   }
 
@@ -148,20 +146,36 @@ class Importer {
     return add_tensors(manifest_, {{.layout = &layout, .written = std::move(report)}});
   }
 
-  Status claim() {
+  Status claim(const std::string& checkpoint) {
     const AttemptRecord record{.attempt = manifest_.attempt, .parent = {}, .job_uid = "", .pods = {}, .time = manifest_.time};
     const std::string text = encode_attempt(record);
     const std::string folder = join_path(job_folder_, kAttemptsFolder);
     const std::string name = attempt_file_name(record.attempt);
     const Status status = publish_file(file_system_, folder, name, text, nonce_);
-    if (status) return {};
-    if (status.error().code == ErrorCode::already_exists) {
-      return fail(ErrorCode::conflict, "attempt " + std::to_string(record.attempt) + " of the job began meanwhile. Import while the job does not run");
-    }
-    // It may be there all the same, not surely for ever; without its checkpoint it must not stay.
+    if (!status && status.error().code == ErrorCode::already_exists) return begun_meanwhile(record.attempt);
+    const Status kept = status ? check_newest(checkpoint) : status;
+    if (kept) return {};
+    // It may be there also after a failure, not surely for ever; without its checkpoint it must not stay.
     const std::string path = join_path(folder, name);
     if (const Result<std::string> there = read_whole_file(file_system_, path, text.size()); there && *there == text) file_system_.unlink(path);
-    return status;
+    return kept;
+  }
+
+  // A start that looked before the checkpoint was published goes on from what it found then. One that looked later has taken it.
+  Status check_newest(const std::string& checkpoint) {
+    const Result<std::vector<FoundAttempt>> attempts = list_attempts(file_system_, job_folder_);
+    if (!attempts) return std::unexpected(attempts.error());
+    for (const FoundAttempt& found : *attempts) {
+      if (found.attempt <= manifest_.attempt) continue;
+      const bool continues = found.record && found.record->parent && found.record->parent->path == checkpoint;
+      if (!continues) return begun_meanwhile(found.attempt);
+      break;
+    }
+    return {};
+  }
+
+  static std::unexpected<Error> begun_meanwhile(std::uint64_t attempt) {
+    return fail(ErrorCode::conflict, "attempt " + std::to_string(attempt) + " of the job began meanwhile. Import while the job does not run");
   }
 
   FileSystem& file_system_;
@@ -178,10 +192,7 @@ Result<Imported> import_files(FileSystem& file_system, const ForeignTensors& for
   if (!folder) return std::unexpected(folder.error());
   const Result<JobFolder> opened = open_job_folder(file_system, {.root = question.root, .job = manifest.job, .nonce = stamp.nonce});
   if (!opened) return std::unexpected(opened.error());
-  Result<Imported> imported = fail(ErrorCode::conflict, "");
-  for (int i = 0; i < kImportsTriedMax && !imported && imported.error().code == ErrorCode::conflict; ++i) {
-    imported = Importer(file_system, foreign, folder->path(), manifest, stamp.nonce, progress).run();
-  }
+  Result<Imported> imported = Importer(file_system, foreign, folder->path(), manifest, stamp.nonce, progress).run();
   if (imported) folder->keep();
   return imported;
 }

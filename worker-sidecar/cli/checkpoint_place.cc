@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "worker-sidecar/checkpoint/names.h"
@@ -27,9 +28,11 @@ bool is_job_folder(FileSystem& file_system, const std::string& path) {
 }  // namespace
 
 Result<std::vector<CheckpointPlace>> find_places(FileSystem& file_system, const std::string& directory) {
-  std::error_code error;
-  const std::filesystem::path path = std::filesystem::canonical(directory, error);
-  if (error) return fail(ErrorCode::not_found, directory + " cannot be opened: " + error.message());
+  std::string resolved;
+  if (const int result = file_system.resolve(directory, resolved); result < 0) {
+    return fail(ErrorCode::not_found, directory + " cannot be opened: " + std::generic_category().message(-result));
+  }
+  const std::filesystem::path path = resolved;
   if (!is_folder(file_system, path.string())) return fail(ErrorCode::invalid_input, directory + " is not a folder");
   if (parse_folder_name(path.filename().string())) {
     return std::vector<CheckpointPlace>{{path.parent_path().string(), path.filename().string()}};

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "worker-sidecar/checkpoint/coverage.h"
@@ -227,11 +228,20 @@ class MadeSoFar {
     for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) file_system_.rmdir(*folder);
   }
 
-  Status make_folder(const std::string& path) {
+  Status make_folder(const std::string& parent, const std::string& name) {
+    const std::string path = join_path(parent, name);
+    parents_.insert(parent);
     const int result = file_system_.mkdir(path, 0777);
     if (result == -EEXIST) return {};
     if (result < 0) return storage_failure(-result, "creating", path);
     folders_.push_back(path);
+    return {};
+  }
+  // Files in a folder whose own name is lost with the power are lost, too.
+  Status sync_folders() {
+    for (const std::string& parent : parents_) {
+      if (Status status = fsync_folder(file_system_, parent); !status) return status;
+    }
     return {};
   }
   void add_file(const std::string& path) { files_.push_back(path); }
@@ -239,6 +249,7 @@ class MadeSoFar {
 
  private:
   FileSystem& file_system_;
+  std::set<std::string> parents_;
   std::vector<std::string> folders_;
   std::vector<std::string> files_;
   bool kept_ = false;
@@ -286,13 +297,19 @@ Result<std::vector<ExportedFile>> export_mindspore(FileSystem& file_system, cons
   for (const FilePlan& plan : plans) writer.expect(plan);
   MadeSoFar made(file_system);
   std::vector<ExportedFile> files;
+  std::string above = question.target;
+  if (question.layout == ExportLayout::tft) {
+    const std::string name = dying_folder_name(checkpoint.manifest.step);
+    if (Status status = made.make_folder(above, name); !status) return std::unexpected(status.error());
+    above = join_path(above, name);
+  }
+  if (question.layout != ExportLayout::merged) {
+    for (const FilePlan& plan : plans) {
+      if (Status status = made.make_folder(above, rank_folder_name(plan.rank)); !status) return std::unexpected(status.error());
+    }
+  }
+  if (Status status = made.sync_folders(); !status) return std::unexpected(status.error());
   for (const FilePlan& plan : plans) {
-    if (question.layout == ExportLayout::tft) {
-      if (Status status = made.make_folder(join_path(question.target, dying_folder_name(checkpoint.manifest.step))); !status) return std::unexpected(status.error());
-    }
-    if (question.layout != ExportLayout::merged) {
-      if (Status status = made.make_folder(plan.folder); !status) return std::unexpected(status.error());
-    }
     Result<ExportedFile> file = writer.write(plan);
     if (!file) return std::unexpected(file.error());
     made.add_file(file->path);

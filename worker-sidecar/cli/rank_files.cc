@@ -154,6 +154,7 @@ Result<std::vector<RebuiltFile>> rebuild_rank_files(FileSystem& file_system, con
       const std::string place = join_path(root, folder);
       const int made = file_system.mkdir(place, 0777);
       if (made < 0 && made != -EEXIST) return storage_failure(-made, "creating", place);
+      if (Status synced = fsync_folder(file_system, root); !synced) return std::unexpected(synced.error());
       const std::string name = name_for(rank, from, *group.chosen);
       const Status status = copy_rank_file(file_system, join_path(join_path(root, from.folder), from.name), from.held, place, name, nonce, progress);
       if (!status) {

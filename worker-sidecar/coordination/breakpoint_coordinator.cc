@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "worker-sidecar/checkpoint/names.h"
 
@@ -103,6 +104,7 @@ void BreakpointCoordinator::merge(std::uint32_t from, const TimedTrigger& reason
 // --- Collect ---
 
 void BreakpointCoordinator::start_round(std::uint64_t above, Instant now, CoordinationOutputs& out) {
+  remove_unfinished(out);
   const std::uint64_t round = std::max({round_of(above), round_of(term_), round_of(member_.highest_term()), round_of(refused_with_)}) + 1;
   ++rounds_;
   term_ = make_term(round, config_.ordinal);
@@ -399,6 +401,7 @@ void BreakpointCoordinator::on_published(const CheckpointPublished& published, I
   }
   if (what == CoordinatorMove::new_round_or_fail) {
     const Error error = with_context(published.published.error(), "publishing the checkpoint");
+    if (error.code == ErrorCode::exhausted) out.push_back(RemoveFolder{std::exchange(path_, {})});
     if (error.retry == Retry::yes) new_round(error, now, out);
     else fail_breakpoint(error, out);
   }
@@ -436,10 +439,16 @@ void BreakpointCoordinator::conclude(const KnownCheckpoint& checkpoint, Instant 
 }
 
 void BreakpointCoordinator::fail_breakpoint(Error error, CoordinationOutputs& out) {
+  remove_unfinished(out);
   tell(BreakpointState::failed, error.message, out);
   const FailedMessage failed{term_, std::move(error), effective_after()};
   send_to_all(failed, out);
   finish(failed);
+}
+
+// What is not going to be published takes space that the next try may need. While it is being published nobody knows.
+void BreakpointCoordinator::remove_unfinished(CoordinationOutputs& out) {
+  if (state_ == CoordinatorState::writing) out.push_back(RemoveFolder{std::exchange(path_, {})});
 }
 
 void BreakpointCoordinator::finish(Outcome outcome) {

@@ -92,6 +92,7 @@ class BreakpointCoordinator {
   Result<Manifest> make_manifest() const;
   void conclude(const KnownCheckpoint& checkpoint, Instant now, CoordinationOutputs& out);
   void fail_breakpoint(Error error, CoordinationOutputs& out);
+  void remove_unfinished(CoordinationOutputs& out);
   void finish(Outcome outcome);
   AfterBreakpoint effective_after() const;
   void tell(BreakpointState state, std::string message, CoordinationOutputs& out);

@@ -12,7 +12,7 @@
 #include "common/base/assert.h"
 #include "worker-sidecar/checkpoint/pace.h"
 #include "worker-sidecar/storage/block_memory.h"
-#include "worker-sidecar/storage/write_queue.h"
+#include "worker-sidecar/storage/transfer_queue.h"
 
 namespace rekindle {
 namespace {
@@ -59,7 +59,7 @@ struct BlockSink::State {
     if (descriptor < 0) return {};  // tmpfs and some network file systems: through the cache, then
     direct.emplace(file_system, descriptor);
     way = WriteWay::direct;
-    if (const int result = file_system.allocate(plain, file_bytes); result == -ENOSPC || result == -EDQUOT) {
+    if (const int result = file_system.allocate(plain, file_bytes); result == -ENOSPC || result == -EDQUOT || result == -EFBIG) {
       return storage_failure(-result, "reserving " + std::to_string(file_bytes) + " bytes for", path);
     }
     if (options.way_max == WriteWay::queued) queue = file_system.make_write_queue(kBlocksMax);
@@ -81,7 +81,7 @@ struct BlockSink::State {
   }
 
   Status end_one() {
-    const WriteEnd end = queue->wait();
+    const TransferEnd end = queue->wait();
     Block& block = blocks[end.tag];
     block.under_way = false;
     return write_rest(block, end.result);

@@ -86,7 +86,7 @@ struct BlockSource::State {
   }
 
   void wait_for_one() {
-    const ReadEnd end = queue->wait();
+    const TransferEnd end = queue->wait();
     Slot& slot = slots[end.tag];
     slot.under_way = false;
     slot.result = end.result;

@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "worker-sidecar/storage/read_queue.h"
-#include "worker-sidecar/storage/write_queue.h"
+#include "worker-sidecar/storage/transfer_queue.h"
 
 namespace rekindle {
 
@@ -47,6 +46,8 @@ class FileSystem {
   virtual int change_group(const std::string& path, gid_t group) = 0;
   virtual int list(const std::string& path, std::vector<std::string>& names) = 0;  // sorted, without . and ..
   virtual bool is_member_of(gid_t group) = 0;
+  // The absolute path of what is there, without links; of a file system that has neither links nor a working folder, the path itself.
+  virtual int resolve(const std::string& path, std::string& resolved) { return resolved = path, 0; }
 
   // Begins to fetch this range of a file that will be read soon. Only a hint.
   virtual void will_read(int, std::uint64_t, std::uint64_t) {}

@@ -15,6 +15,7 @@ std::string_view advice_for(int error_number) {
   switch (error_number) {
     case ENOSPC: return " The storage is full: free space, enlarge the volume, or keep fewer checkpoints.";
     case EDQUOT: return " The quota is used up: raise it, free space, or keep fewer checkpoints.";
+    case EFBIG: return " The process may not make files that large, or the storage cannot keep them: raise its limit (ulimit -f), or use another file system.";
     case EROFS: return " It is mounted read-only: mount the checkpoint volume with write access (readOnly: false).";
     case EACCES:
     case EPERM:

@@ -1,11 +1,13 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "worker-sidecar/storage/file_system.h"
@@ -13,6 +15,12 @@
 
 namespace rekindle {
 namespace {
+
+// Beyond ulimit -f the kernel answers with a signal, and the process that it would end may be the user's training.
+bool is_beyond_limit(std::uint64_t file_bytes) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && file_bytes > limit.rlim_cur;
+}
 
 int result_of(int value) { return value < 0 ? -errno : value; }
 
@@ -30,6 +38,7 @@ class RealFileSystem final : public FileSystem {
   int open(const std::string& path, int flags, mode_t mode) override { return result_of(::open(path.c_str(), flags | O_CLOEXEC, mode)); }
   int close(int descriptor) override { return result_of(::close(descriptor)); }
   ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) override {
+    if (is_beyond_limit(offset + bytes)) return -EFBIG;
     const ssize_t written = ::pwrite(descriptor, data, bytes, static_cast<off_t>(offset));
     return written < 0 ? -errno : written;
   }
@@ -38,7 +47,9 @@ class RealFileSystem final : public FileSystem {
     return read < 0 ? -errno : read;
   }
   int fsync(int descriptor) override { return result_of(::fsync(descriptor)); }
-  int allocate(int descriptor, std::uint64_t bytes) override { return result_of(::fallocate(descriptor, 0, 0, static_cast<off_t>(bytes))); }
+  int allocate(int descriptor, std::uint64_t bytes) override {
+    return is_beyond_limit(bytes) ? -EFBIG : result_of(::fallocate(descriptor, 0, 0, static_cast<off_t>(bytes)));
+  }
   int fchmod(int descriptor, mode_t mode) override { return result_of(::fchmod(descriptor, mode)); }
   int fstat(int descriptor, FileInfo& info) override {
     struct stat status;
@@ -74,6 +85,14 @@ class RealFileSystem final : public FileSystem {
     ::closedir(folder);
     std::ranges::sort(names);
     return result;
+  }
+
+  int resolve(const std::string& path, std::string& resolved) override {
+    char* const found = ::realpath(path.c_str(), nullptr);
+    if (found == nullptr) return -errno;
+    resolved = found;
+    std::free(found);
+    return 0;
   }
 
   void will_read(int descriptor, std::uint64_t offset, std::uint64_t bytes) override {

@@ -3,8 +3,7 @@
 
 #include <memory>
 
-#include "worker-sidecar/storage/read_queue.h"
-#include "worker-sidecar/storage/write_queue.h"
+#include "worker-sidecar/storage/transfer_queue.h"
 
 namespace rekindle {
 

@@ -444,11 +444,13 @@ void Link::on_keep(const KeepMessage& keep) {
   const int descriptor = socket_.take_descriptor();
   if (descriptor < 0) return disconnect("the sidecar sent no shadow");
   std::uint64_t incarnation = 0;
+  ShadowHost host;
   {
     const std::lock_guard held(mutex_);
     if (mapping_) incarnation = mapping_->incarnation;
+    host.ranks = ranks_here_;
   }
-  Outcome<ShadowMapping> mapping = ShadowMapping::map(descriptor, options_.rank, incarnation);
+  Outcome<ShadowMapping> mapping = ShadowMapping::map(descriptor, options_.rank, incarnation, host);
   ::close(descriptor);
   if (!mapping) {
     // An older plan may not fit what is registered any more, and the sidecar does not read it again.

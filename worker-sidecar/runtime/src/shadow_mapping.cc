@@ -1,8 +1,12 @@
 #include "worker-sidecar/runtime/src/shadow_mapping.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -14,6 +18,9 @@
 
 namespace rekindle {
 namespace {
+
+// Between two looks at the room that is left.
+constexpr std::uint64_t kTakenAtOnceBytes = 16u << 20;
 
 Outcome<std::string> read_front(int descriptor) {
   std::string front(kShadowPageBytes, '\0');
@@ -35,19 +42,30 @@ Outcome<std::string> read_front(int descriptor) {
   return front;
 }
 
-Outcome<std::byte*> map_memory(std::uint64_t bytes, int flags, int descriptor) {
-  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_SHARED | MAP_POPULATE, descriptor, 0);
-  if (memory == MAP_FAILED) {
-    return refuse(RK_ERROR_MEMORY, sentence("no memory for a shadow of {} bytes: {}; raise the memory limit or switch shadows off", bytes, std::strerror(errno)));
-  }
-  // A kernel or sandbox that refuses loses nothing but tidiness: calls in a child are refused before they touch it.
-  ::madvise(memory, bytes, MADV_DONTFORK);
-  return static_cast<std::byte*>(memory);
+std::unexpected<Failure> no_room(std::uint32_t rank, std::uint64_t bytes, std::string_view why) {
+  return refuse(RK_ERROR_MEMORY, sentence("rank {} needs {} bytes of memory for copies of its share, and {}; or switch shadows and periodic checkpoints off", rank, bytes, why));
 }
+
+// Takes `bytes` of memory, a part at a time: `take(begin, bytes)` answers with an errno.
+Done take_in_parts(std::uint32_t rank, std::uint64_t bytes, const ShadowHost& host, const std::function<int(std::uint64_t begin, std::uint64_t bytes)>& take) {
+  for (std::uint64_t begin = 0; begin < bytes; begin += kTakenAtOnceBytes) {
+    const std::uint64_t part = std::min(kTakenAtOnceBytes, bytes - begin);
+    // The other ranks have seen the same room, and may each be taking a part of it now.
+    const std::uint64_t wanted = std::max(bytes - begin, part * host.ranks);
+    if (const auto shortage = find_shortage(wanted, host.read_room())) return no_room(rank, bytes, *shortage);
+    const int error = take(begin, part);
+    if (error == ENOSPC) return no_room(rank, bytes, "the memory volume is full: raise its size and the memory limit of the training container");
+    if (error != 0) return no_room(rank, bytes, sentence("the kernel gives none: {}", std::strerror(error)));
+  }
+  return {};
+}
+
+// A kernel or sandbox that refuses loses nothing but tidiness: calls in a child are refused before they touch it.
+void keep_from_children(void* memory, std::uint64_t bytes) { ::madvise(memory, bytes, MADV_DONTFORK); }
 
 }  // namespace
 
-Outcome<ShadowMapping> ShadowMapping::map(int descriptor, std::uint32_t rank, std::uint64_t incarnation) {
+Outcome<ShadowMapping> ShadowMapping::map(int descriptor, std::uint32_t rank, std::uint64_t incarnation, const ShadowHost& host) {
   const Outcome<std::string> front = read_front(descriptor);
   if (!front) return std::unexpected(front.error());
   Result<ShadowPlan> plan = decode_shadow_plan(*front);
@@ -59,26 +77,36 @@ Outcome<ShadowMapping> ShadowMapping::map(int descriptor, std::uint32_t rank, st
   // Beyond this limit the kernel would answer with a signal that ends training.
   rlimit file_size{};
   if (::getrlimit(RLIMIT_FSIZE, &file_size) == 0 && file_size.rlim_cur != RLIM_INFINITY && bytes > file_size.rlim_cur) {
-    return refuse(RK_ERROR_MEMORY, sentence("rank {} needs a file of {} bytes in memory for copies of its share, and its limit for files (ulimit -f) is {} bytes. Raise the "
-                                               "limit, or switch shadows and periodic checkpoints off", rank, bytes, file_size.rlim_cur));
+    return no_room(rank, bytes, sentence("its limit for files (ulimit -f) is {} bytes: raise it", file_size.rlim_cur));
   }
-  if (const int error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)); error != 0) {
-    if (error == ENOSPC || error == ENOMEM) {
-      return refuse(RK_ERROR_MEMORY, sentence("the memory volume is full: rank {} needs {} bytes there for copies of its share. Raise the volume's size and the memory limit of "
-                                                 "the training container, or switch shadows and periodic checkpoints off", rank, bytes));
-    }
-    return refuse(RK_ERROR_MEMORY, sentence("allocating {} bytes for the shadow of rank {}: {}", bytes, rank, std::strerror(error)));
+  if (const auto shortage = find_shortage(bytes, {.limits = {}, .available_bytes = {}, .volume_bytes = free_volume_bytes(descriptor)})) return no_room(rank, bytes, *shortage);
+  const Done taken = take_in_parts(rank, bytes, host, [&](std::uint64_t begin, std::uint64_t part) {
+    return ::posix_fallocate(descriptor, static_cast<off_t>(begin), static_cast<off_t>(part));
+  });
+  if (!taken) {
+    // What others may use now; should it not work, the sidecar takes the whole file away with its next plan.
+    [[maybe_unused]] const int cut = ::ftruncate(descriptor, static_cast<off_t>(front->size()));
+    return std::unexpected(taken.error());
   }
-  const Outcome<std::byte*> memory = map_memory(bytes, 0, descriptor);
-  if (!memory) return std::unexpected(memory.error());
-  return ShadowMapping(*std::move(plan), *memory, bytes);
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
+  if (memory == MAP_FAILED) return no_room(rank, bytes, sentence("it cannot be mapped: {}", std::strerror(errno)));
+  keep_from_children(memory, bytes);
+  return ShadowMapping(*std::move(plan), static_cast<std::byte*>(memory), bytes);
 }
 
-Outcome<ShadowMapping> ShadowMapping::make_private(ShadowPlan plan) {
+Outcome<ShadowMapping> ShadowMapping::make_private(ShadowPlan plan, const ShadowHost& host) {
   const std::uint64_t bytes = plan.file_bytes();
-  const Outcome<std::byte*> memory = map_memory(bytes, MAP_ANONYMOUS, -1);
-  if (!memory) return std::unexpected(memory.error());
-  return ShadowMapping(std::move(plan), *memory, bytes);
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return no_room(plan.rank, bytes, sentence("the kernel gives none: {}", std::strerror(errno)));
+  const std::uint32_t rank = plan.rank;
+  ShadowMapping mapping(std::move(plan), static_cast<std::byte*>(memory), bytes);
+  const Done taken = take_in_parts(rank, bytes, host, [&](std::uint64_t begin, std::uint64_t part) {
+    std::memset(mapping.memory_ + begin, 0, part);
+    return 0;
+  });
+  if (!taken) return std::unexpected(taken.error());
+  keep_from_children(memory, bytes);
+  return mapping;
 }
 
 ShadowMapping::ShadowMapping(ShadowMapping&& other) noexcept

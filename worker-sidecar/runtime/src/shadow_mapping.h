@@ -1,23 +1,32 @@
 // The rank's mapping of its shadow (docs/formats/shadow.md): the file that the sidecar handed over, or private memory when the process is alone.
 //
 // The rest of the file is allocated here, in the training process, so that its memory counts in the training container's limit, and touched, so that no copy
-// meets a page that is not there. The mapping does not follow into a forked child.
+// meets a page that is not there. Before that, and again before each part of it, the process looks whether there is room (memory_room.h): beyond a limit the
+// kernel would end a process of the container. The mapping does not follow into a forked child.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "worker-sidecar/protocol/shadow_plan.h"
 #include "worker-sidecar/runtime/src/failure.h"
+#include "worker-sidecar/runtime/src/memory_reading.h"
 
 namespace rekindle {
 
+struct ShadowHost {
+  std::uint32_t ranks = 1;  // of this container, which may all be taking memory at this moment
+  std::function<MemoryRoom()> read_room = [] { return read_memory_room(); };
+};
+
 class ShadowMapping {
  public:
-  // `descriptor` stays the caller's. VERSION, MEMORY (the volume is full), UNAVAILABLE with what does not fit.
-  static Outcome<ShadowMapping> map(int descriptor, std::uint32_t rank, std::uint64_t incarnation);
-  // Memory that nobody else sees.
-  static Outcome<ShadowMapping> make_private(ShadowPlan plan);
+  // `descriptor` stays the caller's, and its file is as short as before when there is no room. VERSION, MEMORY (a limit, or the volume is full), UNAVAILABLE with
+  // what does not fit.
+  static Outcome<ShadowMapping> map(int descriptor, std::uint32_t rank, std::uint64_t incarnation, const ShadowHost& host = {});
+  // Memory that nobody else sees. MEMORY.
+  static Outcome<ShadowMapping> make_private(ShadowPlan plan, const ShadowHost& host = {});
 
   ShadowMapping() = default;
   ShadowMapping(ShadowMapping&& other) noexcept;

@@ -4,12 +4,15 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <sstream>
 
 #include "common/base/json_fields.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
 #include "tests/unit/worker-sidecar/cli/saved_job.h"
+#include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/storage/scan.h"
 
 namespace rekindle {
@@ -42,6 +45,15 @@ class CheckpointImport : public SavedJob {
     Progress progress(err, false, [] { return Instant(); });
     const ImportQuestion question{.files = {root_.at("model/all.safetensors")}, .root = root_.path(), .job = job, .step = 7};
     return import_checkpoint(files, question, {.time = "now", .nonce = "n" + std::to_string(call)}, {out, err, false, progress});
+  }
+  void undo_all_but_first_attempt() {
+    for (const std::string& name : names_in(folder_)) {
+      const std::optional<FolderName> folder = parse_folder_name(name);
+      if ((folder && folder->attempt > 1) || name.starts_with('.')) std::filesystem::remove_all(folder_ + "/" + name);
+    }
+    for (const std::string& name : names_in(folder_ + "/attempts")) {
+      if (name != "1.json") std::filesystem::remove(folder_ + "/attempts/" + name);
+    }
   }
   // The job is as it was: nothing new, nothing temporary.
   void expect_untouched() {
@@ -201,16 +213,91 @@ TEST_F(CheckpointImport, WhereverItEndsTheJobHasACheckpointToGoOnFrom) {
     const std::string next = now.usable.front().path;
     EXPECT_EQ(run({"verify", folder_ + "/" + next}).code, 0) << "call " << call << ", " << files.broken();
     ++(next == "a1-s184-x" ? before : after);
-    for (const std::string& name : names_in(folder_)) {
-      if (name.starts_with("a2-") || name.starts_with('.')) std::filesystem::remove_all(folder_ + "/" + name);
-    }
-    for (const std::string& name : names_in(folder_ + "/attempts")) {
-      if (name != "1.json") std::filesystem::remove(folder_ + "/attempts/" + name);
-    }
+    undo_all_but_first_attempt();
     if (files.broken().empty()) break;
   }
   EXPECT_GT(before, 20u);
   EXPECT_GT(after, 5u);
+}
+
+// A start of the job as the sidecar makes it: looks, picks, claims.
+Result<AttemptRecord> start_job(FileSystem& files, const std::string& folder, const std::string& nonce) {
+  const Result<FolderScan> scan = scan_job_folder(files, folder);
+  if (!scan) return std::unexpected(scan.error());
+  const Candidate newest = order_candidates(*scan, make_job()).usable.front();
+  return claim_attempt(files, folder, {.parent = ParentPoint{newest.attempt, newest.step, newest.path}}, nonce);
+}
+
+// Does something else right before the k-th call.
+class InterruptedFileSystem : public FaultyFileSystem {
+ public:
+  InterruptedFileSystem(std::size_t at_call, std::function<void()> meanwhile) : FaultyFileSystem({}), at_call_(at_call), meanwhile_(std::move(meanwhile)) {}
+
+ private:
+  void before_call(std::size_t call) override {
+    if (call == at_call_) meanwhile_();
+  }
+  const std::size_t at_call_;
+  const std::function<void()> meanwhile_;
+};
+
+TEST_F(CheckpointImport, AStartOfTheJobAtAnyMomentGoesOnUndisturbedOrWithTheImport) {
+  std::size_t refused = 0;
+  std::size_t taken = 0;
+  for (std::size_t call = 1;; ++call) {
+    std::optional<Result<AttemptRecord>> started;
+    InterruptedFileSystem files(call, [&] { started = start_job(real_file_system(), folder_, "start" + std::to_string(call)); });
+    const int code = import_on(files, "team-a.digits", call);
+    if (!started) break;
+    ASSERT_TRUE(*started) << (*started).error().message;
+    const AttemptRecord& job = **started;
+    const bool took_it = job.parent->path.starts_with("a2-s7-");
+    const CandidateOrder now = order();
+    ASSERT_FALSE(now.usable.empty()) << "call " << call;
+    if (code == 0) {
+      EXPECT_EQ(now.usable.front().step, 7u) << "call " << call;
+    } else {
+      ++refused;
+      EXPECT_FALSE(took_it) << "call " << call << ": what the job restored was taken away";
+      EXPECT_EQ(now.usable.front().path, "a1-s184-x") << "call " << call;
+      const Result<std::string> saved = save_checkpoint(real_file_system(), folder_, make_job(), {job.attempt, 185, "s"}, make_memory(1, small_layout()), job.parent);
+      EXPECT_TRUE(saved) << "call " << call << ": " << saved.error().message;
+    }
+    if (took_it) ++taken;
+    undo_all_but_first_attempt();
+  }
+  EXPECT_GT(refused, 20u);
+  EXPECT_GT(taken, 5u);
+}
+
+// Before the start has looked it is taken; while the start loads what it has picked, left behind; behind the claim it is of a later attempt, so the next start takes it.
+TEST_F(CheckpointImport, AnImportAtAnyMomentOfAStartIsOfAnAttemptOfItsOwn) {
+  std::size_t taken = 0;
+  std::size_t left = 0;
+  std::size_t later = 0;
+  for (std::size_t call = 1;; ++call) {
+    std::optional<int> imported;
+    InterruptedFileSystem files(call, [&] { imported = import_on(real_file_system(), "team-a.digits", call); });
+    const Result<AttemptRecord> started = start_job(files, folder_, "start");
+    if (!imported) break;
+    ASSERT_TRUE(started) << started.error().message;
+    EXPECT_EQ(*imported, 0);
+    const CandidateOrder now = order();
+    ASSERT_FALSE(now.usable.empty());
+    const std::string next = now.usable.front().path;
+    if (started->attempt == 2) {
+      ++later;
+      EXPECT_TRUE(next.starts_with("a3-s7-")) << "call " << call << ": " << next;
+    } else {
+      ++(started->parent->step == 7 ? taken : left);
+      EXPECT_EQ(started->attempt, 3u) << "call " << call;
+      EXPECT_EQ(next, started->parent->path) << "call " << call << ": the next start restores something else than this one";
+    }
+    undo_all_but_first_attempt();
+  }
+  EXPECT_GT(taken, 0u);
+  EXPECT_GT(left, 0u);
+  EXPECT_GT(later, 0u);
 }
 
 }  // namespace

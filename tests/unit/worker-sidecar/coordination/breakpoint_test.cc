@@ -285,6 +285,24 @@ TEST(Breakpoint, AWriterThatFailsIsReplacedByTheOthersInANewFolder) {
   EXPECT_GT(round_of(job.published()[0].term), 1u);
 }
 
+TEST(Breakpoint, WhatARoundThatFailedHasWrittenIsRemovedAtOnce) {
+  CoordinationHarness job = training({.pods = 3});
+  job.fail_writes_of(1, {ErrorCode::exhausted, "no space left", Retry::yes});
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.removed(), (std::set<std::string>{"a2-s190-n1"})) << "the space may be what the next round needs";
+  EXPECT_EQ(job.published()[0].path, "a2-s190-n2");
+}
+
+TEST(Breakpoint, ThatFailsLeavesNothing) {
+  CoordinationHarness job = training({.pods = 2});
+  for (const std::uint32_t rank : {0u, 1u}) job.fail_writes_of(rank, {ErrorCode::exhausted, "no space left", Retry::yes});
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_TRUE(job.published().empty());
+  EXPECT_EQ(job.removed(), (std::set<std::string>{"a2-s190-n1", "a2-s190-n2"}));
+}
+
 TEST(Breakpoint, ARankThatDiesWhileItWritesIsReplaced) {
   CoordinationHarness job = training({.pods = 3});
   job.set_write_time(milliseconds(100));

@@ -24,7 +24,7 @@ class OddQueue final : public WriteQueue {
     return 0;
   }
 
-  WriteEnd wait() override {
+  TransferEnd wait() override {
     const Write write = under_way_.back();
     under_way_.pop_back();
     std::size_t bytes = write.bytes;

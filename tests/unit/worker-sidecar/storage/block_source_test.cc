@@ -26,7 +26,7 @@ class OddReadQueue final : public ReadQueue {
     return 0;
   }
 
-  ReadEnd wait() override {
+  TransferEnd wait() override {
     const Read read = under_way_.back();
     under_way_.pop_back();
     std::size_t bytes = read.bytes;
