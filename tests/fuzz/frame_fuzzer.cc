@@ -12,7 +12,7 @@ namespace rekindle {
 namespace {
 
 // Enough for messages of several frames; inputs stay small.
-constexpr std::size_t kMessageBytesMax = 3 * kFrameBodyBytesMax;
+constexpr std::size_t kMessageBytesMax = 2 * kFrameBodyBytesMax;
 
 struct Heard {
   std::vector<Frame> frames;
@@ -89,7 +89,7 @@ Said framed(std::string_view input) {
     const std::size_t bytes = take_number<std::uint8_t>(input);
     std::string body(input.substr(0, bytes));
     input.remove_prefix(body.size());
-    const bool goes_on = bytes == 0xff && said.stream.size() < 2 * kMessageBytesMax;
+    const bool goes_on = bytes == 0xff && said.stream.size() <= kMessageBytesMax;
     if (goes_on) body.resize(kFrameBodyBytesMax, 'x');
     const std::pair here(kind, attempt);
     said.broken = said.broken || (before && (*before != here || body.empty()));

@@ -77,7 +77,7 @@ class Comparison {
       if (Status status = read_box(file_system_, left_, left, block, left_bytes_); !status) return std::unexpected(status.error());
       if (Status status = read_box(file_system_, right_, right, block, right_bytes_); !status) return std::unexpected(status.error());
       comparison.add(left_bytes_, right_bytes_);
-      progress_.report(done_bytes_ += left_bytes_.size(), data_bytes(left_.manifest));
+      progress_.report(done_bytes_ += left_bytes_.size(), bytes_in_all_);
     }
     return comparison.result();
   }
@@ -112,6 +112,7 @@ class Comparison {
   const OpenedCheckpoint& left_;
   const OpenedCheckpoint& right_;
   Progress& progress_;
+  const std::uint64_t bytes_in_all_ = data_bytes(left_.manifest);
   std::uint64_t done_bytes_ = 0;
   std::vector<char> left_bytes_;
   std::vector<char> right_bytes_;
