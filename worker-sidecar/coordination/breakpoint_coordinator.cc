@@ -401,7 +401,7 @@ void BreakpointCoordinator::on_published(const CheckpointPublished& published, I
   }
   if (what == CoordinatorMove::new_round_or_fail) {
     const Error error = with_context(published.published.error(), "publishing the checkpoint");
-    if (error.code == ErrorCode::exhausted) out.push_back(RemoveFolder{std::exchange(path_, {})});
+    if (error.code == ErrorCode::exhausted) out.push_back(RemoveFolder{writing_.abandon()});
     if (error.retry == Retry::yes) new_round(error, now, out);
     else fail_breakpoint(error, out);
   }
@@ -448,7 +448,7 @@ void BreakpointCoordinator::fail_breakpoint(Error error, CoordinationOutputs& ou
 
 // What is not going to be published takes space that the next try may need. While it is being published nobody knows.
 void BreakpointCoordinator::remove_unfinished(CoordinationOutputs& out) {
-  if (state_ == CoordinatorState::writing) out.push_back(RemoveFolder{std::exchange(path_, {})});
+  if (state_ == CoordinatorState::writing) out.push_back(RemoveFolder{writing_.abandon()});
 }
 
 void BreakpointCoordinator::finish(Outcome outcome) {

@@ -230,8 +230,7 @@ void PeriodicLeader::drop(Instant now, CoordinationOutputs& out) {
   state_ = PeriodicState::waiting;
   schedule_.abandoned(now);
   if (announced) send_to_all(SnapshotMessage{.term = term_, .step = 0}, out);
-  if (has_folder) out.push_back(RemoveFolder{writing_.path()});
-  writing_.clear();
+  if (has_folder) out.push_back(RemoveFolder{writing_.abandon()});
 }
 
 void PeriodicLeader::fall_back(const Error& why, Instant now, CoordinationOutputs& out) {

@@ -17,6 +17,12 @@ void WritingRound::clear() {
   whole_.clear();
 }
 
+std::string WritingRound::abandon() {
+  std::string path = std::exchange(path_, {});
+  clear();
+  return path;
+}
+
 void WritingRound::begin(std::uint64_t term, std::uint64_t step, std::string path, std::vector<WriterPlan> writers, std::set<std::uint32_t> pods) {
   clear();
   term_ = term;

@@ -24,6 +24,8 @@ class WritingRound {
   explicit WritingRound(const CoordinationConfig& config) : config_(config) {}
 
   void clear();
+  // Nothing is awaited any more; the folder, for whoever removes it.
+  std::string abandon();
   // `pods` are told to write; those without a writer have small state to save.
   void begin(std::uint64_t term, std::uint64_t step, std::string path, std::vector<WriterPlan> writers, std::set<std::uint32_t> pods);
 
