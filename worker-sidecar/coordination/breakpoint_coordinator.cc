@@ -236,7 +236,7 @@ void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
   choice_ = std::move(choice);
   const std::string losses = describe_losses();
   Error error{ErrorCode::unavailable, choice_.why + (losses.empty() ? "" : " (lost: " + losses + ")") + "; the newest complete checkpoint stands"};
-  if (last_error_) error.message += " (" + last_error_->message + ")";
+  if (last_error_) error.message = last_error_->message + "; after that, " + error.message;
   fail_breakpoint(std::move(error), out);
 }
 
