@@ -46,7 +46,7 @@ CoordinationHarness::CoordinationHarness(HarnessOptions options) : options_(opti
   config_.limits = options.limits;
   pods_.resize(options.pods);
   ranks_.resize(config_.world_size());
-  for (Rank& rank : ranks_) rank.rebuilds = options.rebuilds;
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank].rebuilds = options.rebuilds && !options.unable.contains(rank);
   for (std::uint32_t pod = 0; pod < options.pods; ++pod) {
     CoordinationConfig own = config_;
     own.ordinal = pod;

@@ -25,6 +25,7 @@ struct HarnessOptions {
   bool states = false;        // ranks register small state
   bool trains = false;        // ranks step by themselves; otherwise a script places them
   bool rebuilds = false;      // ranks can make their communicators anew
+  std::set<std::uint32_t> unable = {};  // but not these
   std::uint32_t shadow_every = 0;  // steps; ranks that train keep a copy of each such step, the newest two
   double drop = 0;            // of messages between pods
   double duplicate = 0;
@@ -59,7 +60,6 @@ class CoordinationHarness {
   void fail_collective(std::uint32_t rank);
   // All collectives of the communicators that there are now fail.
   void break_communicators();
-  void set_rebuilds(std::uint32_t rank, bool able) { ranks_[rank].rebuilds = able; }
   // A rank that a script has placed comes to a gate: an order to rebuild that it has not carried out is.
   void reach_gate(std::uint32_t rank);
   void set_load_time(Duration duration) { load_time_ = duration; }

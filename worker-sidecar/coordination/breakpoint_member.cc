@@ -1,6 +1,7 @@
 #include "worker-sidecar/coordination/breakpoint_member.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "worker-sidecar/coordination/written_parts.h"
@@ -54,14 +55,27 @@ std::uint32_t BreakpointMember::leader() const {
   return pods_.lowest_reachable();
 }
 
-// All reasons of this pod in one; those of a coordinator that is lost as well, since whoever takes over must know them. With none it asks.
-TimedTrigger BreakpointMember::reasons() const {
+// All reasons of this pod in one, but for failed collectives: an order to rebuild may have answered those while they travel, and then they count no
+// more. Those of a coordinator that is lost as well, since whoever takes over must know them. With none it asks.
+std::vector<TimedTrigger> BreakpointMember::reasons() const {
   const bool orphaned = is_held() && highest_term_ != 0 && !pods_.reachable(coordinator_of(highest_term_));
-  TimedTrigger merged{.trigger = {.cause = TriggerCause::sidecar, .pod = config_.ordinal, .detail = "asks how the breakpoint ended"}};
-  if (orphaned) merged = reason_;
-  for (const TimedTrigger& trigger : pending_) merge_trigger(merged, trigger);
-  merged.trigger.term = is_held() ? highest_term_ : 0;
-  return merged;
+  std::optional<TimedTrigger> failed;
+  std::optional<TimedTrigger> other;
+  const auto add = [&](const TimedTrigger& trigger) {
+    std::optional<TimedTrigger>& into = trigger.trigger.cause == TriggerCause::collective_failed ? failed : other;
+    if (into) merge_trigger(*into, trigger);
+    else into = trigger;
+  };
+  if (orphaned) add(reason_);
+  for (const TimedTrigger& trigger : pending_) add(trigger);
+  if (!failed && !other) other = {.trigger = {.cause = TriggerCause::sidecar, .pod = config_.ordinal, .detail = "asks how the breakpoint ended"}};
+  std::vector<TimedTrigger> all;
+  for (std::optional<TimedTrigger>& reason : {std::ref(failed), std::ref(other)}) {
+    if (!reason) continue;
+    reason->trigger.term = is_held() ? highest_term_ : 0;
+    all.push_back(*std::move(reason));
+  }
+  return all;
 }
 
 // --- own reasons ---
@@ -73,7 +87,7 @@ void BreakpointMember::raise(TriggerMessage trigger, std::optional<Instant> unti
 
 void BreakpointMember::send_trigger(Instant now, CoordinationOutputs& out) {
   next_ask_ = now + config_.limits.resend;
-  send(leader(), message_of(reasons(), now), out);
+  for (const TimedTrigger& reason : reasons()) send(leader(), message_of(reason, now), out);
 }
 
 void BreakpointMember::on_hook(const HookCalled& called, Instant now, CoordinationOutputs& out) {

@@ -84,7 +84,7 @@ class BreakpointMember {
   MemberMove move(MemberInput input) const { return member_move(state_, input); }
   void send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const;
   void report(bool again, CoordinationOutputs& out);
-  TimedTrigger reasons() const;
+  std::vector<TimedTrigger> reasons() const;
   void send_trigger(Instant now, CoordinationOutputs& out);
   void send_written(CoordinationOutputs& out);
   void fail_write(std::uint32_t rank, Error error, CoordinationOutputs& out);

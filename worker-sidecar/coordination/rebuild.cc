@@ -7,8 +7,11 @@ namespace {
 
 std::string rank_text(const CollectedRank& rank) { return "rank " + std::to_string(rank.rank); }
 
-// One that loads the checkpoint of an earlier order comes out of it at that step, and finds the next order there.
-bool loads(const CollectedRank& rank) { return rank.phase == RankPhase::restoring; }
+// Dirty just now, and will not be beyond the step when it comes to a gate, where it finds the order: one that loads for an earlier order, one that makes
+// an update that does not lead further.
+bool comes_along(const CollectedRank& rank, std::uint64_t step) {
+  return rank.phase == RankPhase::restoring || (rank.phase == RankPhase::updating && rank.step < step);
+}
 
 bool is_at(const CollectedRank& rank, std::uint64_t step) { return rank.clean && rank.step == step; }
 
@@ -31,7 +34,7 @@ std::string why_not_rebuild(const RebuildInput& input) {
   }
   for (const CollectedRank& rank : input.ranks) {
     if (!rank.rebuilds) return rank_text(rank) + " cannot make its communicators anew (RK_REBUILDS)";
-    if (!rank.clean && !loads(rank)) return rank_text(rank) + " stopped in the middle of an update or has other weights in its memory";
+    if (!rank.clean && !comes_along(rank, input.step)) return rank_text(rank) + " stopped in the middle of an update or has other weights in its memory";
     if (rank.step > input.step) return rank_text(rank) + " is beyond step " + std::to_string(input.step) + ", at step " + std::to_string(rank.step);
   }
   for (const CollectedRank& rank : input.ranks) {

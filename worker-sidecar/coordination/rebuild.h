@@ -25,7 +25,7 @@ struct RebuildInput {
   std::function<bool(std::uint32_t, std::uint32_t)> alike;
 };
 
-// Empty: yes. Otherwise the reason, as a part of a sentence. Everybody has to live and to be able to; nobody may be beyond the step, since its steps would
+// Empty: yes. Otherwise the reason, as a part of a sentence. Everybody has to live and to be able to; nobody may be beyond the step or on the way there, since its steps would
 // be an abandoned line, which takes a new attempt (P15); and whoever is behind it has to have a live copy of itself there, because a
 // rank that registered something new in between could not be filled from the checkpoint.
 std::string why_not_rebuild(const RebuildInput& input);

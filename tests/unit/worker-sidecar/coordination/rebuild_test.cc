@@ -43,6 +43,7 @@ TEST(WhyNotRebuild, EachThatSpeaksAgainstItIsNamed) {
   unable.rebuilds = false;
   EXPECT_THAT(why_not({unable, able_rank(1, 190)}, 190), HasSubstr("RK_REBUILDS"));
   EXPECT_THAT(why_not({able_rank(0, 190, RankPhase::updating), able_rank(1, 190)}, 190), HasSubstr("rank 0 stopped in the middle of an update"));
+  EXPECT_THAT(why_not({able_rank(0, 190, RankPhase::updating), able_rank(1, 191)}, 191), IsEmpty()) << "it comes out of it at the step";
   EXPECT_THAT(why_not({able_rank(0, 190, RankPhase::swapped), able_rank(1, 190)}, 190), HasSubstr("other weights"));
   EXPECT_THAT(why_not({able_rank(0, 191), able_rank(1, 190)}, 190), HasSubstr("rank 0 is beyond step 190"));
 }
@@ -162,6 +163,30 @@ TEST(Rebuild, BeforeTheFirstStepThereIsNothingToLoad) {
   ASSERT_TRUE(is_quiet_again(job));
   EXPECT_TRUE(job.published().empty());
   expect_all_rebuilt(job, 0);
+}
+
+TEST(Rebuild, WhereOneRankCannotTheJobStopsAndSaysWhich) {
+  CoordinationHarness job = rebuilding_job({.pods = 3, .unable = {1}});
+  job.fail_collective(0);
+  ASSERT_TRUE(is_quiet_again(job));
+  EXPECT_FALSE(job.records().back().rebuild);
+  EXPECT_THAT(job.records().back().message, HasSubstr("rank 1 cannot make its communicators anew"));
+  EXPECT_EQ(job.published().size(), 1u);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_TRUE(job.rank(rank).stop) << rank;
+}
+
+TEST(Rebuild, AReportThatTravelsWithAnotherReasonIsNotTakenForANewFailure) {
+  CoordinationHarness job = rebuilding_job({.pods = 2, .after_fault = AfterBreakpoint::stop});
+  job.fail_collective(0);
+  job.set_link(0, 1, false);
+  job.fail_collective(1);  // held by nobody yet; told once the link is back
+  job.order("by-hand", AfterBreakpoint::go_on, 30);
+  job.run_for(milliseconds(1));
+  job.set_link(0, 1, true);
+  ASSERT_TRUE(is_quiet_again(job));
+  job.run_for(seconds(5));
+  ASSERT_TRUE(is_quiet_again(job));
+  expect_all_rebuilt(job, 190);
 }
 
 TEST(Rebuild, WithoutACheckpointTheJobStops) {
