@@ -61,7 +61,8 @@ Result<ReportedBreakpoint> breakpoint_from(const Json& entry) {
                           .bytes = in.number_or("bytes", 0),
                           .ranks = in.number_or("ranks", 0),
                           .message = cut(in.text_or("message", "")),
-                          .time = cut(in.text_or("time", ""))};
+                          .time = cut(in.text_or("time", "")),
+                          .rebuild = in.boolean_or("rebuild", false)};
   read.state = one_of(in, "state", in.text("state"), kSaveStates, SaveState::failed);
   if (in.has("agreed_milliseconds")) read.agreed_milliseconds = in.number_or("agreed_milliseconds", 0);
   if (in.has("durable_milliseconds")) read.durable_milliseconds = in.number_or("durable_milliseconds", 0);

@@ -37,6 +37,7 @@ struct ReportedBreakpoint {
   std::optional<std::uint64_t> durable_milliseconds;
   std::string message;
   std::string time;
+  bool rebuild = false;  // nobody is to be restarted: the ranks make their communicators anew, or will, unless something comes in between
 
   bool operator==(const ReportedBreakpoint&) const = default;
 };

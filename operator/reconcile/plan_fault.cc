@@ -6,6 +6,7 @@
 #include "operator/faults/response_table.h"
 #include "operator/faults/volcano_restart.h"
 #include "operator/model/names.h"
+#include "operator/reconcile/recovery.h"
 #include "operator/reconcile/view.h"
 
 namespace rekindle {
@@ -118,7 +119,7 @@ void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& f
     if (classify({view.job, reporter, nullptr}).by == "volcano_restart") continue;
     const ReportedBreakpoint& told = report.breakpoints.back();
     const Trigger trigger = trigger_from_cause(told.cause);
-    if (!told.id.empty() || training_goes_on(trigger) || report.phase == SidecarPhase::finished) continue;
+    if (!told.id.empty() || training_goes_on(told) || report.phase == SidecarPhase::finished) continue;
     Fault fault{.fault_class = trigger == Trigger::rank_died ? FaultClass::rank_died : FaultClass::rank_reported,
                 .trigger = trigger,
                 .seen = report.phase_since};

@@ -38,10 +38,12 @@ std::optional<SavedBy> best_save(const View& view, Matches matches) {
 
 }  // namespace
 
+bool training_goes_on(const ReportedBreakpoint& told) { return told.rebuild || training_goes_on(trigger_from_cause(told.cause)); }
+
 std::optional<SavedBy> find_save(const View& view, const Breakpoint& recovery) {
   return best_save(view, [&](const SidecarReport& report, const ReportedBreakpoint& told) {
     if (told.id == recovery.name) return true;
-    return told.id.empty() && !training_goes_on(trigger_from_cause(told.cause)) && contains_pod(recovery.spec.pods, report.pod_uid);
+    return told.id.empty() && !training_goes_on(told) && contains_pod(recovery.spec.pods, report.pod_uid);
   });
 }
 

@@ -15,6 +15,7 @@ static const struct abi_number numbers[] = {
     NUMBER(RK_DIMENSIONS_MAX),
     NUMBER(RK_OK),
     NUMBER(RK_STOP),
+    NUMBER(RK_REBUILD),
     NUMBER(-RK_ERROR_ARGUMENT),
     NUMBER(-RK_ERROR_STATE),
     NUMBER(-RK_ERROR_VERSION),
@@ -50,6 +51,7 @@ static const struct abi_number numbers[] = {
     NUMBER(RK_ANYWHERE),
     NUMBER(RK_DERIVED),
     NUMBER(RK_NEVER_EXIT),
+    NUMBER(RK_REBUILDS),
     NUMBER(RK_STATE_MISSING),
     NUMBER(RK_TRAINING),
     NUMBER(RK_EVALUATING),
@@ -294,8 +296,10 @@ static const char* second_life(const char* folder) {
   EXPECT(model.cursor.epoch == 1 && model.cursor.samples == 96);
   EXPECT(rk_step_begin(run, 9) == RK_ERROR_ARGUMENT);
   EXPECT(strstr(rk_last_error(), "rk_step_begin(9)") != NULL);
+  EXPECT(rk_rebuild(run, &at) == RK_ERROR_STATE);
   EXPECT(rk_step_begin(run, 5) == RK_OK);
   EXPECT(rk_collective_failed(run, "ring broken") == RK_STOP);
+  EXPECT(rk_rebuild(run, &at) == RK_STOP);
   EXPECT(rk_close(run) == 143);
   return NULL;
 }

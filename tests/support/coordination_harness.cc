@@ -46,6 +46,7 @@ CoordinationHarness::CoordinationHarness(HarnessOptions options) : options_(opti
   config_.limits = options.limits;
   pods_.resize(options.pods);
   ranks_.resize(config_.world_size());
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank].rebuilds = options.rebuilds && !options.unable.contains(rank);
   for (std::uint32_t pod = 0; pod < options.pods; ++pod) {
     CoordinationConfig own = config_;
     own.ordinal = pod;
@@ -194,7 +195,7 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
   } else if (const auto* states = std::get_if<WriteStates>(&output)) {
     perform(pod, *states);
   } else if (const auto* released = std::get_if<ReleaseRanks>(&output)) {
-    release(pod, released->order);
+    release(pod, *released);
   } else if (const auto* end = std::get_if<EndRanks>(&output)) {
     log(who + "ends rank " + comma_separated(end->ranks) + " with " + std::to_string(end->exit_code));
     for (const std::uint32_t number : end->ranks) ranks_[number].ended = ranks_[number].alive;
@@ -231,7 +232,7 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
 void CoordinationHarness::connect_rank(std::uint32_t number) {
   Rank& rank = ranks_[number];
   rank.alive = true;
-  deliver(pod_of(number), RankConnected{number, rank.attempt, rank.highest_term, rank.word, rank.held});
+  deliver(pod_of(number), RankConnected{number, rank.attempt, std::max(rank.highest_term, rank.order.term), rank.word, rank.held, rank.rebuilds, rank.order.term});
 }
 
 void CoordinationHarness::connect_everything() {
@@ -388,8 +389,13 @@ void CoordinationHarness::want_checkpoint(std::uint32_t number) {
 void CoordinationHarness::fail_collective(std::uint32_t number) {
   if (!ranks_[number].alive) return;
   log("rank " + std::to_string(number) + " says that a collective failed");
-  set_word(number, {ranks_[number].word.step, RankPhase::collective_failed, ranks_[number].word.slot});
-  deliver(pod_of(number), RankCollectiveFailed{number, {ranks_[number].word.step, "ring broken"}});
+  report_failed_collective(number);
+}
+
+void CoordinationHarness::break_communicators() {
+  for (const Rank& rank : ranks_) broken_until_ = std::max(broken_until_, rank.rebuilt);
+  any_broken_ = true;
+  log("all communicators break");
 }
 
 void CoordinationHarness::terminate(std::uint32_t pod, double seconds) {

@@ -24,6 +24,8 @@ struct HarnessOptions {
   std::uint32_t ranks_per_pod = 1;
   bool states = false;        // ranks register small state
   bool trains = false;        // ranks step by themselves; otherwise a script places them
+  bool rebuilds = false;      // ranks can make their communicators anew
+  std::set<std::uint32_t> unable = {};  // but not these
   std::uint32_t shadow_every = 0;  // steps; ranks that train keep a copy of each such step, the newest two
   double drop = 0;            // of messages between pods
   double duplicate = 0;
@@ -56,6 +58,11 @@ class CoordinationHarness {
   void order(const std::string& breakpoint, AfterBreakpoint after, double seconds);
   void want_checkpoint(std::uint32_t rank);
   void fail_collective(std::uint32_t rank);
+  // All collectives of the communicators that there are now fail.
+  void break_communicators();
+  // A rank that a script has placed comes to a gate: an order to rebuild that it has not carried out is.
+  void reach_gate(std::uint32_t rank);
+  void set_load_time(Duration duration) { load_time_ = duration; }
   void terminate(std::uint32_t pod, double seconds);
   void table(const std::vector<PeerTableEntry>& pods, bool go);
   void fail_writes_of(std::uint32_t rank, Error error) { write_errors_[rank] = std::move(error); }
@@ -85,7 +92,11 @@ class CoordinationHarness {
     std::uint64_t slots[2] = {0, 0};
     std::uint64_t generation = 0;
     std::uint64_t highest_term = 0;
-    std::set<std::uint64_t> contributed;
+    bool rebuilds = false;
+    RebuildOrder order;          // the newest; term 0: there was none
+    std::uint64_t rebuilt = 0;   // term of the newest that was carried out
+    std::uint32_t rebuilds_made = 0;
+    bool must_rebuild() const { return order.term != rebuilt; }
     std::vector<std::uint64_t> shadow_steps;  // sorted; in memory that its pod takes away and its death does not
   };
   struct Published {
@@ -159,7 +170,9 @@ class CoordinationHarness {
   void finish_write(std::uint32_t pod, std::uint32_t rank, const WriteMessage& write);
   void perform(std::uint32_t pod, const PublishCheckpoint& publish);
   void hold(std::uint32_t pod);
-  void release(std::uint32_t pod, GateOrder order);
+  void release(std::uint32_t pod, const ReleaseRanks& released);
+  void rebuild(std::uint32_t rank);
+  void report_failed_collective(std::uint32_t rank);
   void answer_hook(const AnswerHook& answer);
   void load(std::uint32_t pod, std::uint32_t rank, const OfferMessage& offer);
 
@@ -179,7 +192,10 @@ class CoordinationHarness {
   std::vector<Pod> pods_;
   std::vector<Rank> ranks_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> links_down_;
-  std::map<std::uint64_t, std::set<std::uint32_t>> contributions_;  // by step
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::set<std::uint32_t>> contributions_;  // by the order that made the communicators, and step
+  std::uint64_t broken_until_ = 0;  // communicators that no later order has made
+  bool any_broken_ = false;
+  Duration load_time_ = std::chrono::milliseconds(4);
   std::optional<PeerTableSeen> table_;
   std::uint64_t next_hook_ = 1;
   std::map<std::uint64_t, Hook> hooks_;

@@ -179,17 +179,66 @@ void CoordinationHarness::hold(std::uint32_t pod) {
   }
 }
 
-void CoordinationHarness::release(std::uint32_t pod, GateOrder order) {
-  log("pod " + std::to_string(pod) + " releases its ranks, order " + (order == GateOrder::stop ? "stop" : "go_on"));
+void CoordinationHarness::release(std::uint32_t pod, const ReleaseRanks& released) {
+  const GateOrder order = released.order;
+  const std::string name = order == GateOrder::stop ? "stop" : order == GateOrder::rebuild ? "rebuild" : "go_on";
+  log("pod " + std::to_string(pod) + " releases its ranks, order " + name);
   for (std::uint32_t number = 0; number < ranks_.size(); ++number) {
     Rank& rank = ranks_[number];
     if (pod_of(number) != pod || !rank.alive) continue;
     rank.held = false;
     rank.permit = 0;
     rank.stop = rank.stop || order == GateOrder::stop;
+    if (order == GateOrder::rebuild) {
+      if (!rank.rebuilds) violate("rank " + std::to_string(number) + " is told to rebuild and cannot");
+      rank.order = released.rebuild;
+    }
     if (order == GateOrder::stop && !options_.trains) after(milliseconds(1), [this, number] { leave(number); });
     act_later(number, microseconds(10), microseconds(300));
   }
+}
+
+void CoordinationHarness::reach_gate(std::uint32_t number) {
+  const Rank& rank = ranks_[number];
+  if (rank.alive && !rank.held && !rank.stop && rank.must_rebuild()) rebuild(number);
+}
+
+void CoordinationHarness::report_failed_collective(std::uint32_t number) {
+  Rank& rank = ranks_[number];
+  set_word(number, {rank.word.step, RankPhase::collective_failed, rank.word.slot});
+  // An order that is there already is the answer.
+  if (!rank.held && rank.must_rebuild()) act_later(number, microseconds(10), microseconds(100));
+  else deliver(pod_of(number), RankCollectiveFailed{number, {rank.word.step, "ring broken", rank.rebuilt}});
+}
+
+// rk_rebuild, as the library does it.
+void CoordinationHarness::rebuild(std::uint32_t number) {
+  Rank& rank = ranks_[number];
+  const RebuildOrder order = rank.order;
+  const auto be_there = [this, number, order] {
+    Rank& back = ranks_[number];
+    back.rebuilt = order.term;
+    ++back.rebuilds_made;
+    set_word(number, {order.step, RankPhase::between, back.word.slot});
+    act_later(number, microseconds(10), milliseconds(1));
+  };
+  if (rank.word.step == order.step) {
+    log("rank " + std::to_string(number) + " rebuilds at step " + std::to_string(order.step));
+    be_there();
+    return;
+  }
+  log("rank " + std::to_string(number) + " loads step " + std::to_string(order.step) + " from " + order.path + " to rebuild");
+  if (rank.word.step > order.step) violate("rank " + std::to_string(number) + " is beyond the step that it is told to rebuild at");
+  const bool there = std::any_of(published_.begin(), published_.end(), [&](const Published& one) { return one.path == order.path && one.step == order.step; }) ||
+                     std::any_of(candidates_.begin(), candidates_.end(), [&](const RestoreCandidate& one) { return one.path == order.path && one.step == order.step; });
+  if (!there) violate("a rank is to rebuild from " + order.path + ", which nobody has published");
+  set_word(number, {rank.word.step, RankPhase::restoring, rank.word.slot});
+  after(load_time_, [this, number, order, be_there, generation = rank.generation] {
+    Rank& back = ranks_[number];
+    if (!back.alive || back.generation != generation) return;
+    back.slots[0] = back.slots[1] = order.step;
+    be_there();
+  });
 }
 
 void CoordinationHarness::set_word(std::uint32_t number, RankWord word) {
@@ -223,6 +272,9 @@ void CoordinationHarness::act(std::uint32_t number) {
   Rank& rank = ranks_[number];
   if (rank.finished || rank.attempt == 0) return;
   const RankWord word = rank.word;
+  const bool at_a_gate = word.phase == RankPhase::between || word.phase == RankPhase::waiting_at_step || word.phase == RankPhase::waiting_at_update ||
+                         word.phase == RankPhase::collective_failed;
+  if (at_a_gate && !rank.held && !rank.stop && rank.must_rebuild()) return rebuild(number);
   switch (word.phase) {
     case RankPhase::between:
     case RankPhase::waiting_at_step:
@@ -241,16 +293,17 @@ void CoordinationHarness::act(std::uint32_t number) {
         leave(number);
         return;
       }
-      auto& contributed = contributions_[word.step + 1];
+      auto& contributed = contributions_[{rank.rebuilt, word.step + 1}];
       const bool first = contributed.insert(number).second;
       if (first) {
         act_later(number, microseconds(100), milliseconds(1));
         return;
       }
-      const bool broken = std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& other) { return !other.alive && other.word.step <= word.step; });
+      const bool broken = (any_broken_ && rank.rebuilt <= broken_until_) || std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& other) {
+        return (!other.alive && other.word.step <= word.step) || other.rebuilt > rank.rebuilt;
+      });
       if (broken && prng_.unit() < (contributed.size() == ranks_.size() ? 0.3 : 0.05)) {
-        set_word(number, {word.step, RankPhase::collective_failed, word.slot});
-        deliver(pod_of(number), RankCollectiveFailed{number, {word.step, "ring broken"}});
+        report_failed_collective(number);
         act_later(number, milliseconds(1), milliseconds(2));
         return;
       }
@@ -258,6 +311,7 @@ void CoordinationHarness::act(std::uint32_t number) {
         act_later(number, microseconds(500), milliseconds(2));
         return;
       }
+      if (!rank.held && rank.must_rebuild()) return rebuild(number);
       const bool through = !rank.held || rank.permit == word.step + 1;
       set_word(number, {word.step, through ? RankPhase::updating : RankPhase::waiting_at_update, word.slot});
       if (through) act_later(number, microseconds(200), milliseconds(1));

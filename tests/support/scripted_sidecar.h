@@ -29,6 +29,7 @@
 #include "worker-sidecar/protocol/control_block.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/local_message.h"
+#include "worker-sidecar/protocol/rebuild_order.h"
 
 namespace rekindle::testing {
 
@@ -83,7 +84,7 @@ class ControlMemory {
 
   std::uint32_t hold() {
     block_->permit.store(0, std::memory_order_relaxed);
-    block_->order.store(static_cast<std::uint32_t>(GateOrder::go_on), std::memory_order_relaxed);
+    store_order(GateOrder::go_on);
     block_->hold.store(++hold_number_, std::memory_order_release);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     ring();
@@ -97,9 +98,15 @@ class ControlMemory {
     store_release(order);
     ring();
   }
+  void release_to_rebuild(const RebuildOrder& order) {
+    if (!write_rebuild_order(*block_, order)) throw std::runtime_error("an order to rebuild that does not fit");
+    release(GateOrder::go_on);
+  }
+  // The sidecar has heard that the rank has carried it out.
+  void settle_rebuild() { store_order(GateOrder::go_on); }
   // What a sidecar leaves that dies before it has woken anybody.
   void store_release(GateOrder order) {
-    block_->order.store(static_cast<std::uint32_t>(order), std::memory_order_relaxed);
+    store_order(order);
     block_->permit.store(0, std::memory_order_relaxed);
     block_->hold.store(0, std::memory_order_release);
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -142,6 +149,11 @@ class ControlMemory {
   }
 
  private:
+  // An order to rebuild stands until it is carried out.
+  void store_order(GateOrder order) {
+    if (order == GateOrder::go_on && rebuild_is_pending(*block_)) order = GateOrder::rebuild;
+    block_->order.store(static_cast<std::uint32_t>(order), std::memory_order_relaxed);
+  }
   void ring() {
     block_->bell.fetch_add(1);
     ::syscall(SYS_futex, &block_->bell, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);

@@ -7,11 +7,20 @@
 #include "worker-sidecar/checkpoint/names.h"
 
 namespace rekindle {
+namespace {
+
+// The operator also passes on what somebody asked for by hand; nothing is wrong then.
+TriggerCause cause_of(const TriggerMessage& trigger) {
+  return trigger.cause == TriggerCause::operator_order && trigger.after == AfterBreakpoint::go_on ? TriggerCause::user : trigger.cause;
+}
+
+}  // namespace
 
 void BreakpointCoordinator::begin_attempt(std::uint32_t attempt, std::optional<KnownCheckpoint> restored) {
   attempt_ = attempt;
   restored_ = restored;
   known_ = std::move(restored);
+  rebuilds_ = {};
 }
 
 void BreakpointCoordinator::send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const {
@@ -28,6 +37,11 @@ Duration BreakpointCoordinator::bound(Duration wait) const { return std::min(wai
 // --- triggers ---
 
 void BreakpointCoordinator::on_trigger(std::uint32_t from, const TriggerMessage& trigger, Instant now, CoordinationOutputs& out) {
+  // It failed on communicators that have been replaced since: whoever says so late has the order to rebuild already.
+  if (trigger.cause == TriggerCause::collective_failed && trigger.rebuilt < rebuilds_.term()) {
+    if (outcome_) send(from, message_of(*outcome_), out);
+    return;
+  }
   const TimedTrigger reason = arrive(trigger, now);
   switch (move(CoordinatorInput::trigger)) {
     case CoordinatorMove::merge:
@@ -71,7 +85,7 @@ void BreakpointCoordinator::on_trigger(std::uint32_t from, const TriggerMessage&
 
 void BreakpointCoordinator::begin(const TimedTrigger& reason, Instant now, CoordinationOutputs& out) {
   reason_ = reason;
-  causes_ = {reason.trigger.cause};
+  causes_ = {cause_of(reason.trigger)};
   began_ = now;
   deadline_ = reason.until ? *reason.until : now + config_.limits.deadline;
   rounds_ = 0;
@@ -87,7 +101,7 @@ void BreakpointCoordinator::begin(const TimedTrigger& reason, Instant now, Coord
 void BreakpointCoordinator::merge(std::uint32_t from, const TimedTrigger& reason, Instant now, CoordinationOutputs& out) {
   const AfterBreakpoint before = reason_.trigger.after;
   merge_trigger(reason_, reason);
-  causes_.insert(reason.trigger.cause);
+  causes_.insert(cause_of(reason.trigger));
   if (reason.until) deadline_ = std::min(deadline_, *reason.until);
   record_.cause = reason_.trigger.cause;
   record_.pod = reason_.trigger.pod;
@@ -99,6 +113,8 @@ void BreakpointCoordinator::merge(std::uint32_t from, const TimedTrigger& reason
     if (reason_.trigger.after != before) send_to_all(collect_message(now), out);
     else if (!answers_.contains(from)) send(from, collect_message(now), out);
   }
+  // Who restarts jobs must not wait for ranks that will not rebuild.
+  if (record_.rebuild && told_open_ && !may_still_rebuild()) tell(record_.state, record_.message, out);
 }
 
 // --- Collect ---
@@ -407,69 +423,6 @@ void BreakpointCoordinator::on_published(const CheckpointPublished& published, I
   }
 }
 
-// A failed collective alone leaves nobody who would end the parked processes: they leave, and the job is restarted.
-AfterBreakpoint BreakpointCoordinator::effective_after() const {
-  if (reason_.trigger.after != AfterBreakpoint::park || !causes_.contains(TriggerCause::collective_failed)) return reason_.trigger.after;
-  const bool alone = std::all_of(causes_.begin(), causes_.end(), [](TriggerCause cause) {
-    return cause == TriggerCause::collective_failed || cause == TriggerCause::user || cause == TriggerCause::sidecar;
-  });
-  return alone ? AfterBreakpoint::stop : reason_.trigger.after;
-}
-
-void BreakpointCoordinator::conclude(const KnownCheckpoint& checkpoint, Instant now, CoordinationOutputs& out) {
-  const CommittedMessage committed{.term = term_,
-                                   .step = checkpoint.step,
-                                   .path = checkpoint.path,
-                                   .manifest_hash = checkpoint.manifest_hash,
-                                   .after = effective_after(),
-                                   .bytes = checkpoint.bytes,
-                                   .seconds = std::max(0.0, to_seconds(now - began_))};
-  if (!checkpoint.path.empty()) known_ = checkpoint;
-  record_.step = checkpoint.step;
-  record_.path = checkpoint.path;
-  record_.manifest_hash = checkpoint.manifest_hash;
-  record_.bytes = checkpoint.bytes;
-  record_.durable_milliseconds = to_milliseconds(now - began_);
-  std::string message = choice_.why;
-  for (const std::string& refused : choice_.refused) message += (message.empty() ? "" : "; ") + refused;
-  if (checkpoint.path.empty()) message = "there was nothing to save";
-  tell(BreakpointState::durable, std::move(message), out);
-  send_to_all(committed, out);
-  finish(committed);
-}
-
-void BreakpointCoordinator::fail_breakpoint(Error error, CoordinationOutputs& out) {
-  remove_unfinished(out);
-  tell(BreakpointState::failed, error.message, out);
-  const FailedMessage failed{term_, std::move(error), effective_after()};
-  send_to_all(failed, out);
-  finish(failed);
-}
-
-// What is not going to be published takes space that the next try may need. While it is being published nobody knows.
-void BreakpointCoordinator::remove_unfinished(CoordinationOutputs& out) {
-  if (state_ == CoordinatorState::writing) out.push_back(RemoveFolder{writing_.abandon()});
-}
-
-void BreakpointCoordinator::finish(Outcome outcome) {
-  state_ = after_of(outcome) == AfterBreakpoint::go_on ? CoordinatorState::idle : CoordinatorState::settled;
-  outcome_ = std::move(outcome);
-}
-
-void BreakpointCoordinator::tell(BreakpointState state, std::string message, CoordinationOutputs& out) {
-  told_open_ = state == BreakpointState::collecting || state == BreakpointState::writing;
-  record_.state = state;
-  record_.term = term_;
-  record_.ranks = live_ranks_;
-  record_.message = std::move(message);
-  if (ids_.empty()) out.push_back(ReportBreakpoint{record_});
-  for (const std::string& id : ids_) {
-    BreakpointRecord record = record_;
-    record.id = id;
-    out.push_back(ReportBreakpoint{std::move(record)});
-  }
-}
-
 // --- others ---
 
 void BreakpointCoordinator::on_pod_connected(std::uint32_t ordinal, Instant now, CoordinationOutputs& out) {
@@ -485,26 +438,6 @@ void BreakpointCoordinator::on_pod_lost(std::uint32_t, Instant now, Coordination
 void BreakpointCoordinator::on_outranked(std::uint64_t term) {
   if (term <= term_ && leading()) return;
   if (move(CoordinatorInput::outranked) == CoordinatorMove::step_down) state_ = CoordinatorState::idle;
-}
-
-void BreakpointCoordinator::on_outcome(const Outcome& outcome, CoordinationOutputs& out) {
-  if (const auto* committed = std::get_if<CommittedMessage>(&outcome); committed && !committed->path.empty()) {
-    known_ = KnownCheckpoint{committed->step, committed->path, committed->manifest_hash, committed->bytes};
-  }
-  if (term_of(outcome) == term_ && coordinator_of(term_) == config_.ordinal && !leading()) return;  // our own word
-  if (told_open_) {
-    // What we began was ended by somebody else.
-    if (const auto* committed = std::get_if<CommittedMessage>(&outcome)) {
-      record_.step = committed->step;
-      record_.path = committed->path;
-      record_.manifest_hash = committed->manifest_hash;
-      record_.bytes = committed->bytes;
-      tell(BreakpointState::durable, "pod " + std::to_string(coordinator_of(committed->term)) + " made it durable", out);
-    } else {
-      tell(BreakpointState::failed, std::get<FailedMessage>(outcome).error.message, out);
-    }
-  }
-  finish(outcome);
 }
 
 void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {

@@ -1,6 +1,6 @@
 // Leads a breakpoint: Collect, Hold, Assign, Write, Commit. Every sidecar has one; it is idle until a trigger comes to it.
 //
-// Expected flow: collecting -> (permits) -> creating -> writing -> publishing -> idle (go_on) or settled (park, stop).
+// Expected flow: collecting -> (permits) -> creating -> writing -> publishing -> idle (go_on, rebuild) or settled (park, stop).
 // Guarantees: one outcome for every breakpoint it begins unless a higher term takes it over; a failure or a loss while writing begins a
 // round with a higher term and a new folder; nothing is published but what every assigned writer of one term has reported.
 // Assumptions: its own pod's member gets its messages like any other.
@@ -24,6 +24,7 @@
 #include "worker-sidecar/coordination/membership.h"
 #include "worker-sidecar/coordination/outcome.h"
 #include "worker-sidecar/coordination/output.h"
+#include "worker-sidecar/coordination/rebuild.h"
 #include "worker-sidecar/coordination/trigger.h"
 #include "worker-sidecar/coordination/writing_round.h"
 
@@ -94,7 +95,11 @@ class BreakpointCoordinator {
   void fail_breakpoint(Error error, CoordinationOutputs& out);
   void remove_unfinished(CoordinationOutputs& out);
   void finish(Outcome outcome);
-  AfterBreakpoint effective_after() const;
+  // How the breakpoint ends if it is durable at `step`; empty: it has failed.
+  AfterBreakpoint effective_after(std::optional<std::uint64_t> step);
+  std::vector<CollectedRank> collected_ranks() const;
+  // While nothing speaks against it yet.
+  bool may_still_rebuild() const;
   void tell(BreakpointState state, std::string message, CoordinationOutputs& out);
 
   const CoordinationConfig& config_;
@@ -112,6 +117,7 @@ class BreakpointCoordinator {
   BreakpointRecord record_;         // told about the breakpoint under way or the last
   bool told_open_ = false;  // the record says collecting or writing
   std::set<std::string> ids_;       // the operator's Breakpoints that it answers
+  RebuildCount rebuilds_;
 
   // The breakpoint under way.
   TimedTrigger reason_;

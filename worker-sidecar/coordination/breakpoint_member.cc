@@ -1,6 +1,7 @@
 #include "worker-sidecar/coordination/breakpoint_member.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "worker-sidecar/coordination/message_parts.h"
@@ -39,8 +40,7 @@ void BreakpointMember::begin_attempt(std::uint64_t term, bool held, Instant now,
   state_ = MemberState::held;
   give_up_ = now + config_.limits.deadline + config_.limits.outcome_grace;
   out.push_back(HoldRanks{});
-  raise(TriggerCause::sidecar, config_.ordinal, "the sidecar was restarted and found its ranks held", AfterBreakpoint::go_on, {}, "",
-        now, out);
+  raise({.cause = TriggerCause::sidecar, .pod = config_.ordinal, .detail = "the sidecar was restarted and found its ranks held"}, {}, now, out);
 }
 
 void BreakpointMember::send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const {
@@ -55,32 +55,39 @@ std::uint32_t BreakpointMember::leader() const {
   return pods_.lowest_reachable();
 }
 
-// All reasons of this pod in one; those of a coordinator that is lost as well, since whoever takes over must know them. With none it asks.
-TimedTrigger BreakpointMember::reasons() const {
+// All reasons of this pod in one, but for failed collectives: an order to rebuild may have answered those while they travel, and then they count no
+// more. Those of a coordinator that is lost as well, since whoever takes over must know them. With none it asks.
+std::vector<TimedTrigger> BreakpointMember::reasons() const {
   const bool orphaned = is_held() && highest_term_ != 0 && !pods_.reachable(coordinator_of(highest_term_));
-  TimedTrigger merged{.trigger = {.cause = TriggerCause::sidecar, .pod = config_.ordinal, .detail = "asks how the breakpoint ended"}};
-  if (orphaned) merged = reason_;
-  for (const TimedTrigger& trigger : pending_) merge_trigger(merged, trigger);
-  merged.trigger.term = is_held() ? highest_term_ : 0;
-  return merged;
+  std::optional<TimedTrigger> failed;
+  std::optional<TimedTrigger> other;
+  const auto add = [&](const TimedTrigger& trigger) {
+    std::optional<TimedTrigger>& into = trigger.trigger.cause == TriggerCause::collective_failed ? failed : other;
+    if (into) merge_trigger(*into, trigger);
+    else into = trigger;
+  };
+  if (orphaned) add(reason_);
+  for (const TimedTrigger& trigger : pending_) add(trigger);
+  if (!failed && !other) other = {.trigger = {.cause = TriggerCause::sidecar, .pod = config_.ordinal, .detail = "asks how the breakpoint ended"}};
+  std::vector<TimedTrigger> all;
+  for (std::optional<TimedTrigger>& reason : {std::ref(failed), std::ref(other)}) {
+    if (!reason) continue;
+    reason->trigger.term = is_held() ? highest_term_ : 0;
+    all.push_back(*std::move(reason));
+  }
+  return all;
 }
 
 // --- own reasons ---
 
-void BreakpointMember::raise(TriggerCause cause, std::uint32_t pod, std::string detail, AfterBreakpoint after,
-                             std::optional<Instant> until, std::string breakpoint, Instant now, CoordinationOutputs& out) {
-  pending_.push_back({.trigger = {.cause = cause,
-                                  .pod = pod,
-                                  .detail = std::move(detail),
-                                  .after = after,
-                                  .breakpoint = std::move(breakpoint)},
-                      .until = until});
+void BreakpointMember::raise(TriggerMessage trigger, std::optional<Instant> until, Instant now, CoordinationOutputs& out) {
+  pending_.push_back({.trigger = std::move(trigger), .until = until});
   send_trigger(now, out);
 }
 
 void BreakpointMember::send_trigger(Instant now, CoordinationOutputs& out) {
   next_ask_ = now + config_.limits.resend;
-  send(leader(), message_of(reasons(), now), out);
+  for (const TimedTrigger& reason : reasons()) send(leader(), message_of(reason, now), out);
 }
 
 void BreakpointMember::on_hook(const HookCalled& called, Instant now, CoordinationOutputs& out) {
@@ -98,7 +105,7 @@ void BreakpointMember::on_hook(const HookCalled& called, Instant now, Coordinati
     return;
   }
   hooks_[called.hook] = {now, now + given - margin / 2};
-  raise(TriggerCause::hook, config_.ordinal, called.container, AfterBreakpoint::park, now + given - margin, "", now, out);
+  raise({.cause = TriggerCause::hook, .pod = config_.ordinal, .detail = called.container, .after = AfterBreakpoint::park}, now + given - margin, now, out);
 }
 
 void BreakpointMember::on_hook_gone(const HookGone& gone) { hooks_.erase(gone.hook); }
@@ -110,8 +117,8 @@ void BreakpointMember::on_terminating(const Terminating& terminating, Instant no
   if (state_ == MemberState::settled) {
     end_ranks_if_ending(now, out);
   } else if (!ranks_.live().empty()) {
-    raise(TriggerCause::terminated, config_.ordinal, "the sidecar was told to end while its ranks live", AfterBreakpoint::park,
-          now + given - std::min(config_.limits.hook_margin, given / 4), "", now, out);
+    raise({.cause = TriggerCause::terminated, .pod = config_.ordinal, .detail = "the sidecar was told to end while its ranks live", .after = AfterBreakpoint::park},
+          now + given - std::min(config_.limits.hook_margin, given / 4), now, out);
   }
 }
 
@@ -120,20 +127,26 @@ void BreakpointMember::on_order(const OrderArrived& order, Instant now, Coordina
   if (orders_.size() >= kOrdersRemembered) orders_.erase(orders_.begin());
   orders_.insert(order.breakpoint);
   const auto until = order.seconds_left > 0 ? std::optional(now + duration_of_seconds(order.seconds_left)) : std::nullopt;
-  raise(TriggerCause::operator_order, config_.ordinal, order.detail, order.after, until, order.breakpoint, now, out);
+  raise({.cause = TriggerCause::operator_order, .pod = config_.ordinal, .detail = order.detail, .after = order.after, .breakpoint = order.breakpoint}, until, now, out);
 }
 
 void BreakpointMember::on_checkpoint_wanted(std::uint32_t rank, Instant now, CoordinationOutputs& out) {
   if (state_ == MemberState::settled) return;
   if (durable_at_ && now - *durable_at_ < config_.limits.minimum_interval) return;  // P18
-  raise(TriggerCause::user, config_.ordinal, "rank " + std::to_string(rank) + " asked for a checkpoint", AfterBreakpoint::go_on, {}, "",
-        now, out);
+  raise({.cause = TriggerCause::user, .pod = config_.ordinal, .detail = "rank " + std::to_string(rank) + " asked for a checkpoint"}, {}, now, out);
 }
 
 void BreakpointMember::on_collective_failed(const RankCollectiveFailed& failed, Instant now, CoordinationOutputs& out) {
   if (state_ == MemberState::settled) return;  // a consequence of what has been saved already
-  raise(TriggerCause::collective_failed, config_.ordinal, "rank " + std::to_string(failed.rank) + ": " + failed.failed.why,
-        config_.after_fault, {}, "", now, out);
+  // It failed before this rank was told to rebuild, which is its answer.
+  const LocalRank* const rank = ranks_.find(failed.rank);
+  if (rank != nullptr && failed.failed.rebuilt < rank->rebuild_term) return;
+  raise({.cause = TriggerCause::collective_failed,
+         .pod = config_.ordinal,
+         .detail = "rank " + std::to_string(failed.rank) + ": " + failed.failed.why,
+         .after = config_.after_fault,
+         .rebuilt = failed.failed.rebuilt},
+        {}, now, out);
 }
 
 // --- ranks ---
@@ -181,8 +194,11 @@ void BreakpointMember::on_rank_died(std::uint32_t rank, Instant now, Coordinatio
     }
     report(false, out);
   }
-  raise(TriggerCause::rank_died, config_.ordinal, "rank " + std::to_string(rank) + " ended without rk_close", config_.after_fault, {}, "",
-        now, out);
+  raise({.cause = TriggerCause::rank_died,
+         .pod = config_.ordinal,
+         .detail = "rank " + std::to_string(rank) + " ended without rk_close",
+         .after = config_.after_fault},
+        {}, now, out);
 }
 
 void BreakpointMember::on_rank_finished(Instant now, CoordinationOutputs& out) {
@@ -325,9 +341,8 @@ void BreakpointMember::on_states_written(const StatesWritten& written, Coordinat
 
 void BreakpointMember::on_outcome(const Outcome& outcome, Instant now, CoordinationOutputs& out) {
   if (move(MemberInput::outcome) != MemberMove::adopt) return;
-  const bool final_copy = is_durable(outcome) && after_of(outcome) != AfterBreakpoint::go_on;
   // Whoever is parked or stopped made no step since, so such an outcome holds whatever its term.
-  if (term_of(outcome) < highest_term_ && !final_copy) return;
+  if (term_of(outcome) < highest_term_ && !is_final(outcome)) return;
   if (state_ == MemberState::settled && outcome_) {
     const bool stronger = after_of(outcome) > after_of(*outcome_);
     const bool better = is_durable(outcome) && !is_durable(*outcome_);
@@ -352,6 +367,10 @@ void BreakpointMember::adopt(const Outcome& outcome, Instant now, CoordinationOu
       if (is_held()) out.push_back(ReleaseRanks{GateOrder::go_on});
       state_ = MemberState::free;
       break;
+    case AfterBreakpoint::rebuild:
+      order_rebuild(std::get<CommittedMessage>(outcome), out);
+      state_ = MemberState::free;
+      break;
     case AfterBreakpoint::stop:
       out.push_back(ReleaseRanks{GateOrder::stop});
       state_ = MemberState::settled;
@@ -363,11 +382,22 @@ void BreakpointMember::adopt(const Outcome& outcome, Instant now, CoordinationOu
   }
   writing_ranks_.clear();
   std::erase_if(pending_, [&](const TimedTrigger& trigger) { return trigger.trigger.after <= after; });
-  if (after != AfterBreakpoint::go_on) {
+  if (!goes_on(after)) {
     answer_hooks(outcome, now, out);
     end_ranks_if_ending(now, out);
   }
   if (!pending_.empty()) send_trigger(now, out);
+}
+
+// Of all ranks of this pod, held or not: those that were not held when this came have communicators that the others abort.
+void BreakpointMember::order_rebuild(const CommittedMessage& committed, CoordinationOutputs& out) {
+  for (const std::uint32_t rank : ranks_.live()) ranks_.find(rank)->rebuild_term = committed.term;
+  out.push_back(ReleaseRanks{GateOrder::rebuild,
+                             {.term = committed.term, .step = committed.step, .path = committed.path, .manifest_hash = committed.manifest_hash}});
+  // What has failed until now did so on communicators that nobody uses any more.
+  std::erase_if(pending_, [&](const TimedTrigger& trigger) {
+    return trigger.trigger.cause == TriggerCause::collective_failed && trigger.trigger.rebuilt < committed.term;
+  });
 }
 
 void BreakpointMember::answer_hooks(const Outcome& outcome, Instant now, CoordinationOutputs& out) {

@@ -29,7 +29,7 @@ namespace rekindle {
 
 class BreakpointMember {
  public:
-  BreakpointMember(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks, const JobLayouts& layouts)
+  BreakpointMember(const CoordinationConfig& config, const Membership& pods, LocalRanks& ranks, const JobLayouts& layouts)
       : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts) {}
 
   // The ranks live in an attempt now. held: they were when this sidecar came back, and nobody told it why.
@@ -38,8 +38,8 @@ class BreakpointMember {
   void on_hook(const HookCalled& called, Instant now, CoordinationOutputs& out);
   void on_hook_gone(const HookGone& gone);
   void on_terminating(const Terminating& terminating, Instant now, CoordinationOutputs& out);
-  void raise(TriggerCause cause, std::uint32_t pod, std::string detail, AfterBreakpoint after, std::optional<Instant> until,
-             std::string breakpoint, Instant now, CoordinationOutputs& out);
+  // trigger.term and seconds_left are filled in when it is sent.
+  void raise(TriggerMessage trigger, std::optional<Instant> until, Instant now, CoordinationOutputs& out);
   void on_order(const OrderArrived& order, Instant now, CoordinationOutputs& out);
   void on_checkpoint_wanted(std::uint32_t rank, Instant now, CoordinationOutputs& out);
   void on_collective_failed(const RankCollectiveFailed& failed, Instant now, CoordinationOutputs& out);
@@ -85,12 +85,13 @@ class BreakpointMember {
   MemberMove move(MemberInput input) const { return member_move(state_, input); }
   void send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const;
   void report(bool again, CoordinationOutputs& out);
-  TimedTrigger reasons() const;
+  std::vector<TimedTrigger> reasons() const;
   void send_trigger(Instant now, CoordinationOutputs& out);
   void send_written(CoordinationOutputs& out);
   void fail_write(std::uint32_t rank, Error error, CoordinationOutputs& out);
   void finish_write_if_done(CoordinationOutputs& out);
   void adopt(const Outcome& outcome, Instant now, CoordinationOutputs& out);
+  void order_rebuild(const CommittedMessage& committed, CoordinationOutputs& out);
   void answer_hooks(const Outcome& outcome, Instant now, CoordinationOutputs& out);
   bool has_ranks_to_end() const;
   void end_ranks_if_ending(Instant now, CoordinationOutputs& out);
@@ -98,7 +99,7 @@ class BreakpointMember {
 
   const CoordinationConfig& config_;
   const Membership& pods_;
-  const LocalRanks& ranks_;
+  LocalRanks& ranks_;
   const JobLayouts& layouts_;
 
   MemberState state_ = MemberState::free;

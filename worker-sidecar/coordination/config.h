@@ -43,6 +43,8 @@ struct CoordinationLimits {
   Duration outcome_grace = std::chrono::seconds(10);
   // Rounds of one breakpoint: writers that fail are left out of the next one.
   std::uint32_t rounds_max = 8;
+  // The ranks rebuild at most this often at one step; then the job is restarted.
+  std::uint32_t rebuilds_max = 3;
   // Restore: a candidate that fails in a way that may pass is tried again before an older one is considered (P17).
   std::uint32_t restore_tries = 5;
   Duration restore_retry = std::chrono::seconds(1);

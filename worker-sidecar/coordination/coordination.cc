@@ -114,6 +114,8 @@ struct Coordination::Parts {
     rank.alive = true;
     rank.word = event.word;
     rank.attempt = event.attempt;
+    rank.rebuilds = event.rebuilds;
+    rank.rebuild_term = event.rebuild_term;
     if (attempt != 0) return;
     rank_term = std::max(rank_term, event.term);
     found_held = found_held || event.held;
@@ -315,8 +317,7 @@ struct Coordination::Parts {
 
   void take_outcome(const Outcome& outcome, Instant now, CoordinationOutputs& out) {
     if (member.settled_durable() && !is_durable(outcome)) return;  // what is durable stays so
-    const bool final_copy = is_durable(outcome) && after_of(outcome) != AfterBreakpoint::go_on;
-    if (term_of(outcome) >= member.highest_term() || final_copy) coordinator.on_outcome(outcome, out);
+    if (term_of(outcome) >= member.highest_term() || is_final(outcome)) coordinator.on_outcome(outcome, out);
     else ++dropped;
     member.on_outcome(outcome, now, out);
   }
@@ -382,8 +383,11 @@ struct Coordination::Parts {
         continue;
       }
       if (member.state() != MemberState::settled && !ranks.all_finished()) {
-        member.raise(TriggerCause::pod_lost, pod->first, "pod " + std::to_string(pod->first) + " cannot be reached", config.after_fault, {},
-                     "", now, out);
+        member.raise({.cause = TriggerCause::pod_lost,
+                      .pod = pod->first,
+                      .detail = "pod " + std::to_string(pod->first) + " cannot be reached",
+                      .after = config.after_fault},
+                     {}, now, out);
       }
       pod = lost.erase(pod);
     }

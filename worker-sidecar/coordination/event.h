@@ -67,6 +67,8 @@ struct RankConnected {
   std::uint64_t term = 0;
   RankWord word;      // of the control block
   bool held = false;  // the control block's hold is not 0
+  bool rebuilds = false;           // of its hello
+  std::uint64_t rebuild_term = 0;  // of the control block; `term` is not below it
 };
 struct RankRegistered {
   std::uint32_t rank = 0;

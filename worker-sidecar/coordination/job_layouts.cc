@@ -76,6 +76,12 @@ std::string JobLayouts::common_hash(std::uint32_t first, std::uint32_t count) co
   return common;
 }
 
+bool JobLayouts::alike(std::uint32_t one, std::uint32_t other) const {
+  const auto found = hash_of_rank_.find(one);
+  const auto twin = hash_of_rank_.find(other);
+  return found != hash_of_rank_.end() && twin != hash_of_rank_.end() && found->second == twin->second;
+}
+
 std::vector<std::string> JobLayouts::hashes() const {
   std::vector<std::string> hashes;
   for (const auto& [hash, layout] : layouts_) hashes.push_back(hash);

@@ -40,6 +40,9 @@ class JobLayouts {
   std::string common_hash(std::uint32_t first, std::uint32_t count) const;
   bool all_alike() const { return !common_hash(0, config_.world_size()).empty(); }
 
+  // Both are known, and are one layout.
+  bool alike(std::uint32_t one, std::uint32_t other) const;
+
   // Layouts that are here, without doubles.
   std::vector<std::string> hashes() const;
   // Of all that is known; equal for two sidecars that know the same.

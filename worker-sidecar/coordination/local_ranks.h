@@ -21,6 +21,8 @@ struct LocalRank {
   std::optional<RegisteredMessage> registered;
   std::optional<LoadedMessage> loaded;  // answer to the newest offer
   std::vector<std::uint64_t> shadow_steps;
+  bool rebuilds = false;           // it can make its communicators anew in the process
+  std::uint64_t rebuild_term = 0;  // of the newest order to do so
 };
 
 class LocalRanks {
@@ -75,7 +77,9 @@ class LocalRanks {
                       .clean = rank.alive && is_clean(rank.word),
                       .step = rank.word.step,
                       .phase = rank.finished ? RankPhase::finished : rank.word.phase,
-                      .shadow_steps = rank.shadow_steps});
+                      .shadow_steps = rank.shadow_steps,
+                      .rebuilds = rank.rebuilds,
+                      .rebuild_term = rank.rebuild_term});
     }
     return list;
   }

@@ -15,6 +15,7 @@
 #include "worker-sidecar/protocol/control_block.h"
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/protocol/peer_message.h"
+#include "worker-sidecar/protocol/rebuild_order.h"
 
 namespace rekindle {
 
@@ -108,6 +109,7 @@ struct WriteStates {
 // Take the hold away with this order.
 struct ReleaseRanks {
   GateOrder order = GateOrder::go_on;
+  RebuildOrder rebuild = {};  // of GateOrder::rebuild
 };
 
 // Parked for good: tell these processes to end.

@@ -38,6 +38,7 @@ std::string to_text(const BreakpointRecord& record) {
   if (record.agreed_milliseconds > 0) add("agreed_milliseconds", milliseconds(record.agreed_milliseconds));
   if (record.durable_milliseconds > 0) add("durable_milliseconds", milliseconds(record.durable_milliseconds));
   if (record.steps_lost != 0) add("steps_lost", std::to_string(record.steps_lost));
+  if (record.rebuild) add("rebuild", "true");
   add("message", record.message);
   return text;
 }

@@ -27,6 +27,7 @@ struct BreakpointRecord {
   double agreed_milliseconds = 0;
   double durable_milliseconds = 0;
   std::uint64_t steps_lost = 0;
+  bool rebuild = false;  // nobody is to be restarted: the ranks make their communicators anew, or will, unless something comes in between
   std::string message;  // why a step was lost, why it failed, which ranks are inexact
 
   bool operator==(const BreakpointRecord&) const = default;

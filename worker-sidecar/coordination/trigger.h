@@ -41,6 +41,7 @@ inline void merge_trigger(TimedTrigger& into, const TimedTrigger& other) {
     into.trigger.detail = other.trigger.detail;
   }
   into.trigger.after = std::max(into.trigger.after, other.trigger.after);
+  into.trigger.rebuilt = std::max(into.trigger.rebuilt, other.trigger.rebuilt);
   if (into.trigger.breakpoint.empty()) into.trigger.breakpoint = other.trigger.breakpoint;
   if (other.until) into.until = into.until ? std::min(*into.until, *other.until) : other.until;
 }

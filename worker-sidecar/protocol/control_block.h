@@ -1,6 +1,7 @@
 // The memory that a rank shares with its sidecar. Layout and rules: docs/formats/control-block.md.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@ namespace rekindle {
 inline constexpr std::uint64_t kControlMagic = 0x31304C5254434B52;  // "RKCTRL01" in memory
 inline constexpr std::uint32_t kControlVersion = 1;
 inline constexpr std::size_t kControlSlotsOffset = 4096;
+inline constexpr std::size_t kRebuildWords = 40;  // of text in an order to rebuild
 inline constexpr std::uint32_t kFutexOwnerDied = 0x40000000;
 inline constexpr std::uint32_t kFutexWaiters = 0x80000000;
 
@@ -29,7 +31,7 @@ enum class RankPhase : std::uint8_t {
   swapped = 12,  // registered memory holds something else; behind the clean ones, so that it is dirty like what we do not know
 };
 
-enum class GateOrder : std::uint32_t { go_on = 0, stop = 1 };
+enum class GateOrder : std::uint32_t { go_on = 0, stop = 1, rebuild = 2 };
 
 // The rank's word, taken apart.
 struct RankWord {
@@ -66,6 +68,7 @@ struct ControlBlock {
   // Written by the rank's training thread.
   alignas(64) std::atomic<std::uint64_t> word;
   std::atomic<std::uint64_t> attempt;
+  std::atomic<std::uint64_t> rebuilt;
 
   // Written by the sidecar.
   alignas(64) std::atomic<std::uint32_t> hold;
@@ -73,10 +76,15 @@ struct ControlBlock {
   std::atomic<std::uint64_t> permit;
   std::atomic<std::uint32_t> bell;
   std::atomic<std::uint64_t> snapshot_step;
+  std::atomic<std::uint64_t> rebuild_term;
+  std::atomic<std::uint64_t> rebuild_step;
 
   // Written by the library's thread in the rank, and by the kernel when that thread ends.
   alignas(64) std::atomic<std::uint32_t> owner;
   std::atomic<std::uint32_t> owner_ready;
+
+  // Written by the sidecar; read and written through rebuild_order.h.
+  alignas(64) std::array<std::atomic<std::uint64_t>, kRebuildWords> rebuild_text;
 };
 
 struct SlotHeader {
@@ -89,11 +97,12 @@ struct SlotHeader {
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(offsetof(ControlBlock, incarnation) == 24 && offsetof(ControlBlock, slot_offset) == 36);
-static_assert(offsetof(ControlBlock, word) == 64 && offsetof(ControlBlock, attempt) == 72);
+static_assert(offsetof(ControlBlock, word) == 64 && offsetof(ControlBlock, attempt) == 72 && offsetof(ControlBlock, rebuilt) == 80);
 static_assert(offsetof(ControlBlock, hold) == 128 && offsetof(ControlBlock, order) == 132);
 static_assert(offsetof(ControlBlock, permit) == 136 && offsetof(ControlBlock, bell) == 144);
-static_assert(offsetof(ControlBlock, snapshot_step) == 152);
+static_assert(offsetof(ControlBlock, snapshot_step) == 152 && offsetof(ControlBlock, rebuild_term) == 160 && offsetof(ControlBlock, rebuild_step) == 168);
 static_assert(offsetof(ControlBlock, owner) == 192 && offsetof(ControlBlock, owner_ready) == 196);
-static_assert(sizeof(ControlBlock) == 256 && sizeof(SlotHeader) == 32);
+static_assert(offsetof(ControlBlock, rebuild_text) == 256);
+static_assert(sizeof(ControlBlock) == 576 && sizeof(SlotHeader) == 32);
 
 }  // namespace rekindle

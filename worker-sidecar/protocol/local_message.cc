@@ -15,12 +15,14 @@ constexpr std::array<std::string_view, 3> kHookOutcomes = {"durable", "failed", 
 // One function a message: to JSON.
 
 Json to_json(const HelloMessage& m) {
-  return {{"rank", m.rank},
-          {"world_size", m.world_size},
-          {"pid", m.pid},
-          {"state_bytes_max", m.state_bytes_max},
-          {"library_version", m.library_version},
-          {"term", m.term}};
+  Json object = {{"rank", m.rank},
+                 {"world_size", m.world_size},
+                 {"pid", m.pid},
+                 {"state_bytes_max", m.state_bytes_max},
+                 {"library_version", m.library_version},
+                 {"term", m.term}};
+  if (m.rebuilds) object["rebuilds"] = true;
+  return object;
 }
 Json to_json(const ControlMessage& m) {
   return {{"slot_bytes", m.slot_bytes}, {"incarnation", m.incarnation}, {"checkpoint_dir", m.checkpoint_dir}, {"ranks_here", m.ranks_here}};
@@ -63,7 +65,11 @@ Json to_json(const WrittenMessage& m) {
   return object;
 }
 Json to_json(const WriteFailedMessage& m) { return {{"term", m.term}, {"error", encode_error(m.error)}}; }
-Json to_json(const CollectiveFailedMessage& m) { return {{"step", m.step}, {"why", m.why.substr(0, kMessageTextBytesMax)}}; }
+Json to_json(const CollectiveFailedMessage& m) {
+  Json object = {{"step", m.step}, {"why", m.why.substr(0, kMessageTextBytesMax)}};
+  if (m.rebuilt != 0) object["rebuilt"] = m.rebuilt;
+  return object;
+}
 Json to_json(const CheckpointWantedMessage&) { return Json::object(); }
 Json to_json(const FinishedMessage& m) { return {{"exit_code", m.exit_code}}; }
 Json to_json(const EndMessage& m) { return {{"exit_code", m.exit_code}}; }
@@ -91,6 +97,7 @@ Json to_json(const SnapshottedMessage& m) {
   if (!m.ok) object["error"] = encode_error(m.error);
   return object;
 }
+Json to_json(const RebuiltMessage& m) { return {{"term", m.term}, {"step", m.step}}; }
 
 template <typename Message>
 std::string local_body(const Message& m) {
@@ -111,6 +118,7 @@ void read(JsonFields& in, const Json&, HelloMessage& m) {
   m.state_bytes_max = in.number("state_bytes_max");
   m.library_version = short_text(in, "library_version", 64);
   m.term = in.number_or("term", 0);
+  m.rebuilds = in.boolean_or("rebuilds", false);
   if (m.world_size == 0) in.refuse("world_size", "must not be 0");
   else if (m.rank >= m.world_size) in.refuse("rank", "must be below world_size");
 }
@@ -178,6 +186,7 @@ void read(JsonFields& in, const Json&, WriteFailedMessage& m) {
 void read(JsonFields& in, const Json&, CollectiveFailedMessage& m) {
   m.step = in.number("step");
   m.why = optional_text(in, "why", 2 * kMessageTextBytesMax);
+  m.rebuilt = in.number_or("rebuilt", 0);
 }
 void read(JsonFields&, const Json&, CheckpointWantedMessage&) {}
 void read(JsonFields& in, const Json&, FinishedMessage& m) { m.exit_code = in.integer("exit_code"); }
@@ -208,6 +217,10 @@ void read(JsonFields& in, const Json&, SnapshottedMessage& m) {
   m.microseconds = in.number("microseconds");
   m.ok = in.boolean("ok");
   m.error = read_error(in, "error");
+}
+void read(JsonFields& in, const Json&, RebuiltMessage& m) {
+  m.term = in.number("term");
+  m.step = in.number("step");
 }
 
 template <typename Message>
@@ -256,16 +269,16 @@ Result<LocalMessage> decode_written(std::string_view body) {
 
 std::string_view to_string(HookOutcome outcome) { return kHookOutcomes[static_cast<std::size_t>(outcome)]; }
 
-// The kinds of local messages are 1 to 21 in the order of the variant.
+// The kinds of local messages are 1 to 22 in the order of the variant.
 MessageKind local_kind_of(const LocalMessage& message) { return static_cast<MessageKind>(message.index() + 1); }
-static_assert(std::variant_size_v<LocalMessage> == static_cast<std::size_t>(MessageKind::snapshotted));
+static_assert(std::variant_size_v<LocalMessage> == static_cast<std::size_t>(MessageKind::rebuilt));
 
 EncodedMessage encode_local_message(const LocalMessage& message) {
   return {local_kind_of(message), std::visit([](const auto& m) { return local_body(m); }, message)};
 }
 
 Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view body) {
-  if (kind < 1 || kind > static_cast<std::uint16_t>(MessageKind::snapshotted)) {
+  if (kind < 1 || kind > static_cast<std::uint16_t>(MessageKind::rebuilt)) {
     return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between rank and sidecar");
   }
   if (kind == static_cast<std::uint16_t>(MessageKind::registered)) return decode_registered(body);
@@ -292,6 +305,7 @@ Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view b
     case MessageKind::keep: return decode_local<KeepMessage>(*object, "keep");
     case MessageKind::kept: return decode_local<KeptMessage>(*object, "kept");
     case MessageKind::snapshotted: return decode_local<SnapshottedMessage>(*object, "snapshotted");
+    case MessageKind::rebuilt: return decode_local<RebuiltMessage>(*object, "rebuilt");
     default: break;
   }
   return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between rank and sidecar");

@@ -1,4 +1,4 @@
-// Messages between a rank (or a tool) and its sidecar, kinds 1 to 21 of docs/formats/frames.md. Values only: descriptors that
+// Messages between a rank (or a tool) and its sidecar, kinds 1 to 22 of docs/formats/frames.md. Values only: descriptors that
 // travel beside a frame are the caller's. Decoding believes nothing: wrong types, counts and lengths over the
 // limits, and values out of range are an Error (invalid_input) with the message and the field in the sentence. Pure.
 #pragma once
@@ -33,6 +33,7 @@ struct HelloMessage {
   std::uint64_t state_bytes_max = 0;
   std::string library_version;
   std::uint64_t term = 0;  // the highest that this rank has seen in a write, 0 for none
+  bool rebuilds = false;   // it can make its communicators anew in the process (RK_REBUILDS)
 
   bool operator==(const HelloMessage&) const = default;
 };
@@ -123,6 +124,7 @@ struct WriteFailedMessage {
 struct CollectiveFailedMessage {
   std::uint64_t step = 0;
   std::string why;
+  std::uint64_t rebuilt = 0;  // term of the newest order to rebuild that this rank has carried out: what failed was made after it
 
   bool operator==(const CollectiveFailedMessage&) const = default;
 };
@@ -203,11 +205,19 @@ struct SnapshottedMessage {
   bool operator==(const SnapshottedMessage&) const = default;
 };
 
+// An order to rebuild was carried out: this rank is at `step` and goes on behind it.
+struct RebuiltMessage {
+  std::uint64_t term = 0;
+  std::uint64_t step = 0;
+
+  bool operator==(const RebuiltMessage&) const = default;
+};
+
 using LocalMessage =
     std::variant<HelloMessage, ControlMessage, WelcomeMessage, RegisteredMessage, OfferMessage, LoadedMessage, TakeMessage,
                  WriteMessage, WrittenMessage, WriteFailedMessage, CollectiveFailedMessage, CheckpointWantedMessage,
                  FinishedMessage, EndMessage, RefusedMessage, StatusMessage, HookMessage, HookDoneMessage, KeepMessage,
-                 KeptMessage, SnapshottedMessage>;
+                 KeptMessage, SnapshottedMessage, RebuiltMessage>;
 
 MessageKind local_kind_of(const LocalMessage& message);
 

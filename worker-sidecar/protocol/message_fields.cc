@@ -187,13 +187,15 @@ CheckpointSummary read_summary(JsonFields& in, std::string_view name) {
 }
 
 Json encode_trigger(const TriggerMessage& trigger) {
-  return {{"term", trigger.term},
-          {"cause", to_string(trigger.cause)},
-          {"pod", trigger.pod},
-          {"detail", trigger.detail.substr(0, kMessageTextBytesMax)},
-          {"seconds_left", trigger.seconds_left},
-          {"after", to_string(trigger.after)},
-          {"breakpoint", trigger.breakpoint}};
+  Json object = {{"term", trigger.term},
+                 {"cause", to_string(trigger.cause)},
+                 {"pod", trigger.pod},
+                 {"detail", trigger.detail.substr(0, kMessageTextBytesMax)},
+                 {"seconds_left", trigger.seconds_left},
+                 {"after", to_string(trigger.after)},
+                 {"breakpoint", trigger.breakpoint}};
+  if (trigger.rebuilt != 0) object["rebuilt"] = trigger.rebuilt;
+  return object;
 }
 
 Result<TriggerMessage> decode_trigger(const Json& object) {
@@ -202,7 +204,8 @@ Result<TriggerMessage> decode_trigger(const Json& object) {
                          .pod = number32(in, "pod", kRanksMax - 1),
                          .detail = optional_text(in, "detail", 2 * kMessageTextBytesMax),
                          .seconds_left = real_number(in, object, "seconds_left", kSecondsMax),
-                         .breakpoint = optional_text(in, "breakpoint")};
+                         .breakpoint = optional_text(in, "breakpoint"),
+                         .rebuilt = in.number_or("rebuilt", 0)};
   const Result<TriggerCause> cause = parse_trigger_cause(in.text("cause"));
   if (cause) trigger.cause = *cause;
   else in.refuse("cause", cause.error().message);

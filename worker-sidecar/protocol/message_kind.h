@@ -28,6 +28,7 @@ enum class MessageKind : std::uint16_t {
   keep = 19,
   kept = 20,
   snapshotted = 21,
+  rebuilt = 22,
   peer_hello = 101,
   peer_ready = 102,
   peer_begin = 103,

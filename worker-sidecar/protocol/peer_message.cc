@@ -13,7 +13,7 @@ using namespace message_fields;
 
 constexpr std::array<std::string_view, 8> kCauses = {"hook",              "operator", "rank_died",  "pod_lost",
                                                      "collective_failed", "user",     "terminated", "sidecar"};
-constexpr std::array<std::string_view, 3> kAfters = {"go_on", "park", "stop"};
+constexpr std::array<std::string_view, 4> kAfters = {"go_on", "rebuild", "park", "stop"};
 constexpr std::array<std::string_view, 13> kPhases = {
     "starting",        "restoring",         "between",  "computing",  "updating",  "waiting_at_update",
     "waiting_at_step", "collective_failed", "finished", "evaluating", "compiling", "waiting_for_data",
@@ -71,6 +71,8 @@ Json to_json(const CollectedMessage& m) {
   for (const CollectedRank& rank : m.ranks) {
     ranks.push_back({{"rank", rank.rank}, {"alive", rank.alive}, {"clean", rank.clean}, {"step", rank.step}, {"phase", to_string(rank.phase)}});
     if (!rank.shadow_steps.empty()) ranks.back()["shadow_steps"] = rank.shadow_steps;
+    if (rank.rebuilds) ranks.back()["rebuilds"] = true;
+    if (rank.rebuild_term != 0) ranks.back()["rebuild_term"] = rank.rebuild_term;
   }
   Json object = {{"term", m.term}, {"ordinal", m.ordinal}, {"ranks", std::move(ranks)}};
   put_layouts(object, m.layouts);
@@ -255,7 +257,9 @@ void read(JsonFields& in, const Json&, CollectedMessage& m) {
                        .alive = part.boolean("alive"),
                        .clean = part.boolean("clean"),
                        .step = part.number("step"),
-                       .phase = read_enum<RankPhase>(part, "phase", kPhases, "phase of a rank")};
+                       .phase = read_enum<RankPhase>(part, "phase", kPhases, "phase of a rank"),
+                       .rebuilds = part.boolean_or("rebuilds", false),
+                       .rebuild_term = part.number_or("rebuild_term", 0)};
     if (rank.step >> 48 != 0) part.refuse("step", "must fit 48 bits");
     if (part.has("shadow_steps")) {
       for (const Json& step : limited_array(part, "shadow_steps", kShadowStepsMax)) {
@@ -351,6 +355,7 @@ void read(JsonFields& in, const Json&, FailedMessage& m) {
   m.term = in.number("term");
   m.error = read_error(in, "error");
   m.after = read_enum<AfterBreakpoint>(in, "after", kAfters, "order for the time after a breakpoint");
+  if (m.after == AfterBreakpoint::rebuild) in.refuse("after", "must not be rebuild: without a checkpoint there is no step to rebuild at");
 }
 void read(JsonFields& in, const Json&, PodFinishedMessage& m) { m.ordinal = ordinal_number(in, "ordinal"); }
 void read(JsonFields& in, const Json&, LayoutsMessage& m) {
@@ -407,7 +412,9 @@ Result<TriggerCause> parse_trigger_cause(std::string_view text) {
   return parse_enum<TriggerCause>(kCauses, text, "cause of a breakpoint");
 }
 Result<AfterBreakpoint> parse_after_breakpoint(std::string_view text) {
-  return parse_enum<AfterBreakpoint>(kAfters, text, "order for the time after a breakpoint (go_on, park or stop)");
+  constexpr std::string_view kWhat = "order for the time after a breakpoint (go_on, park or stop)";
+  if (text == to_string(AfterBreakpoint::rebuild)) return fail(ErrorCode::invalid_input, "rebuild is no " + std::string(kWhat) + "; it can only be how one ends");
+  return parse_enum<AfterBreakpoint>(kAfters, text, kWhat);
 }
 Result<RankPhase> parse_rank_phase(std::string_view text) { return parse_enum<RankPhase>(kPhases, text, "phase of a rank"); }
 

@@ -32,9 +32,11 @@ enum class TriggerCause : std::uint8_t {
 std::string_view to_string(TriggerCause cause);
 Result<TriggerCause> parse_trigger_cause(std::string_view text);
 
-// What happens to the ranks when the breakpoint is over; the later value is the stronger one.
-enum class AfterBreakpoint : std::uint8_t { go_on = 0, park = 1, stop = 2 };
+// What happens to the ranks when the breakpoint is over; the later value is the stronger one. `rebuild` can only be an outcome: everybody lives, and
+// the ranks abort their communicators, make new ones and go on from one step.
+enum class AfterBreakpoint : std::uint8_t { go_on = 0, rebuild = 1, park = 2, stop = 3 };
 std::string_view to_string(AfterBreakpoint after);
+// Of an order or a trigger, so never `rebuild`.
 Result<AfterBreakpoint> parse_after_breakpoint(std::string_view text);
 
 std::string_view to_string(RankPhase phase);
@@ -116,6 +118,7 @@ struct TriggerMessage {
   double seconds_left = 0;  // 0: the policy's
   AfterBreakpoint after = AfterBreakpoint::go_on;
   std::string breakpoint;  // name of the operator's Breakpoint, or empty
+  std::uint64_t rebuilt = 0;  // collective_failed: as in CollectiveFailedMessage
 
   bool operator==(const TriggerMessage&) const = default;
 };
@@ -138,6 +141,8 @@ struct CollectedRank {
   std::uint64_t step = 0;
   RankPhase phase = RankPhase::starting;
   std::vector<std::uint64_t> shadow_steps = {};  // sorted; complete copies of its stripe that its sidecar can read, also after its death
+  bool rebuilds = false;               // it can make its communicators anew in the process
+  std::uint64_t rebuild_term = 0;      // of the newest order to do so that it was given
 
   bool operator==(const CollectedRank&) const = default;
 };

@@ -146,7 +146,7 @@ std::uint32_t ControlFile::hold() {
   ++hold_number_;
   if (hold_number_ == 0) hold_number_ = 1;
   block_->permit.store(0, std::memory_order_relaxed);
-  block_->order.store(static_cast<std::uint32_t>(GateOrder::go_on), std::memory_order_relaxed);
+  block_->order.store(static_cast<std::uint32_t>(standing_order()), std::memory_order_relaxed);
   block_->hold.store(hold_number_, std::memory_order_release);
   // Paired with the fence in the rank's gate (P3): either it sees the hold, or we see that it is updating.
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -166,7 +166,28 @@ void ControlFile::want_snapshot(std::uint64_t step) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-void ControlFile::release(GateOrder order) {
+void ControlFile::release(GateOrder order) { open_gates(order == GateOrder::stop ? order : standing_order()); }
+
+Status ControlFile::release_to_rebuild(const RebuildOrder& order) {
+  if (rebuild_term() != order.term) {
+    if (Status written = write_rebuild_order(*block_, order); !written) return written;
+  }
+  open_gates(standing_order());
+  return {};
+}
+
+bool ControlFile::settle_rebuild() {
+  if (block_->order.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(GateOrder::rebuild) || rebuild_is_pending(*block_)) return false;
+  block_->order.store(static_cast<std::uint32_t>(GateOrder::go_on), std::memory_order_relaxed);
+  return true;
+}
+
+std::uint64_t ControlFile::rebuild_term() const { return block_->rebuild_term.load(std::memory_order_relaxed); }
+
+// What the rank has been told before and has not done.
+GateOrder ControlFile::standing_order() const { return rebuild_is_pending(*block_) ? GateOrder::rebuild : GateOrder::go_on; }
+
+void ControlFile::open_gates(GateOrder order) {
   block_->order.store(static_cast<std::uint32_t>(order), std::memory_order_relaxed);
   block_->permit.store(0, std::memory_order_relaxed);
   block_->hold.store(0, std::memory_order_release);

@@ -15,6 +15,7 @@
 
 #include "common/base/error.h"
 #include "worker-sidecar/protocol/control_block.h"
+#include "worker-sidecar/protocol/rebuild_order.h"
 
 namespace rekindle {
 
@@ -60,8 +61,15 @@ class ControlFile {
   void permit(std::uint64_t step);
   // A rank that passes a step gate at exactly this step takes a snapshot; 0: none. A word read afterwards is either not beyond the gate, or the rank has seen it.
   void want_snapshot(std::uint64_t step);
-  // Opens the gates. With GateOrder::stop the rank leaves its loop at this and every later gate.
+  // Opens the gates. With GateOrder::stop the rank leaves its loop at this and every later gate. With go_on an order to rebuild that it has not carried
+  // out yet still stands.
   void release(GateOrder order);
+  // Opens the gates for a rank that shall rebuild. Nothing of the order was carried out when it is refused, and the gates stay closed.
+  Status release_to_rebuild(const RebuildOrder& order);
+  // Gates cost nothing again once the rank has carried it out; true when it has just been found so.
+  bool settle_rebuild();
+  // Of the newest order to rebuild; 0: there was none.
+  std::uint64_t rebuild_term() const;
 
   // The captured state of exactly this step, from whichever slot has it. `not_found` when neither does, `corrupt` when the checksum
   // or the entries are wrong.
@@ -72,6 +80,8 @@ class ControlFile {
 
  private:
   ControlFile(int descriptor, ControlBlock* block, std::uint32_t slot_bytes, std::uint64_t incarnation);
+  void open_gates(GateOrder order);
+  GateOrder standing_order() const;
   void ring();
   void close();
 

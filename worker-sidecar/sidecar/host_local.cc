@@ -1,5 +1,7 @@
 // Host: ranks and tools on the Unix socket.
 
+#include <algorithm>
+
 #include "common/base/sentence.h"
 #include "common/net/clock.h"
 #include "worker-sidecar/sidecar/host_parts.h"
@@ -88,7 +90,16 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
       {{"rank", std::to_string(hello.rank)}, {"pid", std::to_string(hello.pid)}, {"library_version", hello.library_version}});
   const RankWord word = (*control)->word();
   const bool held = (*control)->held();
-  tell(RankConnected{.rank = hello.rank, .attempt = attempt, .term = hello.term, .word = word, .held = held});
+  // It may have been carried out while nobody was here to be told.
+  ranks.settle_rebuild(hello.rank);
+  const std::uint64_t rebuild_term = (*control)->rebuild_term();
+  tell(RankConnected{.rank = hello.rank,
+                     .attempt = attempt,
+                     .term = std::max(hello.term, rebuild_term),
+                     .word = word,
+                     .held = held,
+                     .rebuilds = hello.rebuilds,
+                     .rebuild_term = rebuild_term});
 }
 
 void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
@@ -114,6 +125,9 @@ void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
   } else if (const auto* collective = std::get_if<CollectiveFailedMessage>(&message)) {
     log(Severity::warning, "a collective failed", {{"rank", std::to_string(rank)}, {"why", collective->why}});
     tell(RankCollectiveFailed{rank, *collective});
+  } else if (const auto* rebuilt = std::get_if<RebuiltMessage>(&message)) {
+    ranks.settle_rebuild(rank);
+    log(Severity::info, "a rank makes its communicators anew and goes on", {{"rank", std::to_string(rank)}, {"step", std::to_string(rebuilt->step)}});
   } else if (const auto* kept = std::get_if<KeptMessage>(&message)) {
     tell(RankKept{rank, kept->serial, kept->ok ? Status() : Status(std::unexpected(kept->error))});
   } else if (const auto* taken = std::get_if<SnapshottedMessage>(&message)) {

@@ -164,7 +164,11 @@ void Host::Parts::on(const WriteStates& output) {
 void Host::Parts::on(const ReleaseRanks& output) {
   holding = false;
   poll_timer.cancel();
-  ranks.release_all(output.order);
+  if (output.order != GateOrder::rebuild) return ranks.release_all(output.order);
+  if (Status released = ranks.release_to_rebuild(output.rebuild); !released) {
+    log(Severity::error, "the ranks cannot be told to rebuild and stop instead", {{"message", released.error().message}});
+    ranks.release_all(GateOrder::stop);
+  }
 }
 
 void Host::Parts::on(const EndRanks& output) {

@@ -224,6 +224,18 @@ void RankTable::release_all(GateOrder order) {
   for (auto& [rank, place] : places_) place->control.release(order);
 }
 
+Status RankTable::release_to_rebuild(const RebuildOrder& order) {
+  for (auto& [rank, place] : places_) {
+    if (Status released = place->control.release_to_rebuild(order); !released) return released;
+  }
+  return {};
+}
+
+bool RankTable::settle_rebuild(std::uint32_t rank) {
+  const auto found = places_.find(rank);
+  return found != places_.end() && found->second->control.settle_rebuild();
+}
+
 std::vector<std::pair<std::uint32_t, RankWord>> RankTable::changed_words() {
   std::vector<std::pair<std::uint32_t, RankWord>> changed;
   for (auto& [rank, place] : places_) {

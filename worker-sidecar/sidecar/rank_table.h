@@ -71,6 +71,9 @@ class RankTable {
   void want_snapshot(std::uint64_t step);
   void permit(std::uint32_t rank, std::uint64_t step);
   void release_all(GateOrder order);
+  Status release_to_rebuild(const RebuildOrder& order);
+  // The rank has carried out its order to rebuild, as its control block says; false: it has not, or that was known.
+  bool settle_rebuild(std::uint32_t rank);
 
   // Live ranks whose word is another than at the last call for them.
   std::vector<std::pair<std::uint32_t, RankWord>> changed_words();

@@ -2,10 +2,11 @@
 // --rewrite writes what happens now into the files.
 //
 // Commands (name=value each; only `job` has defaults):
-//   job pods=2 ranks=1 states=no after=park restore=184 parallel=data   a running job; restore=0 starts from nothing; parallel: data, tensor,
+//   job pods=2 ranks=1 states=no after=park restore=184 parallel=data rebuilds=no unable=   a running job; restore=0 starts from nothing; parallel: data, tensor,
 //                                 pipeline or zero, what its ranks hold (layout_for)
 //   place rank= step= phase=      puts a rank there      kill rank= | pod=       finish rank=       restart pod=
 //   hook pod= seconds=            order name= after=     want rank=              collective rank=   terminate pod= seconds=
+//   gate rank=                    it comes to a gate, where an order to rebuild is seen       load milliseconds=     (time of a load to rebuild)
 //   shadow rank= steps=180,190    its shadow holds complete copies of these
 //   failwrites rank=              failshadow rank=       link a= b= up=         slow milliseconds=      (time of a write)
 //   wait milliseconds=            settle                 until nobody holds, leads or waits
@@ -64,6 +65,8 @@ class Scenario {
   std::string start() {
     HarnessOptions options{.pods = number("pods", 2), .ranks_per_pod = number("ranks", 1)};
     options.states = text("states", "no") == "yes";
+    options.rebuilds = text("rebuilds", "no") == "yes";
+    if (values_.contains("unable")) options.unable = {number("unable")};
     options.after_fault = parse_after_breakpoint(text("after", "park")).value_or(AfterBreakpoint::park);
     job_ = std::make_unique<CoordinationHarness>(options);
     for (std::uint32_t rank = 0; rank < job_->config().world_size(); ++rank) {
@@ -93,6 +96,8 @@ class Scenario {
     else if (command == "order") job_->order(text("name"), parse_after_breakpoint(text("after")).value_or(AfterBreakpoint::park), 30);
     else if (command == "want") job_->want_checkpoint(number("rank"));
     else if (command == "collective") job_->fail_collective(number("rank"));
+    else if (command == "gate") job_->reach_gate(number("rank"));
+    else if (command == "load") job_->set_load_time(std::chrono::milliseconds(number("milliseconds")));
     else if (command == "terminate") job_->terminate(number("pod"), number("seconds", 30));
     else if (command == "failwrites") job_->fail_writes_of(number("rank"), {ErrorCode::io, "input/output error", Retry::no});
     else if (command == "failshadow") job_->fail_shadows_of(number("rank"), {ErrorCode::io, "input/output error", Retry::no});

@@ -105,6 +105,8 @@ std::vector<std::string> run_command(World& world, const std::string& line) {
     world.remove_pod_at_once(pod);
   } else if (verb == "kill") {
     world.kill_container(pod, command.number("exit", 137), command.text("reason", "Error"));
+  } else if (verb == "fail-collective") {
+    world.fail_collective(command.text("rebuild", "no") == "yes");
   } else if (verb == "kill-rank") {
     world.kill_rank(pod);
   } else if (verb == "count-a-kill") {

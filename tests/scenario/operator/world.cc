@@ -89,6 +89,12 @@ void World::kill_rank(const std::string& name) {
   begin_save("rank_died", name, "a process of pod " + name + " died", "", false);
 }
 
+void World::fail_collective(bool rebuild) {
+  const std::string pod = pods_.begin()->first;
+  begin_save("collective_failed", pod, "rank 0: ring broken", "", rebuild);
+  if (save_) save_->rebuild = rebuild;
+}
+
 void World::finish_programs() {
   for (auto& [name, pod] : pods_) {
     pod.ended.push_back({.name = "main", .reason = "Completed", .exit_code = 0, .finished = now_});
@@ -292,7 +298,7 @@ void World::finish_save() {
   for (auto& [uid, process] : processes_) {
     if (process.report.attempt == attempt_) step = std::max(step, process.report.step);
   }
-  ReportedBreakpoint told{.id = save_->id, .term = reported_.size() + 1, .cause = save_->cause, .pod = save_->pod, .detail = save_->detail};
+  ReportedBreakpoint told{.id = save_->id, .term = reported_.size() + 1, .cause = save_->cause, .pod = save_->pod, .detail = save_->detail, .rebuild = save_->rebuild};
   if (save_mode_ == SaveMode::works) {
     told.state = SaveState::durable;
     told.step = step;
@@ -368,6 +374,7 @@ void World::sync_sidecars() {
         Json entry{{"id", each.id}, {"term", each.term}, {"cause", each.cause}, {"pod", each.pod}, {"detail", each.detail},
                    {"state", to_string(each.state)}, {"step", each.step}, {"path", each.path},
                    {"manifest_hash", each.manifest_hash}, {"bytes", each.bytes}, {"ranks", each.ranks}, {"message", each.message}};
+        if (each.rebuild) entry["rebuild"] = true;
         if (each.agreed_milliseconds) entry["agreed_milliseconds"] = *each.agreed_milliseconds;
         if (each.durable_milliseconds) entry["durable_milliseconds"] = *each.durable_milliseconds;
         list.push_back(std::move(entry));

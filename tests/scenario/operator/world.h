@@ -30,6 +30,7 @@ class World {
   void delete_pod(const std::string& pod);
   void remove_pod_at_once(const std::string& pod);  // forced: grace 0
   void kill_container(const std::string& pod, std::int32_t exit_code, const std::string& reason);
+  void fail_collective(bool rebuild);  // nobody has died; rebuild: the ranks make their communicators anew
   void kill_rank(const std::string& pod);  // the process dies, its container lives
   void finish_programs();
   void suspend();
@@ -82,6 +83,7 @@ class World {
     std::string detail;
     WallTime done{};
     bool go_on = false;
+    bool rebuild = false;
   };
 
   void log(const std::string& line);

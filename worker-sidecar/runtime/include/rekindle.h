@@ -2,8 +2,9 @@
  *
  * Conventions, valid for every function below:
  *  1. C99. Handles are opaque. Strings are UTF-8, NUL-terminated, and copied unless the text says otherwise.
- *  2. Every function that may fail returns rk_status. RK_OK is 0, RK_STOP is 1 and is not an error: the run has to end, leave
- *     the loop and call rk_close. Errors are negative. Out-parameters come last and are untouched on failure.
+ *  2. Every function that may fail returns rk_status. RK_OK is 0. RK_STOP is 1 and is not an error: the run has to end, leave
+ *     the loop and call rk_close. RK_REBUILD is 2 and no error either; only a program that has set RK_REBUILDS meets it: what was asked for was not
+ *     done, see rk_rebuild. Errors are negative. Out-parameters come last and are untouched on failure.
  *     rk_last_error() has the sentence that belongs to the last error of the calling thread.
  *  3. Structs that the caller fills begin with struct_size: set it to sizeof of the struct and zero the rest. A
  *     library that is newer than the caller takes missing fields as zero; one that is older refuses non-zero fields it
@@ -48,6 +49,7 @@ extern "C" {
 typedef enum rk_status {
   RK_OK = 0,
   RK_STOP = 1,
+  RK_REBUILD = 2,            /* abort the communicators, call rk_rebuild, make new ones, go on with the step that it tells */
   RK_ERROR_ARGUMENT = -1,    /* a parameter is wrong; the sentence names it */
   RK_ERROR_STATE = -2,       /* the call does not fit the moment, for example rk_update_end without rk_update_begin */
   RK_ERROR_VERSION = -3,     /* library, header and sidecar do not fit each other */
@@ -77,7 +79,9 @@ typedef enum rk_written_in {
 } rk_written_in;
 
 enum {
-  RK_NEVER_EXIT = 1u /* rk_options.flags: a parked process is left to the caller, see convention 7 */
+  /* rk_options.flags */
+  RK_NEVER_EXIT = 1u, /* a parked process is left to the caller, see convention 7 */
+  RK_REBUILDS = 2u    /* this program can abort its communicators and make new ones in the process, see rk_rebuild */
 };
 
 typedef struct rk_session rk_session;
@@ -107,8 +111,8 @@ typedef struct rk_shard {
  * after all work that was enqueued before it, and before all that is enqueued later.
  * A copy that fails fails the save or the restore, never the process.
  * Threads: copy_out is called on the library's thread, and on the training thread (also at the same time) in rk_checkpoint (stand-alone) and, for
- * RK_ANYWHERE, at a commit; copy_in on the training thread in rk_restore, and copy_out there as well where a tensor was cut otherwise when it was saved:
- * many rows go in one call, with what lies between them fetched before and put back unchanged. */
+ * RK_ANYWHERE, at a commit; copy_in on the training thread in rk_restore and rk_rebuild, and copy_out there as well where a tensor was cut otherwise when it
+ * was saved: many rows go in one call, with what lies between them fetched before and put back unchanged. */
 typedef struct rk_memory {
   size_t struct_size;
   void* context; /* given to each function; must live until the last tensor with it is unregistered or the session closed */
@@ -207,7 +211,8 @@ RK_API rk_status rk_register_state(rk_session* session, const char* name, void* 
  * Both functions are called on the training thread. save is called at every commit: it puts the state into `to`, which has room
  * for `room` bytes, and returns how many it put there, or a negative number when it cannot. Then the commit stands, this rank's small
  * state of that step counts as missing, and rk_last_error() has the sentence. load is called once, in rk_restore, with exactly
- * the bytes that save gave, after everything else has been verified and taken; not 0: they cannot be used, and rk_restore fails with MISMATCH.
+ * the bytes that save gave, after everything else has been verified and taken, and so in each rk_rebuild; not 0: they cannot be used, and that call fails
+ * with MISMATCH.
  * Errors as rk_register_state. */
 RK_API rk_status rk_register_state_callback(rk_session* session, const char* name, size_t bytes_max,
                                             int64_t (*save)(void* context, void* to, size_t room),
@@ -248,8 +253,22 @@ RK_API rk_status rk_update_skip(rk_session* session);
 RK_API rk_status rk_step_end(rk_session* session);
 
 /* A collective of the current step failed on this rank. Asks for a breakpoint of the job and blocks until it is durable or has
- * failed. Returns RK_STOP (leave the loop), never RK_OK. why is for people. */
+ * failed. Returns RK_STOP (leave the loop) or, with RK_REBUILDS, RK_REBUILD; never RK_OK. why is for people. */
 RK_API rk_status rk_collective_failed(rk_session* session, const char* why);
+
+/* The answer to RK_REBUILD. A collective has failed and nobody has died, so the job goes on in its processes: where every rank has set RK_REBUILDS, each
+ * gets RK_REBUILD, from rk_collective_failed or from the gate that it comes to next (rk_step_begin, rk_update_begin, rk_update_skip, rk_step_end,
+ * rk_set_phase, late registering), and from every later one until it calls this. The step in progress is not made. The program
+ *   1. aborts its communicators (a collective of the old ones may hang for ever) and drops its gradients,
+ *   2. calls rk_rebuild, which brings everything registered to position->step: from the checkpoint that was just written where this rank is at another
+ *      step, else only what the step in progress may have changed is put back (RK_ANYWHERE tensors, small state, the cursor; load functions are called),
+ *   3. makes new communicators, which is where the ranks meet: there is no other barrier,
+ *   4. goes on with step position->step + 1. Everything is as behind rk_restore, RK_STATE_MISSING too; the attempt stays. position->path is valid until
+ *      the next rk_rebuild.
+ * RK_STOP: the job is stopped after all, leave the loop. When making the communicators fails: rk_collective_failed. When the same step fails again and
+ * again, the answer is RK_STOP. rk_close instead of this returns 143.
+ * Errors as rk_restore, and STATE (no RK_REBUILD before it; rk_memory.wait says that work on a device failed: nothing was done, it may be called again). */
+RK_API rk_status rk_rebuild(rk_session* session, rk_position* position);
 
 /* Asks for a checkpoint of the whole job now and returns when the order is given; training goes on. Between steps. */
 RK_API rk_status rk_checkpoint(rk_session* session);

@@ -148,6 +148,13 @@ rk_status rk_restore(rk_session* session, rk_position* position) {
   });
 }
 
+rk_status rk_rebuild(rk_session* session, rk_position* position) {
+  return with_session(session, [&](Session& open) {
+    if (position == nullptr) return remember_error(RK_ERROR_ARGUMENT, "rk_rebuild: position is NULL");
+    return open.rebuild(*position);
+  });
+}
+
 rk_status rk_step_begin(rk_session* session, uint64_t step) {
   return with_session(session, [&](Session& open) { return open.step_begin(step); });
 }

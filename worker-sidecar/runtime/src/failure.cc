@@ -25,6 +25,7 @@ const char* name_of(rk_status status) {
   switch (status) {
     case RK_OK: return "RK_OK";
     case RK_STOP: return "RK_STOP";
+    case RK_REBUILD: return "RK_REBUILD";
     case RK_ERROR_ARGUMENT: return "RK_ERROR_ARGUMENT";
     case RK_ERROR_STATE: return "RK_ERROR_STATE";
     case RK_ERROR_VERSION: return "RK_ERROR_VERSION";

@@ -13,12 +13,17 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "worker-sidecar/protocol/control_block.h"
+#include "worker-sidecar/protocol/rebuild_order.h"
 
 namespace rekindle {
 
-enum class GateAnswer : std::uint8_t { passed, stop };
+enum class GateAnswer : std::uint8_t { passed, stop, rebuild };
+
+// A rank that is carrying out an order to rebuild, or leaves for good, passes gates although there is one.
+enum class Heeds : std::uint8_t { rebuild_and_stop, stop };
 
 class Gates {
  public:
@@ -38,18 +43,35 @@ class Gates {
   // The step at which the sidecar wants a snapshot; behind a gate that was passed it is not older than the gate.
   std::uint64_t snapshot_step() const noexcept { return block_->snapshot_step.load(std::memory_order_acquire); }
 
-  // Passes into `through`, or waits. After `stop` the word says where the rank stopped.
-  GateAnswer pass_step_gate(RankPhase through) noexcept { return pass(through, RankPhase::waiting_at_step, 0); }
-  GateAnswer pass_update_gate() noexcept { return pass(RankPhase::updating, RankPhase::waiting_at_update, word_.step + 1); }
+  // Passes into `through`, or waits. After `stop` the word says where the rank stopped; after `rebuild` that it will not make this update any more.
+  GateAnswer pass_step_gate(RankPhase through, Heeds heeds = Heeds::rebuild_and_stop) noexcept { return pass(through, RankPhase::waiting_at_step, 0, heeds); }
+  GateAnswer pass_update_gate() noexcept { return pass(RankPhase::updating, RankPhase::waiting_at_update, word_.step + 1, Heeds::rebuild_and_stop); }
 
-  // After a failed collective: reports it and waits for the order to stop, which is the only way out. A hold that was there before the report
-  // may end with another order; the first one after it decides.
+  // After a failed collective: reports it and waits for the order to stop or to rebuild, which is the only way out. An order to rebuild that is there
+  // already answers at once. A hold that was there before the report may end with another order; the first one after it decides. A rank that can
+  // rebuild waits for one of the two orders, however many holds there are until then.
   template <typename Report>
-  void wait_for_stop(Report&& report) {
+  GateAnswer wait_for_order(bool can_rebuild, Report&& report) {
     const std::uint32_t earlier_hold = block_->hold.load(std::memory_order_acquire);
+    if (earlier_hold == 0 && rebuild_is_ordered()) return GateAnswer::rebuild;
     report();
-    wait_for_answer(earlier_hold);
+    return wait_for_answer(earlier_hold, can_rebuild);
   }
+
+  // Rebuilding: the newest order, and that it was carried out with the memory that `word` names.
+  std::optional<RebuildOrder> rebuild_order() const { return read_rebuild_order(*block_); }
+  bool rebuild_is_ordered() const noexcept {
+    return block_->order.load(std::memory_order_acquire) == static_cast<std::uint32_t>(GateOrder::rebuild) && rebuild_is_pending(*block_);
+  }
+  bool stop_is_ordered() const noexcept {
+    return ended_.load(std::memory_order_acquire) ||
+           (block_->hold.load(std::memory_order_acquire) == 0 && block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::stop));
+  }
+  void publish_rebuilt(RankWord word, std::uint64_t term) noexcept {
+    publish(word);
+    block_->rebuilt.store(term, std::memory_order_release);
+  }
+  std::uint64_t rebuilt() const noexcept { return block_->rebuilt.load(std::memory_order_relaxed); }
 
   // Library thread: the sidecar is gone for good. The gates open for the hold that it left (a later one has another number and counts
   // again), and nobody waits for its orders.
@@ -62,26 +84,28 @@ class Gates {
   bool given_up(std::uint32_t hold) const noexcept { return given_up_hold_.load(std::memory_order_acquire) == hold; }
 
  private:
-  enum class Look : std::uint8_t { open, closed, stop };
+  enum class Look : std::uint8_t { open, closed, stop, rebuild };
 
-  Look look(std::uint64_t permitted_step) const noexcept {
+  Look look(std::uint64_t permitted_step, Heeds heeds) const noexcept {
     const std::uint32_t hold = block_->hold.load(std::memory_order_acquire);
     if ((hold | static_cast<std::uint32_t>(ended_.load(std::memory_order_relaxed))) == 0) [[likely]] {
-      return block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::go_on) ? Look::open : Look::stop;
+      if (block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::go_on)) [[likely]] return Look::open;
+      return look_at_order(heeds);
     }
-    return look_closely(hold, permitted_step);
+    return look_closely(hold, permitted_step, heeds);
   }
 
-  GateAnswer pass(RankPhase through, RankPhase waiting, std::uint64_t permitted_step) noexcept {
+  GateAnswer pass(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, Heeds heeds) noexcept {
     publish_phase(through);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (look(permitted_step) == Look::open) [[likely]] return GateAnswer::passed;
-    return wait(through, waiting, permitted_step);
+    if (look(permitted_step, heeds) == Look::open) [[likely]] return GateAnswer::passed;
+    return wait(through, waiting, permitted_step, heeds);
   }
 
-  Look look_closely(std::uint32_t hold, std::uint64_t permitted_step) const noexcept;
-  void wait_for_answer(std::uint32_t earlier_hold) noexcept;
-  GateAnswer wait(RankPhase through, RankPhase waiting, std::uint64_t permitted_step) noexcept;
+  Look look_at_order(Heeds heeds) const noexcept;
+  Look look_closely(std::uint32_t hold, std::uint64_t permitted_step, Heeds heeds) const noexcept;
+  GateAnswer wait_for_answer(std::uint32_t earlier_hold, bool can_rebuild) noexcept;
+  GateAnswer wait(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, Heeds heeds) noexcept;
 
   ControlBlock* block_ = nullptr;
   RankWord word_;

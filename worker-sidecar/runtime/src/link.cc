@@ -200,6 +200,16 @@ void Link::report_collective_failed(CollectiveFailedMessage failed) {
   wake();
 }
 
+void Link::report_rebuilt(RebuiltMessage rebuilt) {
+  {
+    const std::lock_guard held(mutex_);
+    // Without a sidecar: the next one sees it in the control block.
+    if (reachable_) requests_.push_back(rebuilt);
+    collective_failed_.reset();
+  }
+  wake();
+}
+
 void Link::report_snapshotted(SnapshottedMessage taken) {
   {
     const std::lock_guard held(mutex_);
@@ -285,7 +295,8 @@ void Link::try_to_connect() {
                      .pid = ::getpid(),
                      .state_bytes_max = std::uint64_t{options_.state_bytes_max} + kRoomForNames,
                      .library_version = kLibraryVersion,
-                     .term = highest_term_};
+                     .term = highest_term_,
+                     .rebuilds = options_.rebuilds};
   std::uint32_t attempt = 0;
   {
     const std::lock_guard held(mutex_);

@@ -1,4 +1,4 @@
-// The library's own thread and its talk with the sidecar (docs/formats/frames.md, kinds 1 to 15): says hello, maps the control block, holds the
+// The library's own thread and its talk with the sidecar (docs/formats/frames.md, kinds 1 to 22): says hello, maps the control block, holds the
 // robust futex, writes what the sidecar orders, comes back to a sidecar that was restarted.
 //
 //   away --connect--> greeting --control--> linked --end of socket--> away (with growing pauses; training goes on)
@@ -70,6 +70,7 @@ class Link {
   // The next word of the sidecar about the restore.
   Outcome<RestoreEvent> next_restore_event();
   void report_collective_failed(CollectiveFailedMessage failed);
+  void report_rebuilt(RebuiltMessage rebuilt);
   void report_snapshotted(SnapshottedMessage taken);
   // UNAVAILABLE while there is no sidecar.
   Done ask_for_checkpoint();

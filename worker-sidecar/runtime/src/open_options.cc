@@ -69,7 +69,7 @@ Outcome<OpenOptions> read_open_options(const rk_options* given, const Environmen
   if (std::string job = chosen(raw.job, environment, "REKINDLE_JOB"); !job.empty()) options.job = std::move(job);
   options.job_uid = chosen(nullptr, environment, "REKINDLE_JOB_UID");
   if (Done done = read_place(raw, environment, options); !done) return std::unexpected(done.error());
-  if ((raw.flags & ~std::uint32_t{RK_NEVER_EXIT}) != 0) {
+  if ((raw.flags & ~(std::uint32_t{RK_NEVER_EXIT} | std::uint32_t{RK_REBUILDS})) != 0) {
     return refuse(RK_ERROR_VERSION, sentence("rk_options.flags has bits that this library does not know ({}); use a newer librekindle", raw.flags));
   }
   const Result<CheckpointSettings> checkpoints = read_checkpoint_settings([&](const char* name) {
@@ -79,6 +79,7 @@ Outcome<OpenOptions> read_open_options(const rk_options* given, const Environmen
   if (!checkpoints) return refuse(RK_ERROR_ARGUMENT, checkpoints.error().message);
   options.checkpoints = *checkpoints;
   options.never_exit = (raw.flags & RK_NEVER_EXIT) != 0;
+  options.rebuilds = (raw.flags & RK_REBUILDS) != 0;
   if (raw.state_bytes_max != 0) options.state_bytes_max = raw.state_bytes_max;
   if (raw.open_seconds_max != 0) options.open_time_max = std::chrono::seconds(raw.open_seconds_max);
   if (options.socket_path.size() >= sizeof(sockaddr_un::sun_path)) {

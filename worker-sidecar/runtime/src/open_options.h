@@ -19,6 +19,7 @@ struct OpenOptions {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
   bool never_exit = false;
+  bool rebuilds = false;  // RK_REBUILDS
   std::uint32_t state_bytes_max = 65536;
   CheckpointSettings checkpoints;
   Duration open_time_max = std::chrono::seconds(600);

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "common/base/sentence.h"
+#include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/runtime/src/c_struct.h"
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
+#include "worker-sidecar/runtime/src/put_back.h"
 
 namespace rekindle {
 namespace {
@@ -63,20 +65,34 @@ void Session::with_block(const std::function<void(ControlBlock&)>& use) {
 rk_status Session::wrong_moment(const char* call) const {
   switch (stage_) {
     case Stage::opened: return remember_error(RK_ERROR_STATE, sentence("{} before rk_restore: call rk_restore once, after registering, also on the first start", call));
-    case Stage::failed: return remember_error(RK_ERROR_STATE, sentence("{} after rk_restore has failed: registered memory may be partly overwritten; end the process", call));
+    case Stage::failed: return remember_error(RK_ERROR_STATE, sentence("{} after rk_restore or rk_rebuild has failed: registered memory may be partly overwritten; end the process", call));
     case Stage::between: return remember_error(RK_ERROR_STATE, sentence("{} between steps: rk_step_begin comes first", call));
     case Stage::in_step: return remember_error(RK_ERROR_STATE, sentence("{} inside a step: the update of this step has to be made first (rk_update_begin ... rk_update_end)", call));
     case Stage::updating: return remember_error(RK_ERROR_STATE, sentence("{} inside the update bracket: rk_update_end comes first", call));
     case Stage::committed: return remember_error(RK_ERROR_STATE, sentence("{} after this step was committed: one update a step, rk_step_begin opens the next one", call));
     case Stage::swapped: return remember_error(RK_ERROR_STATE, sentence("{} while registered memory is swapped: put it back and set another phase with rk_set_phase first", call));
+    case Stage::rebuilding: return remember_error(RK_ERROR_STATE, sentence("{} after RK_REBUILD: abort the communicators and call rk_rebuild first", call));
     case Stage::stopped: return remember_error(RK_ERROR_STATE, sentence("{} after RK_STOP: leave the loop and call rk_close", call));
   }
   return RK_ERROR_INTERNAL;
 }
 
+// What was answered once is answered again, so that a loop may find out about it at its next call.
+rk_status Session::refuse_now(const char* call) const {
+  if (stage_ == Stage::stopped) return RK_STOP;
+  return stage_ == Stage::rebuilding ? RK_REBUILD : wrong_moment(call);
+}
+
 rk_status Session::stop() noexcept {
   stage_ = Stage::stopped;
   return RK_STOP;
+}
+
+// At a gate that was not passed. Nobody orders a rank to rebuild that has not said that it can.
+rk_status Session::turn_back(GateAnswer answer) noexcept {
+  if (answer != GateAnswer::rebuild || !options_.rebuilds || stage_ == Stage::swapped) return stop();
+  stage_ = Stage::rebuilding;
+  return RK_REBUILD;
 }
 
 // ---- registering ----
@@ -131,7 +147,7 @@ rk_status Session::add_tensor(const rk_tensor& given) {
   const auto add = [&] { return registry_.add_tensor(*tensor, slot_room_); };
   if (stage_ == Stage::opened) return change_registry(add, false);
   if (!between_steps()) return wrong_moment("rk_register");
-  if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
+  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) return turn_back(answer);
   const std::size_t before = registry_.tensors().size();
   if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
   copies_stale_ = true;
@@ -147,7 +163,7 @@ template <typename Add>
 rk_status Session::add_small_state(const char* call, Add&& add) {
   if (stage_ == Stage::opened) return change_registry(add, false);
   if (!between_steps()) return wrong_moment(call);
-  if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
+  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) return turn_back(answer);
   if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
   copies_stale_ = true;
   const Done done = link_ ? link_->announce_state(registry_.states().back().description) : Done();
@@ -171,7 +187,7 @@ rk_status Session::move_tensor(const char* name, void* data) {
   if (stage_ == Stage::opened || stage_ == Stage::updating) return change_registry(move, false);
   if (!between_steps()) return wrong_moment("rk_move");
   // The old address may be freed when this returns, so a breakpoint that is being written comes first.
-  if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
+  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) return turn_back(answer);
   return change_registry(move, true);
 }
 
@@ -179,7 +195,7 @@ rk_status Session::remove_tensor(const char* name) {
   const auto remove = [&] { return registry_.remove_tensor(name); };
   if (stage_ == Stage::opened) return change_registry(remove, false);
   if (!between_steps()) return wrong_moment("rk_unregister");
-  if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
+  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) return turn_back(answer);
   if (const rk_status status = change_registry(remove, true); status != RK_OK) return status;
   copies_stale_ = true;
   if (link_) link_->withdraw_tensor(name);
@@ -189,9 +205,7 @@ rk_status Session::remove_tensor(const char* name) {
 // ---- restoring ----
 
 rk_status Session::restore(rk_position& position) {
-  std::size_t struct_size = 0;
-  std::memcpy(&struct_size, &position, sizeof struct_size);
-  if (Done done = check_struct_size(struct_size, sizeof(rk_position), "rk_position"); !done) return remember_error(done.error());
+  if (Done done = check_struct_size(position.struct_size, sizeof(rk_position), "rk_position"); !done) return remember_error(done.error());
   if (stage_ != Stage::opened) {
     return remember_error(RK_ERROR_STATE, stage_ == Stage::failed ? "rk_restore has failed before; end the process" : "rk_restore is called once");
   }
@@ -224,14 +238,18 @@ rk_status Session::restore(rk_position& position) {
   if (alone_ && options_.checkpoints.snapshots.periodic() && !options_.checkpoint_dir.empty()) {
     start_saver(restored->step);
   }
-  rk_position answer{.struct_size = struct_size,
-                     .step = restored->step,
-                     .attempt = attempt_,
-                     .path = restored_path_.empty() ? nullptr : restored_path_.c_str(),
-                     .flags = restored->state_missing ? static_cast<std::uint32_t>(RK_STATE_MISSING) : 0u,
-                     .reserved = {}};
-  std::memcpy(&position, &answer, std::min(struct_size, sizeof answer));
+  tell(position, restored->step, restored_path_, restored->state_missing);
   return RK_OK;
+}
+
+void Session::tell(rk_position& position, std::uint64_t step, const std::string& path, bool state_missing) const {
+  const rk_position answer{.struct_size = position.struct_size,
+                           .step = step,
+                           .attempt = attempt_,
+                           .path = path.empty() ? nullptr : path.c_str(),
+                           .flags = state_missing ? static_cast<std::uint32_t>(RK_STATE_MISSING) : 0u,
+                           .reserved = {}};
+  std::memcpy(&position, &answer, std::min(position.struct_size, sizeof answer));
 }
 
 Outcome<Session::Restored> Session::restore_with_sidecar() {
@@ -283,6 +301,69 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
   }
 }
 
+// ---- rebuilding ----
+
+rk_status Session::rebuild(rk_position& position) {
+  if (Done done = check_struct_size(position.struct_size, sizeof(rk_position), "rk_position"); !done) return remember_error(done.error());
+  if (stage_ == Stage::stopped) return RK_STOP;
+  if (stage_ != Stage::rebuilding) {
+    return remember_error(RK_ERROR_STATE, "rk_rebuild without RK_REBUILD: it is the answer to that and to nothing else");
+  }
+  if (const rk_status status = wait_for_devices("rk_rebuild"); status != RK_OK) return status;
+  RebuildOrder order;
+  bool state_missing = false;
+  do {  // what fails while the others rebuild leads to another order
+    if (gates_.stop_is_ordered()) return stop();
+    std::optional<RebuildOrder> newest = gates_.rebuild_order();
+    const RankWord word = gates_.word();
+    if (!newest || newest->step != word.step) {
+      // Registered memory is about to change, which a breakpoint may be reading. Behind the gate stands the newest order, whole.
+      if (gates_.pass_step_gate(RankPhase::restoring, Heeds::stop) == GateAnswer::stop) return stop();
+      newest = gates_.rebuild_order();
+    }
+    const Outcome<BroughtBack> brought = newest ? bring_back(*newest, word) : refuse(RK_ERROR_INTERNAL, "the order to rebuild cannot be read; start the process again");
+    if (!brought) {
+      stage_ = Stage::failed;
+      return remember_error(brought.error());
+    }
+    order = *std::move(newest);
+    state_missing = brought->state_missing;
+    gates_.publish_rebuilt(brought->word, order.term);
+  } while (gates_.rebuild_is_ordered());
+  rebuilt_path_ = order.path.empty() ? "" : link_->job_folder() + "/" + order.path;
+  link_->report_rebuilt({.term = order.term, .step = order.step});
+  stage_ = Stage::between;
+  tell(position, order.step, rebuilt_path_, state_missing);
+  return RK_OK;
+}
+
+// Everything registered becomes that of the order's step. A rank that is there keeps its memory, and puts back what the step in progress may have
+// changed: what was captured with the commit.
+Outcome<Session::BroughtBack> Session::bring_back(const RebuildOrder& order, RankWord word) {
+  word.phase = RankPhase::between;
+  if (order.step == word.step) {
+    // Before its first step a program may just have filled them in.
+    if (capture_at_step_begin_) return BroughtBack{.word = word, .state_missing = false};
+    const Outcome<PutBack> put = put_back(registry_, small_state_, word.slot & 1u);
+    if (!put) return std::unexpected(put.error());
+    return BroughtBack{.word = word, .state_missing = put->state_missing};
+  }
+  if (order.step < word.step || !parse_folder_name(order.path)) {
+    return refuse(RK_ERROR_INTERNAL, sentence("this rank is at step {} and was told to go on from step {} of checkpoint '{}', which leads nowhere; start the "
+                                                        "process again", word.step, order.step, order.path));
+  }
+  const Loading loading = load_checkpoint(real_file_system(), {.job_folder = link_->job_folder(), .path = order.path, .manifest_hash = order.manifest_hash},
+                                          {.rank = options_.rank, .world_size = options_.world_size, .ranks_here = link_->ranks_here(), .job_checked = true}, registry_);
+  if (!loading.result) return std::unexpected(loading.result.error());
+  if (Done done = hand_over(loading.held, registry_); !done) return std::unexpected(done.error());
+  word.step = order.step;
+  word.slot ^= 1u;
+  capture(word.slot, word.step);
+  capture_at_step_begin_ = true;
+  keeper_.went_to(word.step);
+  return BroughtBack{.word = word, .state_missing = loading.state_missing};
+}
+
 void Session::start_saver(std::uint64_t step) {
   saver_ = std::make_unique<BackgroundSaver>(*alone_, options_.checkpoints.snapshots, *private_block_, keeper_, step);
   keeper_.set_report([this](const SnapshottedMessage& taken) {
@@ -295,7 +376,7 @@ void Session::start_saver(std::uint64_t step) {
 
 rk_status Session::step_begin(std::uint64_t step) {
   if (stage_ != Stage::between && stage_ != Stage::committed && stage_ != Stage::in_step) [[unlikely]] {
-    return stage_ == Stage::stopped ? RK_STOP : wrong_moment("rk_step_begin");
+    return refuse_now("rk_step_begin");
   }
   if (step != gates_.word().step + 1) [[unlikely]] {
     return remember_error(RK_ERROR_ARGUMENT, sentence("rk_step_begin({}): step {} is committed, so the next one is {}; a loop starts at position.step + 1", step,
@@ -304,7 +385,7 @@ rk_status Session::step_begin(std::uint64_t step) {
   if (capture_at_step_begin_) [[unlikely]] {
     if (const rk_status status = wait_for_devices("rk_step_begin"); status != RK_OK) return status;
     // The slot of the committed step may be being read during a hold.
-    if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) return stop();
+    if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) return turn_back(answer);
     capture_again();
     capture_at_step_begin_ = false;
   }
@@ -312,18 +393,18 @@ rk_status Session::step_begin(std::uint64_t step) {
     copies_stale_ = false;
     if (saver_) saver_->plan(registry_);
   }
-  if (gates_.pass_step_gate(RankPhase::computing) == GateAnswer::stop) [[unlikely]] return stop();
+  if (const GateAnswer answer = gates_.pass_step_gate(RankPhase::computing); answer != GateAnswer::passed) [[unlikely]] return turn_back(answer);
   keep_copies();
   stage_ = Stage::in_step;
   return RK_OK;
 }
 
 rk_status Session::update_begin() {
-  if (stage_ != Stage::in_step) [[unlikely]] return stage_ == Stage::stopped ? RK_STOP : wrong_moment("rk_update_begin");
+  if (stage_ != Stage::in_step) [[unlikely]] return refuse_now("rk_update_begin");
   if (!registry_.devices_to_wait_for().empty()) [[unlikely]] {
     if (const rk_status status = wait_for_devices("rk_update_begin"); status != RK_OK) return status;
   }
-  if (gates_.pass_update_gate() == GateAnswer::stop) [[unlikely]] return stop();
+  if (const GateAnswer answer = gates_.pass_update_gate(); answer != GateAnswer::passed) [[unlikely]] return turn_back(answer);
   stage_ = Stage::updating;
   return RK_OK;
 }
@@ -349,17 +430,17 @@ rk_status Session::update_end() {
 }
 
 rk_status Session::update_skip() {
-  if (stage_ != Stage::in_step) [[unlikely]] return stage_ == Stage::stopped ? RK_STOP : wrong_moment("rk_update_skip");
+  if (stage_ != Stage::in_step) [[unlikely]] return refuse_now("rk_update_skip");
   if (const rk_status status = wait_for_devices("rk_update_skip"); status != RK_OK) return status;
   // The committed step changes, and small state may: the same gate as for an update (P4).
-  if (gates_.pass_update_gate() == GateAnswer::stop) [[unlikely]] return stop();
+  if (const GateAnswer answer = gates_.pass_update_gate(); answer != GateAnswer::passed) [[unlikely]] return turn_back(answer);
   commit();
   return RK_OK;
 }
 
 rk_status Session::step_end() {
-  if (stage_ != Stage::committed) [[unlikely]] return stage_ == Stage::stopped ? RK_STOP : wrong_moment("rk_step_end");
-  if (gates_.pass_step_gate(gates_.word().phase) == GateAnswer::stop) [[unlikely]] return stop();
+  if (stage_ != Stage::committed) [[unlikely]] return refuse_now("rk_step_end");
+  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) [[unlikely]] return turn_back(answer);
   keep_copies();
   stage_ = Stage::between;
   return RK_OK;
@@ -368,21 +449,19 @@ rk_status Session::step_end() {
 // ---- the rest ----
 
 rk_status Session::collective_failed(const char* why) {
-  if (stage_ == Stage::stopped) return RK_STOP;
-  if (stage_ != Stage::in_step && stage_ != Stage::swapped && !between_steps()) return wrong_moment("rk_collective_failed");
+  if (stage_ != Stage::in_step && stage_ != Stage::swapped && !between_steps()) return refuse_now("rk_collective_failed");
   if (!link_) return stop();
   // Swapped memory stays what it is: no source.
   if (stage_ != Stage::swapped) gates_.publish_phase(RankPhase::collective_failed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::string_view reason = why != nullptr ? why : "";
-  const CollectiveFailedMessage failed{.step = gates_.word().step, .why = std::string(reason.substr(0, kReasonBytesMax))};
-  gates_.wait_for_stop([&] { link_->report_collective_failed(failed); });
-  return stop();
+  const CollectiveFailedMessage failed{
+      .step = gates_.word().step, .why = std::string(reason.substr(0, kReasonBytesMax)), .rebuilt = gates_.rebuilt()};
+  return turn_back(gates_.wait_for_order(options_.rebuilds, [&] { link_->report_collective_failed(failed); }));
 }
 
 rk_status Session::checkpoint() {
-  if (stage_ == Stage::stopped) return RK_STOP;
-  if (!between_steps()) return wrong_moment("rk_checkpoint");
+  if (!between_steps()) return refuse_now("rk_checkpoint");
   const Done done = link_ ? link_->ask_for_checkpoint() : [&] {
     if (capture_at_step_begin_) capture_again();
     return alone_->checkpoint(registry_, small_state_, gates_.word().step, gates_.word().slot);
@@ -391,8 +470,7 @@ rk_status Session::checkpoint() {
 }
 
 rk_status Session::set_phase(rk_phase phase) {
-  if (stage_ == Stage::stopped) return RK_STOP;
-  if (stage_ != Stage::in_step && stage_ != Stage::swapped && !between_steps()) return wrong_moment("rk_set_phase");
+  if (stage_ != Stage::in_step && stage_ != Stage::swapped && !between_steps()) return refuse_now("rk_set_phase");
   const Stage stage = stage_ == Stage::swapped ? before_swap_ : stage_;
   RankPhase next = RankPhase::swapped;
   switch (number_of(phase)) {
@@ -413,17 +491,18 @@ rk_status Session::set_phase(rk_phase phase) {
     if (const rk_status status = wait_for_devices("rk_set_phase"); status != RK_OK) return status;
   }
   // What a breakpoint reads may not change under it: into the swap as into an update, and out of it for whoever waits for this rank.
-  if (gates_.pass_step_gate(next) == GateAnswer::stop) return stop();
+  if (const GateAnswer answer = gates_.pass_step_gate(next); answer != GateAnswer::passed) return turn_back(answer);
   before_swap_ = stage;
   stage_ = will_be_swapped ? Stage::swapped : stage;
   return RK_OK;
 }
 
 int Session::close() {
-  // The caller may free registered memory after this, so it is a gate like the others.
-  if ((stage_ == Stage::in_step || between_steps()) && gates_.pass_step_gate(RankPhase::finished) == GateAnswer::stop) stop();
+  // The caller may free registered memory after this, so it is a gate like the others. Whoever leaves has no communicators to make anew.
+  const bool trains = stage_ == Stage::in_step || stage_ == Stage::rebuilding || between_steps();
+  if (trains && gates_.pass_step_gate(RankPhase::finished, Heeds::stop) == GateAnswer::stop) stop();
   int exit_code = 0;
-  if (stage_ == Stage::stopped) exit_code = kStoppedExitCode;
+  if (stage_ == Stage::stopped || stage_ == Stage::rebuilding) exit_code = kStoppedExitCode;
   if (stage_ == Stage::failed || stage_ == Stage::updating) exit_code = kFailedExitCode;
   if (stage_ == Stage::stopped || stage_ == Stage::swapped) gates_.publish_phase(RankPhase::finished);
   if (link_) link_->finish(exit_code);

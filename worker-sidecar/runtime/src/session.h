@@ -2,7 +2,8 @@
 //
 //   opened --restore--> between --step_begin--> in_step --update_begin--> updating --update_end--> committed --step_end--> between
 //
-// swapped is entered from between, in_step and committed, and left to where it came from (rk_set_phase); stopped is entered from any gate that answers stop, and is left by close() alone; failed after a restore that may have overwritten memory.
+// swapped is entered from between, in_step and committed, and left to where it came from (rk_set_phase); stopped is entered from any gate that answers stop, and is left by close() alone; rebuilding is entered
+// from any gate that answers so, and left to between by rebuild(); failed after a restore that may have overwritten memory.
 //
 // Guarantees: in the steady state (step_begin to step_end with open gates) no system call, no clock, no allocation. Every refusal leaves its
 // sentence in last_error.h. Threads: the training thread.
@@ -42,6 +43,7 @@ class Session {
   rk_status add_state(const char* name, std::size_t bytes_max, SaveState save, LoadState load);
   rk_status add_cursor(rk_cursor* cursor);
   rk_status restore(rk_position& position);
+  rk_status rebuild(rk_position& position);
   rk_status step_begin(std::uint64_t step);
   rk_status update_begin();
   rk_status update_end();
@@ -53,7 +55,7 @@ class Session {
   int close();
 
  private:
-  enum class Stage : std::uint8_t { opened, between, in_step, updating, committed, swapped, stopped, failed };
+  enum class Stage : std::uint8_t { opened, between, in_step, updating, committed, swapped, rebuilding, stopped, failed };
 
   struct Restored {
     std::uint64_t attempt = 1;
@@ -62,11 +64,18 @@ class Session {
     bool state_missing = false;
   };
 
+  struct BroughtBack {
+    RankWord word;
+    bool state_missing = false;
+  };
+
   explicit Session(const OpenOptions& options) : options_(options), registry_(options.state_bytes_max) {}
 
   bool between_steps() const noexcept { return stage_ == Stage::between || stage_ == Stage::committed; }
   rk_status wrong_moment(const char* call) const;
+  rk_status refuse_now(const char* call) const;
   rk_status stop() noexcept;
+  rk_status turn_back(GateAnswer answer) noexcept;
   void with_block(const std::function<void(ControlBlock&)>& use);
   rk_status wait_for_devices(const char* call);
   void commit();
@@ -85,6 +94,8 @@ class Session {
   rk_status add_small_state(const char* call, Add&& add);
   void start_saver(std::uint64_t step);
   Outcome<Restored> restore_with_sidecar();
+  Outcome<BroughtBack> bring_back(const RebuildOrder& order, RankWord word);
+  void tell(rk_position& position, std::uint64_t step, const std::string& path, bool state_missing) const;
 
   // Constant after open().
   const OpenOptions options_;
@@ -100,7 +111,8 @@ class Session {
   bool capture_at_step_begin_ = false;
   bool copies_stale_ = false;  // something came or went since the saver has planned
   std::uint64_t attempt_ = 0;
-  std::string restored_path_;
+  std::string restored_path_;  // positions that the program has point into these
+  std::string rebuilt_path_;
 
   // Exactly one of the two. The link is the last member: its thread ends before what it uses.
   std::unique_ptr<StandAlone> alone_;

@@ -79,12 +79,18 @@ Status ShadowKeeper::copy_into(std::uint32_t slot, RankWord word, std::uint64_t 
   return {};
 }
 
+void ShadowKeeper::went_to(std::uint64_t step) noexcept {
+  if (next_shadow_step_ == 0) return;
+  const std::uint64_t every = mapping_->plan().shadow_every_steps;
+  next_shadow_step_ = (step / every + 1) * every;
+}
+
 void ShadowKeeper::at_gate(std::uint64_t snapshot_step, RankWord word, std::uint64_t attempt) {
   if (offered_.load(std::memory_order_acquire)) {
     adopt();
     if (mapping_ && mapping_->plan().shadow_slots() > 0) {
-      const std::uint64_t every = mapping_->plan().shadow_every_steps;
-      next_shadow_step_ = (word.step / every + 1) * every;
+      next_shadow_step_ = 1;
+      went_to(word.step);
     }
   }
   if (snapshot_step != word.step || word.step == 0 || word.step == last_snapshot_ || !mapping_ || !mapping_->plan().has_snapshot_slot()) return;

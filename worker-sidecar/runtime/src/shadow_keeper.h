@@ -40,6 +40,9 @@ class ShadowKeeper {
   // What is registered has changed: where things lie is looked up again, and a share that no longer fits ends this shadow.
   void registry_changed() noexcept { resolved_ = false; }
 
+  // The rank is at this step without having made the ones before: it has loaded a checkpoint.
+  void went_to(std::uint64_t step) noexcept;
+
   bool wanted_at_gate(std::uint64_t snapshot_step, std::uint64_t step) const noexcept {
     return (snapshot_step == step && step != 0 && step != last_snapshot_) || offered_.load(std::memory_order_relaxed);
   }

@@ -28,6 +28,7 @@ Json encode_breakpoint(const TimedRecord& timed, const std::vector<std::string>&
           {"time", timed.time}};
   // Whole milliseconds, and only once there is something to tell.
   if (record.agreed_milliseconds > 0) told["agreed_milliseconds"] = std::llround(std::ceil(record.agreed_milliseconds));
+  if (record.rebuild) told["rebuild"] = true;
   if (record.durable_milliseconds > 0) told["durable_milliseconds"] = std::llround(std::ceil(record.durable_milliseconds));
   return told;
 }

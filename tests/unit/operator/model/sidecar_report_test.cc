@@ -27,6 +27,15 @@ TEST(SyncRequest, ReadsTheDocumentedBody) {
   EXPECT_EQ(request->report.problems[0].code, "storage");
 }
 
+TEST(SyncRequest, ABreakpointWhoseRanksRebuildSaysSo) {
+  const auto told = [](const char* more) {
+    const Json body = Json::parse(std::string(R"({"pod":{"name":"p","uid":"u"},"report":{"breakpoints":[{"cause":"collective_failed","state":"durable")") + more + "}]}}");
+    return sync_request_from_json(body)->report.breakpoints[0].rebuild;
+  };
+  EXPECT_TRUE(told(R"(,"rebuild":true)"));
+  EXPECT_FALSE(told(""));
+}
+
 TEST(SyncRequest, ABareOneIsEnough) {
   const Result<SyncRequest> request = sync_request_from_json(Json::parse(R"({"pod":{"name":"p","uid":"u"}})"));
   ASSERT_TRUE(request);

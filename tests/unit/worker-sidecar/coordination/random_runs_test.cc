@@ -24,7 +24,7 @@ std::uint64_t seeds() {
 }
 
 struct Story {
-  explicit Story(std::uint64_t seed, bool delivered, bool parts = false) : luck(seed * 7919 + 13), all_delivered(delivered) {
+  explicit Story(std::uint64_t seed, bool delivered, bool parts = false, bool flaps = false) : luck(seed * 7919 + 13), all_delivered(delivered), flaps_(flaps) {
     HarnessOptions options{.seed = seed, .trains = true};
     options.pods = 1 + static_cast<std::uint32_t>(luck.below(4));
     options.ranks_per_pod = 1 + static_cast<std::uint32_t>(luck.below(2));
@@ -36,6 +36,7 @@ struct Story {
       options.delay_most = milliseconds(1 + static_cast<std::int64_t>(luck.below(20)));
     }
     parts_ = parts;
+    options.rebuilds = flaps;
     if (parts) hold_parts(seed, options);
     else job = std::make_unique<CoordinationHarness>(options);
   }
@@ -57,6 +58,7 @@ struct Story {
   std::uint32_t some_pod() { return static_cast<std::uint32_t>(luck.below(job->config().pods)); }
 
   void fault() {
+    if (flaps_ && luck.below(2) == 0) return job->break_communicators();
     const std::uint64_t kinds = all_delivered ? 5 : 9;
     switch (luck.below(kinds)) {
       case 0: job->hook(some_pod(), 20); break;
@@ -126,6 +128,7 @@ struct Story {
   Prng luck;
   bool all_delivered;
   bool parts_ = false;
+  bool flaps_ = false;  // communicators break, and ranks can make them anew
   int orders = 0;
   bool steps_checked = false;
   std::unique_ptr<CoordinationHarness> job;
@@ -135,9 +138,9 @@ std::uint64_t runs_with_checked_steps = 0;
 std::uint64_t checkpoints_of_parts = 0;
 
 // True when it went well.
-bool run_seed(std::uint64_t seed, bool delivered, bool parts, bool with_log) {
+bool run_seed(std::uint64_t seed, bool delivered, bool parts, bool with_log, bool flaps = false) {
   SCOPED_TRACE("seed " + std::to_string(seed));
-  Story run(seed, delivered, parts);
+  Story run(seed, delivered, parts, flaps);
   run.execute();
   checkpoints_of_parts += parts ? run.job->published().size() : 0;
   runs_with_checked_steps += run.steps_checked ? 1 : 0;
@@ -173,6 +176,64 @@ TEST(RandomRuns, WhatIsPublishedOfRanksThatHoldDifferentPartsIsComplete) {
   if (std::getenv("COORDINATION_SEED") == nullptr) {
     EXPECT_GT(checkpoints_of_parts, seeds() / 4) << "the check must have had something to check";
   }
+}
+
+TEST(RandomRuns, AlsoWhileRanksMakeTheirCommunicatorsAnewEveryRunEnds) {
+  if (const char* alone = std::getenv("COORDINATION_SEED")) {
+    run_seed(std::strtoull(alone, nullptr, 10), false, std::strtoull(alone, nullptr, 10) % 3 == 0, true, true);
+    return;
+  }
+  std::uint64_t rebuilt = 0;
+  for (std::uint64_t seed = 1; seed <= seeds() / 2 && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Story run(seed, false, seed % 3 == 0, true);
+    run.execute();
+    for (std::uint32_t rank = 0; rank < run.job->config().world_size(); ++rank) rebuilt += run.job->rank(rank).rebuilds_made;
+  }
+  EXPECT_GT(rebuilt, seeds() / 4) << "the check must have had something to check";
+}
+
+// Nothing but the network is broken, so nobody is to be started again, no rank is left behind, and training goes on.
+void expect_that_nobody_stops(std::uint64_t seed) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Prng luck(seed * 6271 + 5);
+  HarnessOptions options{.seed = seed, .trains = true, .rebuilds = true};
+  options.pods = 1 + static_cast<std::uint32_t>(luck.below(4));
+  options.ranks_per_pod = 1 + static_cast<std::uint32_t>(luck.below(3));
+  options.states = luck.below(2) == 0;
+  options.duplicate = luck.below(2) == 0 ? 0 : 0.2;
+  options.drop = luck.below(2) == 0 ? 0 : 0.05;
+  options.delay_most = milliseconds(1 + static_cast<std::int64_t>(luck.below(5)));
+  if (luck.below(2) == 0) options.after_fault = AfterBreakpoint::stop;
+  CoordinationHarness job(options);
+  job.set_load_time(milliseconds(1 + static_cast<std::int64_t>(luck.below(200))));
+  job.start();
+  job.run_for(milliseconds(static_cast<std::int64_t>(luck.below(100))));
+  const std::uint64_t flaps = 1 + luck.below(2);
+  for (std::uint64_t flap = 0; flap < flaps; ++flap) {
+    job.break_communicators();
+    job.run_for(microseconds(luck.below(300'000)));
+    if (luck.below(3) == 0) job.want_checkpoint(static_cast<std::uint32_t>(luck.below(job.config().world_size())));
+    if (luck.below(3) == 0) job.order("by-hand-" + std::to_string(flap), AfterBreakpoint::go_on, 20);
+  }
+  job.run_for(seconds(20));
+  std::uint64_t most = 0;
+  for (std::uint32_t rank = 0; rank < job.config().world_size(); ++rank) most = std::max(most, job.rank(rank).word.step);
+  job.run_for(seconds(1));
+  for (std::uint32_t rank = 0; rank < job.config().world_size(); ++rank) {
+    EXPECT_TRUE(job.rank(rank).alive) << "rank " << rank;
+    EXPECT_FALSE(job.rank(rank).must_rebuild()) << "rank " << rank;
+    EXPECT_GT(job.rank(rank).word.step, most) << "rank " << rank;
+  }
+  for (const std::string& violation : job.violations()) ADD_FAILURE() << violation;
+  if (std::getenv("COORDINATION_SEED") == nullptr) return;
+  for (const std::string& line : job.take_log()) std::cout << line << "\n";
+  std::cout << job.describe();
+}
+
+TEST(RandomRuns, ABrokenNetworkEndsNoProcessThatCanMakeItsCommunicatorsAnew) {
+  if (const char* alone = std::getenv("COORDINATION_SEED")) return expect_that_nobody_stops(std::strtoull(alone, nullptr, 10));
+  for (std::uint64_t seed = 1; seed <= seeds() / 8 && !::testing::Test::HasFailure(); ++seed) expect_that_nobody_stops(seed);
 }
 
 TEST(RandomRuns, TheSameSeedGivesTheSameRun) {

@@ -26,8 +26,8 @@ struct LocalCase {
 std::vector<LocalCase> local_cases() {
   const Error full{ErrorCode::exhausted, "the volume is full", Retry::no};
   return {
-      {HelloMessage{1, 4, 77, 65536, "0.1.0", 3},
-       R"({"library_version":"0.1.0","pid":77,"rank":1,"state_bytes_max":65536,"term":3,"world_size":4})"},
+      {HelloMessage{1, 4, 77, 65536, "0.1.0", 3, true},
+       R"({"library_version":"0.1.0","pid":77,"rank":1,"rebuilds":true,"state_bytes_max":65536,"term":3,"world_size":4})"},
       {ControlMessage{4096, 9, "/rekindle/checkpoints", 8},
        R"({"checkpoint_dir":"/rekindle/checkpoints","incarnation":9,"ranks_here":8,"slot_bytes":4096})"},
       {WelcomeMessage{}, "{}"},
@@ -44,7 +44,7 @@ std::vector<LocalCase> local_cases() {
       {WrittenMessage{65536, kFile},
        R"({"bytes":96,"entries":[{"begin_byte":64,"begin_row":0,"end_byte":96,"end_row":2,"key":"w[0:2]","tensor":"w"}],"file":"rank-1.safetensors","hash":")" + kHash + R"(","term":65536,"way":"queued"})"},
       {WriteFailedMessage{65536, full}, R"({"error":{"code":"exhausted","message":"the volume is full","retry":false},"term":65536})"},
-      {CollectiveFailedMessage{184, "ring broken"}, R"({"step":184,"why":"ring broken"})"},
+      {CollectiveFailedMessage{184, "ring broken", 65536}, R"({"rebuilt":65536,"step":184,"why":"ring broken"})"},
       {CheckpointWantedMessage{}, "{}"},
       {FinishedMessage{143}, R"({"exit_code":143})"},
       {EndMessage{143}, R"({"exit_code":143})"},
@@ -56,6 +56,7 @@ std::vector<LocalCase> local_cases() {
       {KeepMessage{7}, R"({"serial":7})"},
       {KeptMessage{7, false, full}, R"({"error":{"code":"exhausted","message":"the volume is full","retry":false},"ok":false,"serial":7})"},
       {SnapshottedMessage{500, 31}, R"({"microseconds":31,"ok":true,"step":500})"},
+      {RebuiltMessage{65536, 184}, R"({"step":184,"term":65536})"},
   };
 }
 
@@ -122,7 +123,14 @@ TEST(LocalMessages, OfEachKindHaveExactlyThisText) {
     EXPECT_EQ(static_cast<std::uint16_t>(encoded.kind), kind++);
     EXPECT_EQ(encoded.body, test.body);
   }
-  EXPECT_EQ(kind, 22) << "every kind is there";
+  EXPECT_EQ(kind, 23) << "every kind is there";
+}
+
+TEST(LocalMessages, OfALibraryThatKnowsOfNoRebuildingMeanThatItCannot) {
+  const auto hello = decode_local_message(1, R"({"library_version":"0.1.0","pid":77,"rank":1,"state_bytes_max":65536,"world_size":4})");
+  EXPECT_FALSE(std::get<HelloMessage>(*hello).rebuilds);
+  EXPECT_EQ(encode_local_message(HelloMessage{.rank = 1, .world_size = 4}).body.find("rebuilds"), std::string::npos) << "an older sidecar reads what it always read";
+  EXPECT_EQ(encode_local_message(CollectiveFailedMessage{.step = 1}).body.find("rebuilt"), std::string::npos);
 }
 
 TEST(LocalMessages, ComeBackAsTheyWere) {
@@ -131,6 +139,25 @@ TEST(LocalMessages, ComeBackAsTheyWere) {
     ASSERT_TRUE(decoded.has_value()) << test.body << ": " << decoded.error().message;
     EXPECT_EQ(*decoded, test.message) << test.body;
   }
+}
+
+TEST(PeerMessages, WhetherARankCanRebuildIsLeftOutWhenItCannot) {
+  CollectedMessage collected{131072, 1, {{1, true, true, 184, RankPhase::computing}}};
+  const auto text = [&] { return encode_peer_message(collected).body; };
+  EXPECT_EQ(text().find("rebuild"), std::string::npos);
+  collected.ranks[0].rebuilds = true;
+  collected.ranks[0].rebuild_term = 65536;
+  EXPECT_NE(text().find(R"("rebuild_term":65536,"rebuilds":true)"), std::string::npos) << text();
+  EXPECT_EQ(std::get<CollectedMessage>(*decode_peer_message(109, text())), collected);
+}
+
+TEST(PeerMessages, RebuildIsHowABreakpointEndsAndNothingThatIsAskedFor) {
+  const CommittedMessage committed{131072, 185, "a2-s185-y", kHash, AfterBreakpoint::rebuild, 1024, 0.5};
+  EXPECT_EQ(std::get<CommittedMessage>(*decode_peer_message(113, encode_peer_message(committed).body)), committed);
+  EXPECT_FALSE(parse_after_breakpoint("rebuild").has_value());
+  EXPECT_FALSE(decode_peer_message(107, R"({"after":"rebuild","breakpoint":"","cause":"hook","detail":"","pod":1,"seconds_left":30.0,"term":0})").has_value());
+  EXPECT_FALSE(decode_peer_message(114, R"({"after":"rebuild","error":{"code":"io","message":"x","retry":false},"term":131072})").has_value())
+      << "without a checkpoint there is no step to rebuild at";
 }
 
 TEST(PeerMessages, OfEachKindHaveExactlyThisText) {

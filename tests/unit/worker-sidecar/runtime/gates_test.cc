@@ -149,13 +149,78 @@ TEST_F(GatesAtStep, AfterAFailedCollectiveOnlyAHoldThatCameLaterCanEndTheWait) {
   stand_at(4);
   control.hold();  // of a periodic checkpoint that is under way
   std::promise<void> reported;
-  auto rank = std::async(std::launch::async, [&] { gates.wait_for_stop([&] { reported.set_value(); }); });
+  auto rank = std::async(std::launch::async, [&] { return gates.wait_for_order(false, [&] { reported.set_value(); }); });
   reported.get_future().wait();
   control.release(GateOrder::go_on);
   EXPECT_EQ(rank.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   control.hold();
   control.release(GateOrder::stop);
-  rank.get();
+  EXPECT_EQ(rank.get(), GateAnswer::stop);
+}
+
+const RebuildOrder kRebuild{.term = 65536, .step = 4, .path = "a1-s4-x", .manifest_hash = "hash"};
+
+TEST_F(GatesAtStep, TheOrderToRebuildComesOutOfEveryGateUntilItIsCarriedOut) {
+  for (const bool at_update : {false, true}) {
+    stand_at(4);
+    control.hold();
+    auto rank = std::async(std::launch::async, [&] { return at_update ? gates.pass_update_gate() : gates.pass_step_gate(RankPhase::computing); });
+    control.wait_for_phase(at_update ? RankPhase::waiting_at_update : RankPhase::waiting_at_step);
+    control.release_to_rebuild(kRebuild);
+    EXPECT_EQ(rank.get(), GateAnswer::rebuild);
+    EXPECT_EQ(control.word(), (RankWord{4, RankPhase::collective_failed, 0})) << "clean, and nobody waits for its update";
+    EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::rebuild);
+    EXPECT_EQ(gates.pass_step_gate(RankPhase::restoring, Heeds::stop), GateAnswer::passed) << "on its way to carry it out";
+  }
+  EXPECT_EQ(gates.rebuild_order(), kRebuild);
+  gates.publish_rebuilt({4, RankPhase::between, 0}, kRebuild.term);
+  EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::passed) << "also before the sidecar has heard of it";
+  control.settle_rebuild();
+  EXPECT_EQ(gates.pass_update_gate(), GateAnswer::passed);
+}
+
+TEST_F(GatesAtStep, AnOrderToRebuildOutlivesAHoldThatEndsOtherwise) {
+  stand_at(4);
+  control.hold();
+  control.release_to_rebuild(kRebuild);
+  control.hold();
+  auto rank = std::async(std::launch::async, [&] { return gates.pass_step_gate(RankPhase::computing); });
+  control.wait_for_phase(RankPhase::waiting_at_step);
+  control.release(GateOrder::go_on);
+  EXPECT_EQ(rank.get(), GateAnswer::rebuild);
+  control.hold();
+  control.release(GateOrder::stop);
+  EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::stop) << "which is stronger";
+  EXPECT_TRUE(gates.stop_is_ordered());
+}
+
+TEST_F(GatesAtStep, WhoeverReportsAFailedCollectiveLateIsAnsweredByTheOrderThatIsThere) {
+  stand_at(4);
+  control.hold();
+  control.release_to_rebuild(kRebuild);
+  EXPECT_EQ(gates.wait_for_order(true, [] { ADD_FAILURE() << "nobody needs to be told"; }), GateAnswer::rebuild);
+}
+
+TEST_F(GatesAtStep, ARankThatCanRebuildWaitsThroughHoldsThatAreNotAboutIt) {
+  stand_at(4);
+  std::promise<void> reported;
+  auto rank = std::async(std::launch::async, [&] { return gates.wait_for_order(true, [&] { reported.set_value(); }); });
+  reported.get_future().wait();
+  control.hold();
+  control.release(GateOrder::go_on);
+  EXPECT_EQ(rank.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  control.hold();
+  control.release_to_rebuild(kRebuild);
+  EXPECT_EQ(rank.get(), GateAnswer::rebuild);
+}
+
+TEST_F(GatesAtStep, WithoutASidecarAnOrderToRebuildStillStands) {
+  stand_at(4);
+  control.hold();
+  control.release_to_rebuild(kRebuild);
+  control.hold();
+  gates.give_up_hold();
+  EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::rebuild) << "the others have it too";
 }
 
 // The law of P3: once a hold is stored and the word reads clean, the memory is the result of exactly that many updates and

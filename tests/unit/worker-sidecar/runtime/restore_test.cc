@@ -137,7 +137,7 @@ TEST_F(Restoring, ALayoutThatDoesNotFitListsTheDifferences) {
   EXPECT_EQ(failure.status, RK_ERROR_MISMATCH);
   for (const char* name : {"weights", "statistics", "old"}) EXPECT_THAT(failure.sentence, HasSubstr(name));
   EXPECT_EQ(rank.session->step_begin(1), RK_ERROR_STATE);
-  EXPECT_THAT(last_error(), HasSubstr("after rk_restore has failed"));
+  EXPECT_THAT(last_error(), HasSubstr("after rk_restore or rk_rebuild has failed"));
   EXPECT_EQ(rank.session->close(), 1);
 }
 

@@ -118,6 +118,46 @@ TEST_F(ControlFileTest, HoldPermitAndReleaseAreWhatTheRankReads) {
   EXPECT_EQ(seen.bell, bell + 3);
 }
 
+TEST_F(ControlFileTest, AnOrderToRebuildStandsUntilTheRankHasCarriedItOut) {
+  ControlFile file = create();
+  ControlBlock& seen = rank_side(file);
+  const auto order = [&] { return static_cast<GateOrder>(seen.order.load()); };
+  const RebuildOrder rebuild{.term = 65536, .step = 184, .path = "a1-s184-x", .manifest_hash = "hash"};
+  file.hold();
+  ASSERT_TRUE(file.release_to_rebuild(rebuild));
+  EXPECT_EQ(seen.hold, 0u);
+  EXPECT_EQ(order(), GateOrder::rebuild);
+  EXPECT_EQ(read_rebuild_order(seen), rebuild);
+  file.hold();
+  file.release(GateOrder::go_on);
+  EXPECT_EQ(order(), GateOrder::rebuild) << "a breakpoint in between does not take it away";
+  EXPECT_FALSE(file.settle_rebuild());
+  seen.rebuilt = rebuild.term;
+  EXPECT_TRUE(file.settle_rebuild());
+  EXPECT_EQ(order(), GateOrder::go_on);
+  file.hold();
+  ASSERT_TRUE(file.release_to_rebuild(rebuild)) << "the same once more, since its answer was lost";
+  EXPECT_EQ(order(), GateOrder::go_on);
+  file.hold();
+  file.release(GateOrder::stop);
+  EXPECT_EQ(order(), GateOrder::stop);
+}
+
+TEST_F(ControlFileTest, ASidecarThatComesBackFindsTheOrderToRebuild) {
+  {
+    ControlFile file = create();
+    file.hold();
+    ASSERT_TRUE(file.release_to_rebuild({.term = 65536, .step = 184, .path = "a1-s184-x", .manifest_hash = "hash"}));
+  }
+  Result<ControlFile> again = ControlFile::open(folder_.path(), kRank, kWorld);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->rebuild_term(), 65536u);
+  EXPECT_FALSE(again->settle_rebuild());
+  again->hold();
+  again->release(GateOrder::go_on);
+  EXPECT_EQ(static_cast<GateOrder>(rank_side(*again).order.load()), GateOrder::rebuild);
+}
+
 TEST_F(ControlFileTest, TheStateOfAStepComesFromWhicheverSlotHasIt) {
   const ControlFile file = create();
   const std::string payload = payload_of({{"sampler", "abcdefgh"}, {"empty", ""}});
