@@ -18,6 +18,14 @@ bool BreakpointCoordinator::may_still_rebuild() const {
   return std::ranges::all_of(ranks, [](const CollectedRank& rank) { return rank.alive && rank.rebuilds; });
 }
 
+bool BreakpointCoordinator::permit_leads_beyond(std::uint64_t step) const {
+  if (!permitted_at_ || permitted_step_ <= step) return false;
+  return std::ranges::any_of(collected_ranks(), [this](const CollectedRank& rank) {
+    const bool moves = rank.phase == RankPhase::waiting_at_update || rank.phase == RankPhase::updating;
+    return rank.alive && moves && rank.step + 1 == permitted_step_ && std::ranges::binary_search(permitted_ranks_, rank.rank);
+  });
+}
+
 // A failed collective alone: where everybody lives the ranks make their communicators anew. Otherwise nobody would end parked processes: they leave, and
 // the job is restarted.
 AfterBreakpoint BreakpointCoordinator::effective_after(std::optional<std::uint64_t> step) {
