@@ -21,7 +21,8 @@ bool BreakpointCoordinator::may_still_rebuild() const {
 bool BreakpointCoordinator::permit_leads_beyond(std::uint64_t step) const {
   if (!permitted_at_ || permitted_step_ <= step) return false;
   return std::ranges::any_of(collected_ranks(), [this](const CollectedRank& rank) {
-    const bool moves = rank.phase == RankPhase::waiting_at_update || rank.phase == RankPhase::updating;
+    // Whatever else it says is from before it waited there, and late.
+    const bool moves = rank.phase != RankPhase::collective_failed;
     return rank.alive && moves && rank.step + 1 == permitted_step_ && std::ranges::binary_search(permitted_ranks_, rank.rank);
   });
 }
