@@ -245,7 +245,11 @@ void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
   switch (choice.kind) {
     case ChoiceKind::wait: return;
     case ChoiceKind::permit: permit(choice, now, out); return;
-    case ChoiceKind::take: take(std::move(choice), now, out); return;
+    case ChoiceKind::take:
+      // Ranks that rebuild at a step must not be beyond it, and who was permitted may be on the way.
+      if (!input.permit_over && permit_leads_beyond(choice.step) && (may_still_rebuild() || told_apart(input.ranks))) return;
+      take(std::move(choice), now, out);
+      return;
     case ChoiceKind::finished: conclude({}, now, out); return;
     case ChoiceKind::none: break;
   }

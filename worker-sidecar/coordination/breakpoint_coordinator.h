@@ -100,6 +100,8 @@ class BreakpointCoordinator {
   std::vector<CollectedRank> collected_ranks() const;
   // While nothing speaks against it yet.
   bool may_still_rebuild() const;
+  // A rank that has been permitted may be beyond `step` in a moment.
+  bool permit_leads_beyond(std::uint64_t step) const;
   void tell(BreakpointState state, std::string message, CoordinationOutputs& out);
 
   const CoordinationConfig& config_;

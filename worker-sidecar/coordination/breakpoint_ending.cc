@@ -18,6 +18,15 @@ bool BreakpointCoordinator::may_still_rebuild() const {
   return std::ranges::all_of(ranks, [](const CollectedRank& rank) { return rank.alive && rank.rebuilds; });
 }
 
+bool BreakpointCoordinator::permit_leads_beyond(std::uint64_t step) const {
+  if (!permitted_at_ || permitted_step_ <= step) return false;
+  return std::ranges::any_of(collected_ranks(), [this](const CollectedRank& rank) {
+    // Whatever else it says is from before it waited there, and late.
+    const bool moves = rank.phase != RankPhase::collective_failed;
+    return rank.alive && moves && rank.step + 1 == permitted_step_ && std::ranges::binary_search(permitted_ranks_, rank.rank);
+  });
+}
+
 // A failed collective alone: where everybody lives the ranks make their communicators anew. Otherwise nobody would end parked processes: they leave, and
 // the job is restarted.
 AfterBreakpoint BreakpointCoordinator::effective_after(std::optional<std::uint64_t> step) {

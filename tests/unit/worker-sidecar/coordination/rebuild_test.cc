@@ -154,6 +154,20 @@ TEST(Rebuild, OneRankAheadBringsTheOthersForward) {
   expect_all_rebuilt(job, 191);
 }
 
+TEST(Rebuild, ARankThatWasPermittedToGoOnIsWaitedFor) {
+  CoordinationHarness job = rebuilding_job({.pods = 2});
+  job.want_checkpoint(0);
+  ASSERT_TRUE(is_quiet_again(job));  // step 190 is durable, and could be gone on from at once
+  job.place(0, 190, RankPhase::waiting_at_update);
+  job.place(1, 190, RankPhase::waiting_at_update);
+  job.want_checkpoint(0);
+  ASSERT_TRUE(job.run_until([&] { return job.rank(1).permit == 191; }, seconds(5)));
+  job.fail_collective(0);  // no longer on its way to 191, and rank 1 is
+  ASSERT_TRUE(is_quiet_again(job));
+  ASSERT_TRUE(is_quiet_again(job));
+  expect_all_rebuilt(job, 191);
+}
+
 TEST(Rebuild, BeforeTheFirstStepThereIsNothingToLoad) {
   CoordinationHarness job({.pods = 2, .rebuilds = true});
   job.start();
