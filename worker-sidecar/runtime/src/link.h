@@ -21,6 +21,7 @@
 #include <variant>
 
 #include "common/base/instant.h"
+#include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/runtime/src/control_mapping.h"
 #include "worker-sidecar/runtime/src/failure.h"
@@ -45,6 +46,9 @@ struct LinkLimits {
 
 // A sidecar counts names besides values; this much is asked for on top of what the program wants to keep.
 inline constexpr std::uint32_t kRoomForNames = 16384;
+
+// Of a message from a rank. A sidecar passes on what a rank says, with the numbers of up to 65,536 ranks beside it.
+inline constexpr std::size_t kRankMessageBytesMax = kMessageBodyBytesMax - (1u << 20);
 
 class Link {
  public:
