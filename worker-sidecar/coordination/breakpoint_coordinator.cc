@@ -171,6 +171,7 @@ void BreakpointCoordinator::on_collected(std::uint32_t from, const CollectedMess
   if (what == CoordinatorMove::ignore) return;
   layouts_.adopt(from, collected.layouts);
   if (collected.more) return;
+  if (collected.ranks.empty()) return;  // it refuses an order of an earlier round that reached it late, and says nothing about its ranks
   // A part of the answer was lost: it is asked for again.
   if (std::any_of(collected.ranks.begin(), collected.ranks.end(), [&](const CollectedRank& rank) { return rank.alive && !layouts_.knows(rank.rank); })) return;
   std::vector<CollectedRank>& ranks = answers_[from];
