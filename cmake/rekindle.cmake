@@ -1,11 +1,15 @@
 # The few functions that every folder's CMakeLists uses. They keep targets alike, so that
 # tests/tidy can read the link edges from the text.
 
+# The compiler cache counts paths from the root of the tree: what one clone has compiled, the next one does not compile again.
 find_program(REKINDLE_CCACHE ccache)
 if(REKINDLE_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${REKINDLE_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${REKINDLE_CCACHE})
+  set(cached ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${REKINDLE_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${cached})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${cached})
 endif()
+# No path of the machine that builds ends up in what it builds.
+add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 
 set(REKINDLE_SANITIZE "" CACHE STRING "Sanitizers for everything, for example address,undefined or thread")
 
@@ -71,8 +75,7 @@ endfunction()
 function(rekindle_test name)
   cmake_parse_arguments(TEST "" "" "SOURCES;LINKS" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
-  target_link_libraries(${name} PRIVATE ${TEST_LINKS} rekindle_flags GTest::gtest_main GTest::gmock)
-  target_compile_definitions(${name} PRIVATE REKINDLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${TEST_LINKS} rekindle_source_folder rekindle_flags GTest::gtest_main GTest::gmock)
   file(RELATIVE_PATH below ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
   string(REGEX REPLACE "/.*" "" stage "${below}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-programs/${stage})

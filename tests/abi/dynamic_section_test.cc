@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/temporary_folder.h"
+#include "tests/support/source_folder.h"
 
 namespace rekindle {
 namespace {
@@ -80,7 +81,7 @@ class ElfFile {
 };
 
 std::set<std::string> listed_symbols() {
-  std::istringstream lines(read_bytes(REKINDLE_SOURCE_DIR "/tests/abi/symbols.txt"));
+  std::istringstream lines(read_bytes(test::source_path("tests/abi/symbols.txt")));
   std::set<std::string> names;
   for (std::string line; std::getline(lines, line);) names.insert(line);
   return names;

@@ -3,6 +3,7 @@
 #include "common/base/sentence.h"
 #include "tests/abi/abi_test.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/source_folder.h"
 
 namespace rekindle {
 namespace {
@@ -13,7 +14,7 @@ TEST(Abi, SizesOffsetsAndNumbersAreTheListedOnes) {
   const abi_number* const numbers = abi_numbers(&count);
   std::string seen;
   for (std::size_t i = 0; i < count; ++i) seen += sentence("{} {}\n", numbers[i].name, numbers[i].value);
-  EXPECT_EQ(seen, read_bytes(REKINDLE_SOURCE_DIR "/tests/abi/structs.txt"));
+  EXPECT_EQ(seen, read_bytes(test::source_path("tests/abi/structs.txt")));
 }
 
 }  // namespace

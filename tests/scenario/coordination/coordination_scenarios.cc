@@ -22,6 +22,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/coordination_harness.h"
+#include "tests/support/source_folder.h"
 
 namespace rekindle {
 namespace {
@@ -149,7 +150,7 @@ std::string read_text(const std::filesystem::path& path) {
 
 std::vector<std::filesystem::path> scenario_files() {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(REKINDLE_SOURCE_DIR "/tests/scenario/coordination")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_path("tests/scenario/coordination"))) {
     if (entry.path().extension() == ".txt" && entry.path().filename() != "CMakeLists.txt") files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());

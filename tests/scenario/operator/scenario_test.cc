@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/scenario/operator/script.h"
+#include "tests/support/source_folder.h"
 
 namespace rekindle::scenario {
 namespace {
@@ -17,7 +18,7 @@ bool rewrite = false;
 
 std::vector<std::string> files() {
   std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(REKINDLE_SOURCE_DIR "/tests/scenario/operator/scenarios")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_path("tests/scenario/operator/scenarios"))) {
     if (entry.path().extension() == ".txt") paths.push_back(entry.path());
   }
   std::ranges::sort(paths);

@@ -6,6 +6,7 @@
 #include "operator/admission/job_admission.h"
 #include "operator/admission/pod_admission.h"
 #include "tests/unit/operator/model/yaml.h"
+#include "tests/support/source_folder.h"
 
 namespace rekindle {
 
@@ -17,7 +18,7 @@ inline AdmissionSettings make_settings() {
   return settings;
 }
 
-inline const std::string kGoldenFolder = REKINDLE_SOURCE_DIR "/tests/unit/operator/admission/golden/";
+inline const std::string kGoldenFolder = test::source_path("tests/unit/operator/admission/golden/");
 
 inline Json read_golden(const std::string& name) { return read_yaml(kGoldenFolder + name).at(0); }
 

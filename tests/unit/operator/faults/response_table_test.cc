@@ -1,4 +1,5 @@
 #include "operator/faults/response_table.h"
+#include "tests/support/source_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +35,7 @@ TEST(ResponseTable, BeforeTheFirstStepOnlyTheBrokenPodIsReplaced) {
 }
 
 TEST(ResponseTable, IsPrintedInTheOperatingGuide) {
-  std::ifstream in(REKINDLE_SOURCE_DIR "/docs/operating/faults.md");
+  std::ifstream in(test::source_path("docs/operating/faults.md"));
   std::stringstream guide;
   guide << in.rdbuf();
   EXPECT_NE(guide.str().find(response_table_markdown()), std::string::npos) << "put this into docs/operating/faults.md:\n"

@@ -6,11 +6,12 @@
 
 #include "operator/model/breakpoint.h"
 #include "tests/unit/operator/model/yaml.h"
+#include "tests/support/source_folder.h"
 
 namespace rekindle {
 namespace {
 
-const std::string kFolder = REKINDLE_SOURCE_DIR "/crds/";
+const std::string kFolder = test::source_path("crds/");
 
 Json schema() { return read_yaml(kFolder + "breakpoints.yaml").at(0)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]; }
 
@@ -80,7 +81,7 @@ TEST(BreakpointSchema, HasTheSameWordsAsTheCode) {
 }
 
 TEST(BreakpointSchema, IsTheOneThatTheChartInstalls) {
-  EXPECT_EQ(read_yaml(kFolder + "breakpoints.yaml"), read_yaml(REKINDLE_SOURCE_DIR "/helm/rekindle/files/crds/breakpoints.yaml"))
+  EXPECT_EQ(read_yaml(kFolder + "breakpoints.yaml"), read_yaml(test::source_path("helm/rekindle/files/crds/breakpoints.yaml")))
       << "copy crds/breakpoints.yaml to helm/rekindle/files/crds";
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/json_fields.h"
+#include "tests/support/source_folder.h"
 
 namespace rekindle {
 namespace {
@@ -74,7 +75,7 @@ TEST(SyncRequest, WhatDoesNotFitIsNamed) {
 
 // The sidecar's encoder is tested with the same file, so the two ends cannot drift apart.
 TEST(SyncRequest, TheExampleOfTheFormatIsRead) {
-  std::ifstream file(std::string(REKINDLE_SOURCE_DIR) + "/docs/formats/examples/sync-request.json");
+  std::ifstream file(test::source_path("docs/formats/examples/sync-request.json"));
   const Result<SyncRequest> request = sync_request_from_json(Json::parse(file));
   ASSERT_TRUE(request) << request.error().message;
   const ReportedBreakpoint& breakpoint = request->report.breakpoints.at(0);

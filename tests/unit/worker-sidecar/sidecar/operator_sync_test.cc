@@ -1,4 +1,5 @@
 #include "worker-sidecar/sidecar/cluster/operator_sync.h"
+#include "tests/support/source_folder.h"
 
 #include <fstream>
 
@@ -36,7 +37,7 @@ TEST(OperatorSync, ARequestIsTheExampleOfTheFormat) {
                                                 .bytes = 1212000, .ranks = 4, .agreed_milliseconds = 5.25, .durable_milliseconds = 31.5},
                                      .time = "2026-11-21T12:00:00Z"}},
                     .problems = {{"storage", "it is full"}}};
-  std::ifstream file(std::string(REKINDLE_SOURCE_DIR) + "/docs/formats/examples/sync-request.json");
+  std::ifstream file(test::source_path("docs/formats/examples/sync-request.json"));
   EXPECT_EQ(nlohmann::json::parse(encode_sync_request(request, {"digits-worker-0"})), nlohmann::json::parse(file));
 }
 
