@@ -1,5 +1,5 @@
-// Assertions for our own bugs. They stay on in release builds; nothing that came from a user, a file
-// or the network is ever asserted (that is an Error, see error.h).
+// Assertions for our own bugs. They stay on in release builds; nothing that came from a user, a
+// file or the network is ever asserted (that is an Error, see error.h).
 #pragma once
 
 namespace rekindle {
@@ -8,9 +8,9 @@ namespace rekindle {
 
 }  // namespace rekindle
 
-#define RK_ASSERT(condition)                                              \
-  do {                                                                    \
-    if (!(condition)) [[unlikely]] {                                      \
-      ::rekindle::assertion_failed(#condition, __FILE__, __LINE__);       \
-    }                                                                     \
+#define RK_ASSERT(condition)                                        \
+  do {                                                              \
+    if (!(condition)) [[unlikely]] {                                \
+      ::rekindle::assertion_failed(#condition, __FILE__, __LINE__); \
+    }                                                               \
   } while (false)

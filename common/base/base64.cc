@@ -49,7 +49,8 @@ Result<std::string> base64_decode(std::string_view text) {
       continue;
     }
     const int value = kValues[static_cast<unsigned char>(c)];
-    if (value < 0 || padding > 0) return fail(ErrorCode::invalid_input, "base64 text has a character outside its alphabet");
+    if (value < 0 || padding > 0)
+      return fail(ErrorCode::invalid_input, "base64 text has a character outside its alphabet");
     group = group << 6 | static_cast<std::uint32_t>(value);
     if (++digits == 4) {
       bytes.push_back(static_cast<char>(group >> 16 & 0xff));

@@ -1,4 +1,5 @@
-// Standard base64 (RFC 4648 section 4, with padding), as Secrets, kubeconfigs and admission patches use it.
+// Standard base64 (RFC 4648 section 4, with padding), as Secrets, kubeconfigs and admission patches
+// use it.
 #pragma once
 
 #include <string>

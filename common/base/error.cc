@@ -14,14 +14,22 @@ struct ErrnoMeaning {
 };
 
 constexpr ErrnoMeaning kErrnoMeanings[] = {
-    {ENOENT, ErrorCode::not_found, Retry::no},      {ENOTDIR, ErrorCode::not_found, Retry::no},
-    {EEXIST, ErrorCode::already_exists, Retry::no}, {EACCES, ErrorCode::refused, Retry::no},
-    {EPERM, ErrorCode::refused, Retry::no},         {EROFS, ErrorCode::refused, Retry::no},
-    {ENOSPC, ErrorCode::exhausted, Retry::yes},     {EDQUOT, ErrorCode::exhausted, Retry::yes},
-    {ENOMEM, ErrorCode::exhausted, Retry::yes},     {EMFILE, ErrorCode::exhausted, Retry::yes},
-    {EAGAIN, ErrorCode::unavailable, Retry::yes},   {EINTR, ErrorCode::unavailable, Retry::yes},
-    {ECONNREFUSED, ErrorCode::unavailable, Retry::yes}, {ECONNRESET, ErrorCode::unavailable, Retry::yes},
-    {EPIPE, ErrorCode::unavailable, Retry::yes},    {ETIMEDOUT, ErrorCode::deadline_exceeded, Retry::yes},
+    {ENOENT, ErrorCode::not_found, Retry::no},
+    {ENOTDIR, ErrorCode::not_found, Retry::no},
+    {EEXIST, ErrorCode::already_exists, Retry::no},
+    {EACCES, ErrorCode::refused, Retry::no},
+    {EPERM, ErrorCode::refused, Retry::no},
+    {EROFS, ErrorCode::refused, Retry::no},
+    {ENOSPC, ErrorCode::exhausted, Retry::yes},
+    {EDQUOT, ErrorCode::exhausted, Retry::yes},
+    {ENOMEM, ErrorCode::exhausted, Retry::yes},
+    {EMFILE, ErrorCode::exhausted, Retry::yes},
+    {EAGAIN, ErrorCode::unavailable, Retry::yes},
+    {EINTR, ErrorCode::unavailable, Retry::yes},
+    {ECONNREFUSED, ErrorCode::unavailable, Retry::yes},
+    {ECONNRESET, ErrorCode::unavailable, Retry::yes},
+    {EPIPE, ErrorCode::unavailable, Retry::yes},
+    {ETIMEDOUT, ErrorCode::deadline_exceeded, Retry::yes},
 };
 
 }  // namespace

@@ -43,8 +43,9 @@ using Status = std::expected<void, Error>;
 // Makes the error side of any Result: `return fail(ErrorCode::not_found, "...");`
 std::unexpected<Error> fail(ErrorCode code, std::string message, Retry retry = Retry::no);
 
-// The same with the text of errno behind the sentence. Retry is yes where a later try may pass (EAGAIN, EINTR, ENOSPC,
-// ECONNREFUSED...); the code is chosen from the errno (ENOENT -> not_found, ENOSPC -> exhausted...).
+// The same with the text of errno behind the sentence. Retry is yes where a later try may pass
+// (EAGAIN, EINTR, ENOSPC, ECONNREFUSED...); the code is chosen from the errno (ENOENT -> not_found,
+// ENOSPC -> exhausted...).
 std::unexpected<Error> fail_errno(int error_number, std::string message);
 
 // Puts a sentence about the surrounding task in front: "reading the manifest: no such file".

@@ -27,9 +27,7 @@ bool equal_ignoring_case(std::string_view left, std::string_view right) {
   return std::ranges::equal(left, right, [](char a, char b) { return to_lower(a) == to_lower(b); });
 }
 
-void HttpHeaders::add(std::string name, std::string value) {
-  headers_.push_back({std::move(name), std::move(value)});
-}
+void HttpHeaders::add(std::string name, std::string value) { headers_.push_back({std::move(name), std::move(value)}); }
 
 void HttpHeaders::set(std::string name, std::string value) {
   std::erase_if(headers_, [&](const HttpHeader& header) { return equal_ignoring_case(header.name, name); });

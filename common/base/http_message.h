@@ -1,5 +1,5 @@
-// HTTP requests and responses as values: what the pure parts build and read, and what common/net sends and serves.
-// Nothing here knows a socket.
+// HTTP requests and responses as values: what the pure parts build and read, and what common/net
+// sends and serves. Nothing here knows a socket.
 #pragma once
 
 #include <string>
@@ -43,7 +43,8 @@ class HttpHeaders {
 
 using HttpQuery = std::vector<std::pair<std::string, std::string>>;
 
-// `path` is as it stands on the wire (segments already percent-encoded); `query` holds decoded names and values.
+// `path` is as it stands on the wire (segments already percent-encoded); `query` holds decoded
+// names and values.
 struct HttpRequest {
   std::string method = "GET";
   std::string path = "/";
@@ -65,7 +66,8 @@ struct HttpResponse {
 // Everything but letters, digits and -._~ as %XX.
 std::string percent_encode(std::string_view text);
 
-// The opposite, with '+' taken as a space where `plus_is_space`. Refuses a '%' that is not followed by two hex digits.
+// The opposite, with '+' taken as a space where `plus_is_space`. Refuses a '%' that is not followed
+// by two hex digits.
 Result<std::string> percent_decode(std::string_view text, bool plus_is_space);
 
 // "/path?name=value&..." with the query encoded.

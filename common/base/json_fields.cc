@@ -44,7 +44,8 @@ bool too_deep(std::string_view text) {
 
 namespace {
 
-Result<Json> parse_with_limits(std::string_view text, std::string_view what, std::size_t bytes_max, const Json::parser_callback_t& callback) {
+Result<Json> parse_with_limits(std::string_view text, std::string_view what, std::size_t bytes_max,
+                               const Json::parser_callback_t& callback) {
   const std::string name(what);
   if (text.size() > bytes_max) {
     return fail(ErrorCode::invalid_input, name + " is larger than " + std::to_string(bytes_max) + " bytes");
@@ -59,7 +60,8 @@ Result<Json> parse_with_limits(std::string_view text, std::string_view what, std
   return value;
 }
 
-// Where the parser is: the field of each object that is open, by depth; none at the depth of an array's elements.
+// Where the parser is: the field of each object that is open, by depth; none at the depth of an
+// array's elements.
 class PlaceInJson {
  public:
   void enter_field(int depth, std::string name) {
@@ -73,7 +75,8 @@ class PlaceInJson {
   // Depth 0 is outside of everything and has no field.
   bool is_in(const std::vector<std::string_view>& path) const {
     if (fields_.size() <= path.size()) return false;
-    if (fields_.size() > path.size() + 1 && fields_[path.size() + 1]) return false;  // of an object, not of an array
+    // of an object, not of an array
+    if (fields_.size() > path.size() + 1 && fields_[path.size() + 1]) return false;
     for (std::size_t i = 0; i < path.size(); ++i) {
       if (fields_[i + 1] != path[i]) return false;
     }
@@ -86,9 +89,12 @@ class PlaceInJson {
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view text, std::string_view what, std::size_t bytes_max) { return parse_with_limits(text, what, bytes_max, nullptr); }
+Result<Json> parse_json(std::string_view text, std::string_view what, std::size_t bytes_max) {
+  return parse_with_limits(text, what, bytes_max, nullptr);
+}
 
-Result<Json> parse_json_elements(std::string_view text, std::string_view what, std::size_t bytes_max, const std::vector<std::string_view>& path,
+Result<Json> parse_json_elements(std::string_view text, std::string_view what, std::size_t bytes_max,
+                                 const std::vector<std::string_view>& path,
                                  const std::function<Status(const Json&)>& take) {
   PlaceInJson place;
   Status taken;
@@ -124,7 +130,8 @@ bool JsonFields::has(std::string_view name) const { return find(name) != nullptr
 
 void JsonFields::refuse(std::string_view name, std::string_view why) {
   if (!first_error_) {
-    first_error_ = Error{ErrorCode::invalid_input, what_ + ": " + std::string(name) + " " + std::string(why), Retry::no};
+    first_error_ =
+        Error{ErrorCode::invalid_input, what_ + ": " + std::string(name) + " " + std::string(why), Retry::no};
   }
 }
 

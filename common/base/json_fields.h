@@ -1,19 +1,18 @@
-// Reads typed fields out of a JSON object that somebody else wrote. The first field that is missing or has the wrong
-// type is remembered with its name; later reads return defaults, and finish() gives the one error. Nothing throws.
+// Reads typed fields out of a JSON object that somebody else wrote. The first field that is missing
+// or has the wrong type is remembered with its name; later reads return defaults, and finish()
+// gives the one error. Nothing throws.
 //
-//   JsonFields in(document, "manifest");
-//   Manifest m{.step = in.number("step"), .files = ...};
-//   if (Status status = in.finish(); !status) return std::unexpected(status.error());
+//   JsonFields in(document, "manifest"); Manifest m{.step = in.number("step"), .files = ...}; if
+//   (Status status = in.finish(); !status) return std::unexpected(status.error());
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
 
@@ -21,11 +20,14 @@ namespace rekindle {
 
 using Json = nlohmann::json;
 
-// Parses text with limits. Depth is bounded so that printing (which recurses) stays safe; no exception leaves it.
+// Parses text with limits. Depth is bounded so that printing (which recurses) stays safe; no
+// exception leaves it.
 Result<Json> parse_json(std::string_view text, std::string_view what, std::size_t bytes_max = 16u << 20);
 
-// As parse_json, for long lists: the objects in the array at `path` (field inside field) are handed to `take` in their order, each as soon as it was read, and are not in the result.
-Result<Json> parse_json_elements(std::string_view text, std::string_view what, std::size_t bytes_max, const std::vector<std::string_view>& path,
+// As parse_json, for long lists: the objects in the array at `path` (field inside field) are handed
+// to `take` in their order, each as soon as it was read, and are not in the result.
+Result<Json> parse_json_elements(std::string_view text, std::string_view what, std::size_t bytes_max,
+                                 const std::vector<std::string_view>& path,
                                  const std::function<Status(const Json&)>& take);
 
 // Text on one line; invalid UTF-8 in strings is replaced, never thrown on.
@@ -33,7 +35,8 @@ std::string dump_json(const Json& value);
 
 class JsonFields {
  public:
-  // `what` names the object in errors ("manifest", "pod status"). `object` must outlive this reader.
+  // `what` names the object in errors ("manifest", "pod status"). `object` must outlive this
+  // reader.
   JsonFields(const Json& object, std::string what);
 
   // Required fields: absent or of another type is an error.

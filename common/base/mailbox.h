@@ -1,5 +1,6 @@
-// A bounded queue from many threads to one owner thread. The owner takes everything at once; a full mailbox makes
-// senders wait (push) or tells them (try_push), so memory stays bounded whatever the outside does.
+// A bounded queue from many threads to one owner thread. The owner takes everything at once; a full
+// mailbox makes senders wait (push) or tells them (try_push), so memory stays bounded whatever the
+// outside does.
 #pragma once
 
 #include <chrono>
@@ -49,7 +50,8 @@ class Mailbox {
     return true;
   }
 
-  // Takes all items, waiting at most `timeout` for the first. Empty after a timeout or when closed and drained.
+  // Takes all items, waiting at most `timeout` for the first. Empty after a timeout or when closed
+  // and drained.
   std::deque<T> take_all(std::chrono::nanoseconds timeout) {
     std::unique_lock lock(mutex_);
     not_empty_.wait_for(lock, timeout, [&] { return closed_ || !items_.empty(); });

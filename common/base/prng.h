@@ -1,5 +1,6 @@
-// Random numbers as a value: the same seed gives the same numbers on every machine. Pure code takes a Prng& (or a seed)
-// and tests print theirs; only the shell draws a seed from the system. Not for secrets.
+// Random numbers as a value: the same seed gives the same numbers on every machine. Pure code takes
+// a Prng& (or a seed) and tests print theirs; only the shell draws a seed from the system. Not for
+// secrets.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ class Prng {
   // At least 0, below 1.
   constexpr double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
 
-  // At least 0, below `bound`; 0 when bound is 0. (The bias of the remainder is below 2^-32 for bounds that fit 32
-  // bits.)
+  // At least 0, below `bound`; 0 when bound is 0. (The bias of the remainder is below 2^-32 for
+  // bounds that fit 32 bits.)
   constexpr std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : next() % bound; }
 
  private:

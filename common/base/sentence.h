@@ -1,5 +1,6 @@
-// Puts values into a sentence: sentence("rank {} of {}", 3, 8). The standard library of g++ 12 has no std::format; this is the part of
-// it that messages need: `{}` only, in order. A number of values that does not fit the pattern is a compile error.
+// Puts values into a sentence: sentence("rank {} of {}", 3, 8). The standard library of g++ 12 has
+// no std::format; this is the part of it that messages need: `{}` only, in order. A number of
+// values that does not fit the pattern is a compile error.
 #pragma once
 
 #include <concepts>

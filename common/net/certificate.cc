@@ -1,12 +1,12 @@
 #include "common/net/certificate.h"
 
-#include <algorithm>
-#include <ctime>
-#include <utility>
-
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
 
 #include "common/net/openssl_support.h"
 

@@ -1,6 +1,6 @@
-// Makes and reads certificates: an authority of our own, leaf certificates under it, facts about one that exists. EC
-// P-256 keys, SHA-256. Wall time is an argument, since validity is about the calendar and not about our clock.
-// Functions may be called from any thread.
+// Makes and reads certificates: an authority of our own, leaf certificates under it, facts about
+// one that exists. EC P-256 keys, SHA-256. Wall time is an argument, since validity is about the
+// calendar and not about our clock. Functions may be called from any thread.
 #pragma once
 
 #include <chrono>

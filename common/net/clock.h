@@ -10,7 +10,8 @@ namespace rekindle {
 // CLOCK_MONOTONIC.
 Instant monotonic_now();
 
-// Wall-clock time in the form that Kubernetes uses: 2026-01-31T12:00:00.123456Z. For people and for the API only.
+// Wall-clock time in the form that Kubernetes uses: 2026-01-31T12:00:00.123456Z. For people and for
+// the API only.
 std::string wall_time_rfc3339();
 
 }  // namespace rekindle

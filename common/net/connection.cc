@@ -1,13 +1,12 @@
 #include "common/net/connection.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <utility>
-
+#include <openssl/err.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <openssl/err.h>
+#include <algorithm>
+#include <cerrno>
+#include <utility>
 
 #include "common/net/clock.h"
 #include "common/net/openssl_support.h"
@@ -68,8 +67,8 @@ class PlainConnection final : public Connection {
 
 int descriptor_of(BIO* bio) { return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
 
-// OpenSSL's own socket BIO writes with write(), which raises SIGPIPE when the peer is gone; a library may not rely on
-// the process ignoring it.
+// OpenSSL's own socket BIO writes with write(), which raises SIGPIPE when the peer is gone; a
+// library may not rely on the process ignoring it.
 int bio_write(BIO* bio, const char* data, std::size_t size, std::size_t* written) {
   BIO_clear_retry_flags(bio);
   const ssize_t count = send(descriptor_of(bio), data, size, MSG_NOSIGNAL);

@@ -1,5 +1,5 @@
-// One byte stream, plain or TLS, for the HTTP client and server of this folder. Every call has a deadline and can be
-// interrupted through a descriptor. One thread at a time.
+// One byte stream, plain or TLS, for the HTTP client and server of this folder. Every call has a
+// deadline and can be interrupted through a descriptor. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ class Connection {
  public:
   virtual ~Connection() = default;
 
-  // At least one byte into the buffer, or 0 at the proper end of the stream. A TLS stream that ends without saying so
-  // is an error (it may have been cut). deadline_exceeded when nothing came in time; the connection can be read again
-  // then.
+  // At least one byte into the buffer, or 0 at the proper end of the stream. A TLS stream that ends
+  // without saying so is an error (it may have been cut). deadline_exceeded when nothing came in
+  // time; the connection can be read again then.
   virtual Result<std::size_t> read_some(char* buffer, std::size_t size, Instant deadline, int interrupt) = 0;
 
   // Everything, or an error. `silence` bounds the time without progress.

@@ -71,7 +71,8 @@ std::expected<Answering, ExchangeError> exchange(std::unique_ptr<Connection> con
   if (!sent && (is_stopped(sent.error()) || sent.error().code == ErrorCode::deadline_exceeded)) {
     return std::unexpected(ExchangeError{sent.error(), false});
   }
-  // A server may refuse a request before it has read all of it: what it says is better than "the connection broke".
+  // A server may refuse a request before it has read all of it: what it says is better than "the
+  // connection broke".
   while (true) {
     const Result<std::string> text =
         reader->read_head(call.limits.head_bytes_max, call.limits.silence, call.deadline, call.interrupt);
@@ -107,9 +108,9 @@ struct HttpClient::Shared {
   const Duration idle_limit;
 
   std::mutex mutex;
-  HttpEndpoint endpoint;              // guarded by mutex
-  std::uint64_t endpoint_version = 0; // guarded by mutex
-  std::vector<Idle> idle;             // guarded by mutex
+  HttpEndpoint endpoint;               // guarded by mutex
+  std::uint64_t endpoint_version = 0;  // guarded by mutex
+  std::vector<Idle> idle;              // guarded by mutex
 
   // The most recently used kept connection that is still good, or null.
   std::unique_ptr<Connection> take_idle() {

@@ -10,9 +10,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = 32u << 10;
 
-Error cut_short() {
-  return {ErrorCode::unavailable, "the connection ended in the middle of a message", Retry::yes};
-}
+Error cut_short() { return {ErrorCode::unavailable, "the connection ended in the middle of a message", Retry::yes}; }
 
 }  // namespace
 
@@ -91,7 +89,8 @@ Result<std::string> HttpReader::read_body(std::size_t bytes_max, Duration silenc
   if (framing_.kind == BodyFraming::Kind::length && !ended_ && framing_.length > bytes_max) return too_long();
   std::string body;
   while (true) {
-    // A sender that is never silent makes no read wait, so that the time has to be looked at as well.
+    // A sender that is never silent makes no read wait, so that the time has to be looked at as
+    // well.
     if (monotonic_now() >= deadline) {
       return fail(ErrorCode::deadline_exceeded, "the body of a message did not end in time", Retry::yes);
     }

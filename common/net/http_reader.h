@@ -1,5 +1,5 @@
-// Reads HTTP messages from a Connection: a head, then its body piece by piece. Bytes behind a message stay for the next
-// one.
+// Reads HTTP messages from a Connection: a head, then its body piece by piece. Bytes behind a
+// message stay for the next one.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@ class HttpReader {
  public:
   explicit HttpReader(Connection& connection) : connection_(connection) {}
 
-  // A whole head, the empty line included. Empty text: the stream ended properly before its first byte. exhausted:
-  // longer than `bytes_max`. `silence` bounds the time between two arrivals.
+  // A whole head, the empty line included. Empty text: the stream ended properly before its first
+  // byte. exhausted: longer than `bytes_max`. `silence` bounds the time between two arrivals.
   Result<std::string> read_head(std::size_t bytes_max, Duration silence, Instant deadline, int interrupt);
 
   void begin_body(BodyFraming framing);
 
-  // The next bytes of the body, valid until the next call; empty at its end. After deadline_exceeded it can be called
-  // again.
+  // The next bytes of the body, valid until the next call; empty at its end. After
+  // deadline_exceeded it can be called again.
   Result<std::string_view> next_piece(Instant deadline, int interrupt);
 
   // The whole body. exhausted: longer than `bytes_max`.

@@ -1,5 +1,8 @@
 #include "common/net/http_server.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
@@ -9,9 +12,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <poll.h>
-#include <sys/socket.h>
 
 #include "common/net/clock.h"
 #include "common/net/connection.h"
@@ -43,7 +43,8 @@ bool has_hung_up(int descriptor) {
 }  // namespace
 
 struct HttpServer::Shared {
-  // A connection between two requests. `connection` is null before the first: the TLS handshake is the worker's business.
+  // A connection between two requests. `connection` is null before the first: the TLS handshake is
+  // the worker's business.
   struct Client {
     FileDescriptor fresh;
     std::unique_ptr<Connection> connection;
@@ -112,7 +113,8 @@ struct HttpServer::Shared {
       const Duration left = std::max(wake - monotonic_now(), Duration::zero());
       const timespec limit{.tv_sec = static_cast<time_t>(left / std::chrono::seconds(1)),
                            .tv_nsec = static_cast<long>((left % std::chrono::seconds(1)).count())};
-      if (ppoll(watched.data(), watched.size(), &limit, nullptr) < 0) continue;  // interrupted by a signal
+      // interrupted by a signal
+      if (ppoll(watched.data(), watched.size(), &limit, nullptr) < 0) continue;
 
       const Instant now = monotonic_now();
       for (std::size_t at = 0; at < idle.size(); ++at) {
@@ -136,7 +138,8 @@ struct HttpServer::Shared {
     for (std::unique_ptr<Client>& client : idle) forget(std::move(client));
   }
 
-  // Takes everybody who waits at the door. False when the process has no descriptor left, so that we do not spin.
+  // Takes everybody who waits at the door. False when the process has no descriptor left, so that
+  // we do not spin.
   bool accept_clients(std::vector<std::unique_ptr<Client>>& idle) {
     while (true) {
       FileDescriptor descriptor(accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -300,7 +303,8 @@ struct HttpServer::Shared {
     std::string bytes = encode_response_head(response, keep_open);
     const bool has_body = !is_head && response.status >= 200 && response.status != 204 && response.status != 304;
     if (has_body) bytes += response.body;
-    // An answer that was made is delivered even while we stop; the limit bounds how long that can take.
+    // An answer that was made is delivered even while we stop; the limit bounds how long that can
+    // take.
     const Status status =
         client.connection->write_all(bytes, settings.write_limit, monotonic_now() + settings.write_limit, -1);
     return status.has_value();
@@ -312,7 +316,8 @@ struct HttpServer::Shared {
     const HttpResponse response{
         .status = status, .headers = {{"Content-Type", "text/plain"}}, .body = error.message + "\n"};
     if (!write(client, response, false, false)) return;
-    // Closing while the client still writes would reset the connection and take the answer away from it.
+    // Closing while the client still writes would reset the connection and take the answer away
+    // from it.
     client.connection->close_politely();
     shutdown(client.descriptor(), SHUT_WR);
     const Instant deadline = monotonic_now() + kDrainTime;

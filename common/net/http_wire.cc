@@ -237,7 +237,8 @@ Result<HttpResponse> parse_response_head(std::string_view head) {
   Result<HttpHeaders> headers = parse_headers(head);
   if (!headers) return std::unexpected(headers.error());
   HttpResponse response{.status = *status, .headers = std::move(*headers)};
-  // Before 1.1 a connection ends with its answer unless both sides say otherwise; saying it here keeps the rest simple.
+  // Before 1.1 a connection ends with its answer unless both sides say otherwise; saying it here
+  // keeps the rest simple.
   if (line->starts_with("HTTP/1.0")) response.headers.set("Connection", "close");
   return response;
 }

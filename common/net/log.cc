@@ -1,10 +1,10 @@
 #include "common/net/log.h"
 
-#include <memory>
-
-#include <nlohmann/json.hpp>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
 
 #include "common/base/json_fields.h"
 #include "common/net/clock.h"
@@ -61,7 +61,8 @@ void log_line(LogLevel level, std::string_view message, LogFields fields) {
   logger().log(to_spdlog(level), "{}", line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-void log_line(LogLevel level, std::string_view message, std::span<const std::pair<std::string_view, std::string>> fields) {
+void log_line(LogLevel level, std::string_view message,
+              std::span<const std::pair<std::string_view, std::string>> fields) {
   if (!logger().should_log(to_spdlog(level))) return;
   nlohmann::ordered_json line{{"ts", wall_time_rfc3339()}, {"level", name_of(level)}, {"msg", message}};
   for (const auto& [key, value] : fields) line[std::string(key)] = value;

@@ -1,14 +1,13 @@
-// Structured logs: one JSON object a line on standard error, with ts, level, msg and the keys that the caller gives. Text from users is
-// escaped, so a line is always valid JSON. Any thread.
+// Structured logs: one JSON object a line on standard error, with ts, level, msg and the keys that
+// the caller gives. Text from users is escaped, so a line is always valid JSON. Any thread.
 #pragma once
 
 #include <initializer_list>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
 
@@ -25,11 +24,14 @@ using LogFields = std::initializer_list<std::pair<std::string_view, nlohmann::js
 
 void log_line(LogLevel level, std::string_view message, LogFields fields = {});
 // The same with fields whose number is not known beforehand.
-void log_line(LogLevel level, std::string_view message, std::span<const std::pair<std::string_view, std::string>> fields);
+void log_line(LogLevel level, std::string_view message,
+              std::span<const std::pair<std::string_view, std::string>> fields);
 
 inline void log_debug(std::string_view message, LogFields fields = {}) { log_line(LogLevel::debug, message, fields); }
 inline void log_info(std::string_view message, LogFields fields = {}) { log_line(LogLevel::info, message, fields); }
-inline void log_warning(std::string_view message, LogFields fields = {}) { log_line(LogLevel::warning, message, fields); }
+inline void log_warning(std::string_view message, LogFields fields = {}) {
+  log_line(LogLevel::warning, message, fields);
+}
 inline void log_error(std::string_view message, LogFields fields = {}) { log_line(LogLevel::error, message, fields); }
 
 }  // namespace rekindle

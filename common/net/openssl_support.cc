@@ -1,10 +1,10 @@
 #include "common/net/openssl_support.h"
 
 #include <arpa/inet.h>
-#include <limits>
-
 #include <openssl/err.h>
 #include <openssl/pem.h>
+
+#include <limits>
 
 namespace rekindle {
 
@@ -36,7 +36,8 @@ Result<X509Pointer> certificate_of(const std::string& pem) {
 
 Result<KeyPointer> private_key_of(const std::string& pem) {
   const BioPointer bio = bio_of(pem);
-  // An encrypted key would make OpenSSL ask on the terminal; it gets an empty passphrase instead and fails.
+  // An encrypted key would make OpenSSL ask on the terminal; it gets an empty passphrase instead
+  // and fails.
   const auto no_passphrase = [](char*, int, int, void*) { return 0; };
   KeyPointer key(bio ? PEM_read_bio_PrivateKey(bio.get(), nullptr, no_passphrase, nullptr) : nullptr);
   if (!key) {

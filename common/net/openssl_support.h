@@ -1,14 +1,14 @@
 // Ownership, texts and errors of OpenSSL objects. Included by .cc files of this folder only.
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include <openssl/bio.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
+
+#include <memory>
+#include <string>
 
 #include "common/base/error.h"
 #include "common/net/certificate.h"

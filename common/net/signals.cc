@@ -1,12 +1,12 @@
 #include "common/net/signals.h"
 
-#include <cerrno>
-#include <csignal>
-#include <utility>
-
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <utility>
 
 #include "common/net/clock.h"
 

@@ -1,5 +1,5 @@
-// SIGTERM and SIGINT as something to wait for. There is no signal handler and so no code that runs at an odd moment:
-// the signals are blocked in every thread and read from a descriptor.
+// SIGTERM and SIGINT as something to wait for. There is no signal handler and so no code that runs
+// at an odd moment: the signals are blocked in every thread and read from a descriptor.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@ namespace rekindle {
 
 class TerminationSignals {
  public:
-  // Call once in main before any thread is started (threads inherit what is blocked). SIGPIPE is ignored from then on:
-  // a peer that is gone is an error of the write.
+  // Call once in main before any thread is started (threads inherit what is blocked). SIGPIPE is
+  // ignored from then on: a peer that is gone is an error of the write.
   static Result<TerminationSignals> block();
   ~TerminationSignals();
   TerminationSignals(TerminationSignals&& other) noexcept;
@@ -34,8 +34,8 @@ class TerminationSignals {
   int descriptor_;
 };
 
-// A child process inherits blocked and ignored signals, also over exec: call this between fork and exec.
-// Async-signal-safe.
+// A child process inherits blocked and ignored signals, also over exec: call this between fork and
+// exec. Async-signal-safe.
 void restore_signals_in_child();
 
 }  // namespace rekindle

@@ -1,12 +1,5 @@
 #include "common/net/socket.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <mutex>
-#include <thread>
-#include <vector>
-
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -16,6 +9,13 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 #include "common/base/assert.h"
 #include "common/net/clock.h"
@@ -67,8 +67,8 @@ Result<std::vector<Address>> look_up(const std::string& host, std::uint16_t port
   return addresses;
 }
 
-// getaddrinfo cannot be interrupted, so it runs on a thread that nobody waits for: whoever is last, it or the caller,
-// frees what they share.
+// getaddrinfo cannot be interrupted, so it runs on a thread that nobody waits for: whoever is last,
+// it or the caller, frees what they share.
 struct Lookup {
   WakeSignal done;
   std::mutex mutex;

@@ -1,4 +1,5 @@
-// Sockets that never block for longer than they are told. Included by .cc files of this folder and by tests.
+// Sockets that never block for longer than they are told. Included by .cc files of this folder and
+// by tests.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +48,8 @@ class WakeSignal {
   FileDescriptor event_;
 };
 
-// Ends waits when a stop token is stopped. Lives on the stack of one call; costs nothing for a token that can never
-// stop.
+// Ends waits when a stop token is stopped. Lives on the stack of one call; costs nothing for a
+// token that can never stop.
 class StopSignal {
  public:
   explicit StopSignal(std::stop_token stop);
@@ -65,13 +66,15 @@ class StopSignal {
 
 enum class Readiness { ready, timed_out, interrupted };
 
-// Waits until `descriptor` can be read (or written), `interrupt` is readable (-1: none), or the time has come.
+// Waits until `descriptor` can be read (or written), `interrupt` is readable (-1: none), or the
+// time has come.
 Result<Readiness> wait_for(int descriptor, bool to_write, Instant deadline, int interrupt);
 
 // The error of a call that was ended by its stop token.
 std::unexpected<Error> stopped();
 
-// A TCP connection, non-blocking from then on. The name is looked up without blocking for longer than the deadline.
+// A TCP connection, non-blocking from then on. The name is looked up without blocking for longer
+// than the deadline.
 Result<FileDescriptor> connect_to(const std::string& host, std::uint16_t port, Instant deadline, int interrupt);
 
 // `address` is an IP address.
@@ -80,8 +83,8 @@ Result<FileDescriptor> listen_on(const std::string& address, std::uint16_t port)
 std::uint16_t local_port(int descriptor);
 std::string peer_address(int descriptor);
 
-// For descriptors that carry HTTP: no delay for small writes; a peer that vanished without a word is noticed within
-// half a minute.
+// For descriptors that carry HTTP: no delay for small writes; a peer that vanished without a word
+// is noticed within half a minute.
 void tune_connection(int descriptor);
 
 }  // namespace rekindle

@@ -1,13 +1,12 @@
 #include "common/net/tls.h"
 
 #include <arpa/inet.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
 
 #include <array>
 #include <utility>
 #include <vector>
-
-#include <openssl/err.h>
-#include <openssl/pem.h>
 
 #include "common/net/openssl_support.h"
 
@@ -62,11 +61,10 @@ std::string describe(const CertificateNames& names) {
   return all.empty() ? "nobody by name" : all;
 }
 
-// Runs for each certificate of the chain after OpenSSL's own checks. Only the leaf interests us: its URI, and for
-// clients that somebody said whom to expect.
+// Runs for each certificate of the chain after OpenSSL's own checks. Only the leaf interests us:
+// its URI, and for clients that somebody said whom to expect.
 int verify(int accepted, X509_STORE_CTX* store_context) {
-  auto* connection =
-      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store_context, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  auto* connection = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store_context, SSL_get_ex_data_X509_STORE_CTX_idx()));
   X509* certificate = X509_STORE_CTX_get_current_cert(store_context);
   const bool is_leaf = X509_STORE_CTX_get_error_depth(store_context) == 0;
   if (connection == nullptr || certificate == nullptr || !is_leaf) return accepted;
@@ -95,7 +93,8 @@ Status use_authorities(SSL_CTX* context, const std::string& pem) {
   if (!store || !bio) return fail(ErrorCode::internal, "out of memory while reading the certificate authorities");
   int count = 0;
   while (X509Pointer certificate{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
-    // OpenSSL reads the extensions when they are first needed; done here, it is not left to handshakes on many threads.
+    // OpenSSL reads the extensions when they are first needed; done here, it is not left to
+    // handshakes on many threads.
     X509_check_purpose(certificate.get(), -1, 0);
     if (X509_STORE_add_cert(store.get(), certificate.get()) != 1) {
       return fail(ErrorCode::invalid_input,
@@ -103,7 +102,8 @@ Status use_authorities(SSL_CTX* context, const std::string& pem) {
     }
     ++count;
   }
-  // The end of the text leaves "no start line" behind; anything else is a certificate that is damaged.
+  // The end of the text leaves "no start line" behind; anything else is a certificate that is
+  // damaged.
   const unsigned long last = ERR_peek_last_error();
   const bool at_end = last == 0 || ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
   const std::string reason = take_openssl_error("unknown reason");
@@ -146,7 +146,8 @@ SslContextPointer make_context(const SSL_METHOD* method) {
   if (!context) return nullptr;
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_security_level(context.get(), 2);
-  // No resumption: a resumed session would carry an identity that was checked under rules which may have changed since.
+  // No resumption: a resumed session would carry an identity that was checked under rules which may
+  // have changed since.
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_num_tickets(context.get(), 0);
@@ -213,9 +214,7 @@ Status expect_tls_identity(ssl_st* connection, const TlsIdentity& identity) {
       taken = X509_VERIFY_PARAM_set1_host(parameters, identity.value.c_str(), identity.value.size()) == 1 &&
               SSL_set_tlsext_host_name(connection, identity.value.c_str()) == 1;
       break;
-    case TlsIdentity::Kind::ip:
-      taken = X509_VERIFY_PARAM_set1_ip_asc(parameters, identity.value.c_str()) == 1;
-      break;
+    case TlsIdentity::Kind::ip: taken = X509_VERIFY_PARAM_set1_ip_asc(parameters, identity.value.c_str()) == 1; break;
     case TlsIdentity::Kind::uri: break;  // verify() compares it
   }
   if (!taken) {
@@ -251,8 +250,7 @@ std::string describe_tls_failure(ssl_st* connection, std::string fallback) {
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-      return "the certificate was not signed by an authority that we trust";
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE: return "the certificate was not signed by an authority that we trust";
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
     case X509_V_ERR_APPLICATION_VERIFICATION:

@@ -1,10 +1,11 @@
-// TLS as this project wants it: version 1.2 or newer, the chain checked against the bundle that we were given and
-// nothing else, the peer's identity checked against what we expect (a DNS name, an IP address or a URI in its subject
-// alternative names; the common name counts for nothing), expiry checked. Contexts are immutable and shared: rotation
-// makes a new one and hands it to whoever opens the next connection.
+// TLS as this project wants it: version 1.2 or newer, the chain checked against the bundle that we
+// were given and nothing else, the peer's identity checked against what we expect (a DNS name, an
+// IP address or a URI in its subject alternative names; the common name counts for nothing), expiry
+// checked. Contexts are immutable and shared: rotation makes a new one and hands it to whoever
+// opens the next connection.
 //
-// OpenSSL stays out of this header; a caller that brings its own transport (asio) uses native() and the two functions
-// at the end. Contexts may be used from any number of threads.
+// OpenSSL stays out of this header; a caller that brings its own transport (asio) uses native() and
+// the two functions at the end. Contexts may be used from any number of threads.
 #pragma once
 
 #include <memory>
@@ -42,14 +43,14 @@ struct TlsIdentity {
 std::string to_string(const TlsIdentity& identity);
 
 struct TlsClientSettings {
-  std::string authorities_pem;      // the only roots of trust; at least one certificate
-  std::optional<TlsKeyPair> own;    // shown to a server that asks for one
+  std::string authorities_pem;    // the only roots of trust; at least one certificate
+  std::optional<TlsKeyPair> own;  // shown to a server that asks for one
 };
 
 class TlsClientContext {
  public:
-  // Fails with invalid_input that names the part that does not fit: no certificate in the bundle, a key that is not the
-  // certificate's...
+  // Fails with invalid_input that names the part that does not fit: no certificate in the bundle, a
+  // key that is not the certificate's...
   static Result<std::shared_ptr<const TlsClientContext>> make(const TlsClientSettings& settings);
   ~TlsClientContext();
   TlsClientContext(const TlsClientContext&) = delete;
@@ -64,8 +65,8 @@ class TlsClientContext {
 
 struct TlsServerSettings {
   TlsKeyPair own;
-  // Set: only peers with a certificate under these roots and with exactly one URI name get in (mutual TLS). Empty: any
-  // client.
+  // Set: only peers with a certificate under these roots and with exactly one URI name get in
+  // (mutual TLS). Empty: any client.
   std::string client_authorities_pem;
 };
 
@@ -85,16 +86,16 @@ class TlsServerContext {
   bool mutual_;
 };
 
-// For transports of the caller's own: what must stand in the peer's certificate. Call before the handshake, which then
-// fails for anybody else.
+// For transports of the caller's own: what must stand in the peer's certificate. Call before the
+// handshake, which then fails for anybody else.
 Status expect_tls_identity(ssl_st* connection, const TlsIdentity& identity);
 
-// The URI in the verified certificate of the peer after the handshake. None when there was no certificate, or not
-// exactly one URI in it.
+// The URI in the verified certificate of the peer after the handshake. None when there was no
+// certificate, or not exactly one URI in it.
 std::optional<std::string> verified_peer_uri(ssl_st* connection);
 
-// Why the handshake on this connection failed, in words: "the certificate has expired", "the certificate is for ...,
-// not for ...". `fallback` is used when it was not the certificate.
+// Why the handshake on this connection failed, in words: "the certificate has expired", "the
+// certificate is for ..., not for ...". `fallback` is used when it was not the certificate.
 std::string describe_tls_failure(ssl_st* connection, std::string fallback);
 
 }  // namespace rekindle

@@ -44,7 +44,8 @@ std::optional<std::uint64_t> whole_number(std::string_view text, std::uint64_t m
   return quantity->number;
 }
 
-std::optional<std::uint64_t> factor_of(std::string_view unit, std::initializer_list<std::pair<std::string_view, std::uint64_t>> units) {
+std::optional<std::uint64_t> factor_of(std::string_view unit,
+                                       std::initializer_list<std::pair<std::string_view, std::uint64_t>> units) {
   for (const auto& [name, factor] : units) {
     if (name == unit) return factor;
   }
@@ -52,7 +53,9 @@ std::optional<std::uint64_t> factor_of(std::string_view unit, std::initializer_l
 }
 
 std::optional<Duration> time_of(const Quantity& quantity) {
-  const auto seconds = factor_of(quantity.unit, {{"s", 1}, {"sec", 1}, {"seconds", 1}, {"min", 60}, {"m", 60}, {"minutes", 60}, {"h", 3600}, {"hours", 3600}});
+  const auto seconds = factor_of(
+      quantity.unit,
+      {{"s", 1}, {"sec", 1}, {"seconds", 1}, {"min", 60}, {"m", 60}, {"minutes", 60}, {"h", 3600}, {"hours", 3600}});
   if (!seconds || quantity.number == 0 || quantity.number > kSecondsMax / *seconds) return std::nullopt;
   return std::chrono::seconds(quantity.number * *seconds);
 }
@@ -82,20 +85,24 @@ Status read_rhythm(std::string_view name, std::string_view value, SnapshotSettin
     settings.every = *time;
     return {};
   }
-  return std::unexpected(wrong(name, value, "off, auto, or a number of steps, s, min or h, for example \"500 steps\" or \"10 min\""));
+  return std::unexpected(
+      wrong(name, value, "off, auto, or a number of steps, s, min or h, for example \"500 steps\" or \"10 min\""));
 }
 
 Status read_shadow(std::string_view name, std::string_view value, SnapshotSettings& settings) {
   if (value == "off") return {};
   const std::optional<Quantity> quantity = split_quantity(value);
-  if (!quantity || !means_steps(*quantity)) return std::unexpected(wrong(name, value, "off or a number of steps, for example \"1 step\""));
+  if (!quantity || !means_steps(*quantity))
+    return std::unexpected(wrong(name, value, "off or a number of steps, for example \"1 step\""));
   settings.shadow_every_steps = quantity->number;
   return {};
 }
 
 Status read_bandwidth(std::string_view name, std::string_view value, std::uint64_t& bytes_per_second) {
   const std::optional<Quantity> quantity = split_quantity(value);
-  const auto factor = quantity ? factor_of(quantity->unit, {{"KiB/s", 1ull << 10}, {"MiB/s", 1ull << 20}, {"GiB/s", 1ull << 30}}) : std::nullopt;
+  const auto factor =
+      quantity ? factor_of(quantity->unit, {{"KiB/s", 1ull << 10}, {"MiB/s", 1ull << 20}, {"GiB/s", 1ull << 30}})
+               : std::nullopt;
   if (!factor || quantity->number == 0 || quantity->number > (std::uint64_t{1} << 50) / *factor) {
     return std::unexpected(wrong(name, value, "a bandwidth like \"500 MiB/s\" (KiB/s, MiB/s or GiB/s)"));
   }
@@ -105,7 +112,8 @@ Status read_bandwidth(std::string_view name, std::string_view value, std::uint64
 
 Status read_resume(std::string_view name, std::string_view value, ResumeFrom& resume_from) {
   if (value != "same-name" && value != "same-job") {
-    return std::unexpected(wrong(name, value, "same-name (go on from any job of this name) or same-job (only from this very job)"));
+    return std::unexpected(
+        wrong(name, value, "same-name (go on from any job of this name) or same-job (only from this very job)"));
   }
   resume_from = value == "same-job" ? ResumeFrom::same_job : ResumeFrom::same_name;
   return {};
@@ -120,7 +128,8 @@ std::string_view unquoted(std::string_view text) {
   return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
-// The next name=value, cut off from `text`. A comma within brackets separates nothing: append_info is a list.
+// The next name=value, cut off from `text`. A comma within brackets separates nothing: append_info
+// is a list.
 std::string_view take_item(std::string_view& text) {
   int depth = 0;
   std::size_t end = 0;
@@ -133,7 +142,8 @@ std::string_view take_item(std::string_view& text) {
   return item;
 }
 
-// What a CheckpointConfig says, with 0 for None as MindSpore has it; nothing for what was not written.
+// What a CheckpointConfig says, with 0 for None as MindSpore has it; nothing for what was not
+// written.
 struct MindsporeConfig {
   std::optional<std::uint64_t> steps;
   std::optional<std::uint64_t> seconds;
@@ -145,11 +155,14 @@ Status read_mindspore_item(std::string_view called, std::string_view item, Minds
   const std::size_t equals = item.find('=');
   const std::string_view name = trim(item.substr(0, equals));
   const std::string_view value = equals == std::string_view::npos ? std::string_view() : trim(item.substr(equals + 1));
-  const auto fault = [&](std::string_view expected) { return std::unexpected(wrong(sentence("{}: {}", called, name), value, expected)); };
-  const std::array<std::pair<std::string_view, std::optional<std::uint64_t>*>, 4> numbers = {{{"save_checkpoint_steps", &config.steps},
-                                                                                              {"save_checkpoint_seconds", &config.seconds},
-                                                                                              {"keep_checkpoint_max", &config.keep},
-                                                                                              {"keep_checkpoint_per_n_minutes", &config.minutes}}};
+  const auto fault = [&](std::string_view expected) {
+    return std::unexpected(wrong(sentence("{}: {}", called, name), value, expected));
+  };
+  const std::array<std::pair<std::string_view, std::optional<std::uint64_t>*>, 4> numbers = {
+      {{"save_checkpoint_steps", &config.steps},
+       {"save_checkpoint_seconds", &config.seconds},
+       {"keep_checkpoint_max", &config.keep},
+       {"keep_checkpoint_per_n_minutes", &config.minutes}}};
   for (const auto& [number_name, number] : numbers) {
     if (name != number_name) continue;
     *number = value == "None" ? std::optional<std::uint64_t>(0) : whole_number(value, kSecondsMax);
@@ -167,11 +180,13 @@ Status read_mindspore_item(std::string_view called, std::string_view item, Minds
     if (name == any) return {};
   }
   if (name == "enc_key") {
-    return value == "None" ? Status() : fault("None: checkpoints are not encrypted by Rekindle, so leave it out and encrypt the volume");
+    return value == "None"
+               ? Status()
+               : fault("None: checkpoints are not encrypted by Rekindle, so leave it out and encrypt the volume");
   }
-  return fail(ErrorCode::invalid_input,
-              sentence("{}: \"{}\" is no setting of MindSpore's CheckpointConfig that Rekindle knows; save_checkpoint_steps=100 is one", called,
-                          name.substr(0, 60)));
+  return fail(ErrorCode::invalid_input, sentence("{}: \"{}\" is no setting of MindSpore's CheckpointConfig that "
+                                                 "Rekindle knows; save_checkpoint_steps=100 is one",
+                                                 called, name.substr(0, 60)));
 }
 
 }  // namespace
@@ -225,7 +240,8 @@ Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting
              settings.snapshots.rhythm = SnapshotRhythm::off;
              return read_rhythm(name, value, settings.snapshots);
            }),
-      with("REKINDLE_SHADOW_EVERY", [&](auto name, auto value) { return read_shadow(name, value, settings.snapshots); }),
+      with("REKINDLE_SHADOW_EVERY",
+           [&](auto name, auto value) { return read_shadow(name, value, settings.snapshots); }),
       with("REKINDLE_KEEP",
            [&](auto name, auto value) -> Status {
              const std::optional<std::uint64_t> keep = whole_number(value, kKeepMax);
@@ -241,7 +257,8 @@ Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting
              settings.retention.keep_one_each = std::chrono::duration_cast<std::chrono::seconds>(*time);
              return {};
            }),
-      with("REKINDLE_WRITE_BANDWIDTH_MAX", [&](auto name, auto value) { return read_bandwidth(name, value, settings.bytes_per_second_max); }),
+      with("REKINDLE_WRITE_BANDWIDTH_MAX",
+           [&](auto name, auto value) { return read_bandwidth(name, value, settings.bytes_per_second_max); }),
       with("REKINDLE_FAILURE_EVERY",
            [&](auto name, auto value) -> Status {
              const std::optional<Quantity> quantity = split_quantity(value);
@@ -259,7 +276,8 @@ Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting
 std::string describe(const SnapshotSettings& settings) {
   switch (settings.rhythm) {
     case SnapshotRhythm::off: return "never";
-    case SnapshotRhythm::steps: return settings.every_steps == 1 ? std::string("every step") : sentence("every {} steps", settings.every_steps);
+    case SnapshotRhythm::steps:
+      return settings.every_steps == 1 ? std::string("every step") : sentence("every {} steps", settings.every_steps);
     case SnapshotRhythm::time: return sentence("every {} s", static_cast<std::int64_t>(to_seconds(settings.every)));
     case SnapshotRhythm::automatic: return "as often as it pays";
   }

@@ -1,5 +1,6 @@
-// What a user may say about checkpoints that are made while training goes on, about shadows, retention and the use of the storage. Pure: from
-// the text of settings to values, with an error that names the setting, its value and what is expected.
+// What a user may say about checkpoints that are made while training goes on, about shadows,
+// retention and the use of the storage. Pure: from the text of settings to values, with an error
+// that names the setting, its value and what is expected.
 #pragma once
 
 #include <cstdint>
@@ -43,24 +44,31 @@ struct CheckpointSettings {
 // Looks a setting up by the name of its environment variable; empty: not said.
 using SettingLookup = std::function<std::string(const char* name)>;
 
-// What the user calls the setting of a variable where he wrote it: an annotation, a value of the chart. Errors name it so.
+// What the user calls the setting of a variable where he wrote it: an annotation, a value of the
+// chart. Errors name it so.
 using SettingName = std::function<std::string(const char* variable)>;
 std::string variable_itself(const char* variable);
 
 // REKINDLE_CHECKPOINT_EVERY   off | auto | N steps | N s | N min | N h
-// REKINDLE_CHECKPOINT_CONFIG  MindSpore's CheckpointConfig as name=value, separated by commas (read_mindspore_config)
+// REKINDLE_CHECKPOINT_CONFIG  MindSpore's CheckpointConfig as name=value, separated by commas
+// (read_mindspore_config)
 // REKINDLE_SHADOW_EVERY       off | N steps
 // REKINDLE_KEEP               how many complete checkpoints stay
-// REKINDLE_KEEP_EVERY         N min: of the older ones one in this time stays, whatever their number
+// REKINDLE_KEEP_EVERY         N min: of the older ones one in this time stays, whatever their
+// number
 // REKINDLE_WRITE_BANDWIDTH_MAX  N MiB/s (KiB, MiB, GiB), of each writer
 // REKINDLE_FAILURE_EVERY      N h: how often the job is expected to fail, for auto
 // REKINDLE_RESUME             same-name | same-job
-Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting, const SettingName& called = variable_itself);
+Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting,
+                                                    const SettingName& called = variable_itself);
 
-// MindSpore's CheckpointConfig as name=value, separated by commas. Its rules: steps go before seconds and the maximum before minutes when
-// both are written. Its defaults (every step, 5 files) hold where neither of the two is written; in MindSpore they also win over seconds or
-// minutes that are written alone, which nobody means. docs/operating/periodic.md has every setting, those that change nothing, and why.
-Result<CheckpointSettings> read_mindspore_config(std::string_view text, std::string_view called = "REKINDLE_CHECKPOINT_CONFIG");
+// MindSpore's CheckpointConfig as name=value, separated by commas. Its rules: steps go before
+// seconds and the maximum before minutes when both are written. Its defaults (every step, 5 files)
+// hold where neither of the two is written; in MindSpore they also win over seconds or minutes that
+// are written alone, which nobody means. docs/operating/periodic.md has every setting, those that
+// change nothing, and why.
+Result<CheckpointSettings> read_mindspore_config(std::string_view text,
+                                                 std::string_view called = "REKINDLE_CHECKPOINT_CONFIG");
 
 // "every 500 steps", "every 600 s", "as often as it pays" for people.
 std::string describe(const SnapshotSettings& settings);

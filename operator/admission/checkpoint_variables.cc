@@ -18,7 +18,8 @@ constexpr std::string_view kWithoutCopies = "64Mi";
 constexpr std::uint64_t kMemoryVolumeLeast = 64u << 20;
 
 std::string in_annotation(const char* variable) {
-  const auto found = std::ranges::find(names::kCheckpointSettings, std::string_view(variable), &names::CheckpointSetting::variable);
+  const auto found =
+      std::ranges::find(names::kCheckpointSettings, std::string_view(variable), &names::CheckpointSetting::variable);
   return "annotation " + std::string(found == names::kCheckpointSettings.end() ? variable : found->annotation);
 }
 
@@ -31,7 +32,8 @@ Result<CheckpointSettings> read(const std::map<std::string, std::string>& values
       in_annotation);
 }
 
-// Bytes of a Kubernetes quantity that is a whole number; zero for anything else, as for what is beyond all memory.
+// Bytes of a Kubernetes quantity that is a whole number; zero for anything else, as for what is
+// beyond all memory.
 std::uint64_t bytes_of_quantity(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, std::uint64_t>, 9> kUnits{{{"", 1},
                                                                               {"k", 1000},
@@ -88,7 +90,8 @@ CheckpointVariables checkpoint_variables(const JobSettings& job, const Admission
   for (const auto& [variable, text] : chart.checkpoints) {
     if (!has_decided(said, variable)) variables.values.emplace(variable, text);
   }
-  if (auto fault = fault_of_memory_volume(job.memory_volume_size)) variables.warnings.push_back(*fault + "; it is left out");
+  if (auto fault = fault_of_memory_volume(job.memory_volume_size))
+    variables.warnings.push_back(*fault + "; it is left out");
   const Result<CheckpointSettings> settings = read(variables.values);
   variables.keeps_copies = settings && settings->snapshots.keeps_anything();
   return variables;

@@ -21,12 +21,13 @@ AdmissionAnswer refuse(std::string message) { return {.allowed = false, .message
 std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 // A whole number within bounds, or the sentence that says what to write.
-std::optional<std::string> fault_of_number(std::string_view annotation, const std::string& text, std::int64_t least, std::int64_t most) {
+std::optional<std::string> fault_of_number(std::string_view annotation, const std::string& text, std::int64_t least,
+                                           std::int64_t most) {
   if (text.empty()) return std::nullopt;
   const std::int64_t value = number_from_text(text, -1);
   if (value >= least && value <= most) return std::nullopt;
-  return "annotation " + std::string(annotation) + ": " + in_quotes(text) + " is not a whole number from " + std::to_string(least) + " to " +
-         std::to_string(most);
+  return "annotation " + std::string(annotation) + ": " + in_quotes(text) + " is not a whole number from " +
+         std::to_string(least) + " to " + std::to_string(most);
 }
 
 bool is_object_name(std::string_view name) {
@@ -37,15 +38,21 @@ bool is_object_name(std::string_view name) {
 
 std::optional<std::string> fault_of_annotations(const Json& job) {
   const auto value = [&](std::string_view name) { return metadata_value(job, "annotations", name); };
-  if (auto fault = fault_of_number(names::kDeadlineAnnotation, value(names::kDeadlineAnnotation), 1, kDeadlineSecondsMax)) return fault;
-  if (auto fault = fault_of_number(names::kRanksPerPodAnnotation, value(names::kRanksPerPodAnnotation), 1, kRanksPerPodMax)) return fault;
+  if (auto fault =
+          fault_of_number(names::kDeadlineAnnotation, value(names::kDeadlineAnnotation), 1, kDeadlineSecondsMax))
+    return fault;
+  if (auto fault =
+          fault_of_number(names::kRanksPerPodAnnotation, value(names::kRanksPerPodAnnotation), 1, kRanksPerPodMax))
+    return fault;
   const std::string strict = value(names::kStrictRetriesAnnotation);
   if (!strict.empty() && strict != "true" && strict != "false") {
-    return "annotation " + std::string(names::kStrictRetriesAnnotation) + ": " + in_quotes(strict) + " is neither true nor false";
+    return "annotation " + std::string(names::kStrictRetriesAnnotation) + ": " + in_quotes(strict) +
+           " is neither true nor false";
   }
   const std::string claim = value(names::kClaimAnnotation);
   if (!claim.empty() && !is_object_name(claim)) {
-    return "annotation " + std::string(names::kClaimAnnotation) + ": " + in_quotes(claim) + " is not the name of a PersistentVolumeClaim";
+    return "annotation " + std::string(names::kClaimAnnotation) + ": " + in_quotes(claim) +
+           " is not the name of a PersistentVolumeClaim";
   }
   const std::string path = value(names::kPathAnnotation);
   if (!path.empty()) {
@@ -65,31 +72,41 @@ std::optional<std::string> fault_of_policies(const std::vector<PolicyRule>& rule
   for (const PolicyRule& rule : rules) {
     const bool ends = rule.action == "TerminateJob" || rule.action == "AbortJob" || rule.action == "CompleteJob";
     if (rule.action == "TerminateJob" && names_event(rule, "PodFailed")) {
-      return where + " has the policy PodFailed: TerminateJob. An evicted pod also counts as failed, so the job would end for good instead of "
-                     "resuming. Use PodEvicted: RestartJob, and exitCode policies for errors that should end the job.";
+      return where +
+             " has the policy PodFailed: TerminateJob. An evicted pod also counts as failed, so the job would end for "
+             "good instead of "
+             "resuming. Use PodEvicted: RestartJob, and exitCode policies for errors that should end the job.";
     }
     if (ends && names_event(rule, "PodEvicted")) {
-      warnings.push_back(where + ": the policy PodEvicted: " + rule.action +
-                         " ends the job whenever a pod is evicted; it is saved and not restarted. Use RestartJob to resume.");
+      warnings.push_back(
+          where + ": the policy PodEvicted: " + rule.action +
+          " ends the job whenever a pod is evicted; it is saved and not restarted. Use RestartJob to resume.");
     } else if (ends && names_event(rule, "PodFailed")) {
-      warnings.push_back(where + ": the policy PodFailed: " + rule.action + " also acts on evicted pods; use RestartJob to resume.");
+      warnings.push_back(where + ": the policy PodFailed: " + rule.action +
+                         " also acts on evicted pods; use RestartJob to resume.");
     }
     const bool part = rule.action == "RestartTask" || rule.action == "RestartPod" || rule.action == "RestartPartition";
     if (part && (names_event(rule, "PodEvicted") || names_event(rule, "PodFailed"))) {
-      warnings.push_back(where + ": " + rule.action + " restarts only some pods, and Rekindle the others, which costs several retries. Use RestartJob.");
+      warnings.push_back(
+          where + ": " + rule.action +
+          " restarts only some pods, and Rekindle the others, which costs several retries. Use RestartJob.");
     }
   }
   return std::nullopt;
 }
 
-// Volcano's webhook refuses actions that it does not know; MindX DL's "Ignore" means what no policy at all means.
-void take_out_ignored(JsonEdit& edit, const std::string& pointer, const std::string& where, std::vector<std::string>& warnings) {
+// Volcano's webhook refuses actions that it does not know; MindX DL's "Ignore" means what no policy
+// at all means.
+void take_out_ignored(JsonEdit& edit, const std::string& pointer, const std::string& where,
+                      std::vector<std::string>& warnings) {
   const Json* policies = edit.find(pointer);
   if (policies == nullptr || !policies->is_array()) return;
   for (std::size_t i = policies->size(); i-- > 0;) {
     if (text_of(edit.find(pointer)->at(i), "action") != "Ignore") continue;
     edit.remove(pointer + "/" + std::to_string(i));
-    warnings.push_back(where + ": a policy with the action Ignore was taken out, because Volcano does not know it; without a policy it does nothing either.");
+    warnings.push_back(where +
+                       ": a policy with the action Ignore was taken out, because Volcano does not know it; without a "
+                       "policy it does nothing either.");
   }
 }
 
@@ -98,37 +115,48 @@ void take_out_ignored(JsonEdit& edit, const std::string& pointer, const std::str
 struct Storage {
   std::string path;
   bool has_claim = false;
-  std::vector<std::string> job_mounts;  // spec.volumes of the Job: Volcano mounts them in every container
+  // spec.volumes of the Job: Volcano mounts them in every container
+  std::vector<std::string> job_mounts;
 };
 
 std::optional<std::string> fault_of_task(const Json& task, const std::string& where, const Storage& storage) {
   const Json* spec = find_path(task, {"template", "spec"});
-  if (spec == nullptr || list_of(*spec, "containers").empty()) return where + " has no container: there is nothing to protect. Add its main container.";
+  if (spec == nullptr || list_of(*spec, "containers").empty())
+    return where + " has no container: there is nothing to protect. Add its main container.";
   for (const Json& container : list_of(*spec, "containers")) {
     const std::string name = text_of(container, "name");
     if (find_path(container, {"lifecycle", "preStop"}) != nullptr) {
-      return where + ": container " + name + " has a preStop hook of its own, and Rekindle needs that place to save the breakpoint. Move what it does into "
-                     "the program's handler of SIGTERM, which still comes.";
+      return where + ": container " + name +
+             " has a preStop hook of its own, and Rekindle needs that place to save the breakpoint. Move what it does "
+             "into "
+             "the program's handler of SIGTERM, which still comes.";
     }
   }
-  if (auto taken = taken_name(*spec)) return where + " uses the " + *taken + ", which Rekindle needs itself. Choose another.";
+  if (auto taken = taken_name(*spec))
+    return where + " uses the " + *taken + ", which Rekindle needs itself. Choose another.";
   if (!text_of(*spec, "nodeName").empty()) {
-    return where + " sets spec.nodeName, which cannot go with a scheduling gate. Use a nodeSelector for kubernetes.io/hostname.";
+    return where +
+           " sets spec.nodeName, which cannot go with a scheduling gate. Use a nodeSelector for "
+           "kubernetes.io/hostname.";
   }
   if (storage.has_claim || mount_for(*spec, storage.path) != nullptr) return std::nullopt;
-  if (std::ranges::any_of(storage.job_mounts, [&](const std::string& mount) { return lies_in(storage.path, mount); })) return std::nullopt;
-  return where + " has nowhere to put checkpoints: no volume is mounted at " + storage.path + ". Name a PersistentVolumeClaim in the annotation " +
-         std::string(names::kClaimAnnotation) + ", mount a shared volume and name its folder in " + std::string(names::kPathAnnotation) +
+  if (std::ranges::any_of(storage.job_mounts, [&](const std::string& mount) { return lies_in(storage.path, mount); }))
+    return std::nullopt;
+  return where + " has nowhere to put checkpoints: no volume is mounted at " + storage.path +
+         ". Name a PersistentVolumeClaim in the annotation " + std::string(names::kClaimAnnotation) +
+         ", mount a shared volume and name its folder in " + std::string(names::kPathAnnotation) +
          ", or set storage.claim in the chart.";
 }
 
-void warn_about_task(const Json& task, const std::string& where, std::int64_t grace_needed, std::vector<std::string>& warnings) {
+void warn_about_task(const Json& task, const std::string& where, std::int64_t grace_needed,
+                     std::vector<std::string>& warnings) {
   const Json& spec = *find_path(task, {"template", "spec"});
   const auto grace = spec.find("terminationGracePeriodSeconds");
   const std::int64_t seconds = grace != spec.end() && grace->is_number_integer() ? grace->get<std::int64_t>() : 30;
   if (seconds < grace_needed) {
-    warnings.push_back(where + ": terminationGracePeriodSeconds is raised from " + std::to_string(seconds) + " to " + std::to_string(grace_needed) +
-                       " (breakpoint deadline + " + std::to_string(names::kGraceMarginSeconds) + " s).");
+    warnings.push_back(where + ": terminationGracePeriodSeconds is raised from " + std::to_string(seconds) + " to " +
+                       std::to_string(grace_needed) + " (breakpoint deadline + " +
+                       std::to_string(names::kGraceMarginSeconds) + " s).");
   }
   const std::string restart = text_of(spec, "restartPolicy");
   if (restart == "Always" || restart == "OnFailure") {
@@ -149,13 +177,15 @@ void mark_template(JsonEdit& edit, std::size_t index) {
 // The places that are edited must have the shapes that the API gives them.
 std::optional<std::string> fault_of_job_shape(const Json& job) {
   const Json* tasks = find_path(job, {"spec", "tasks"});
-  if (tasks == nullptr || !tasks->is_array() || tasks->empty()) return "the job has no tasks: there is nothing to protect";
+  if (tasks == nullptr || !tasks->is_array() || tasks->empty())
+    return "the job has no tasks: there is nothing to protect";
   for (const Json& task : *tasks) {
     const auto wrong = [&](std::initializer_list<std::string_view> path) {
       const Json* value = find_path(task, path);
       return value != nullptr && !value->is_object();
     };
-    if (wrong({"template"}) || wrong({"template", "metadata"}) || wrong({"template", "metadata", "labels"}) || wrong({"template", "spec"})) {
+    if (wrong({"template"}) || wrong({"template", "metadata"}) || wrong({"template", "metadata", "labels"}) ||
+        wrong({"template", "spec"})) {
       return "a task's template is not an object, or its metadata, labels or spec are none";
     }
     const Json* gates = find_path(task, {"template", "spec", "schedulingGates"});
@@ -178,7 +208,8 @@ AdmissionAnswer protect(const Json& object, const Job& job, const AdmissionSetti
   for (const Json& volume : list_of(object["spec"], "volumes")) {
     if (const std::string mount = text_of(volume, "mountPath"); !mount.empty()) storage.job_mounts.push_back(mount);
   }
-  const std::int64_t grace_needed = job.settings.deadline_seconds.value_or(settings.deadline_seconds) + names::kGraceMarginSeconds;
+  const std::int64_t grace_needed =
+      job.settings.deadline_seconds.value_or(settings.deadline_seconds) + names::kGraceMarginSeconds;
   const Json& tasks = object["spec"]["tasks"];
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     if (auto fault = fault_of_task(tasks[i], where_is(job, i), storage)) return refuse(*fault);
@@ -186,7 +217,8 @@ AdmissionAnswer protect(const Json& object, const Job& job, const AdmissionSetti
     warn_about_task(tasks[i], where_is(job, i), grace_needed, answer.warnings);
   }
   if (job.settings.scheduling == names::kSchedulingForce) {
-    answer.warnings.push_back("fault-scheduling: force is treated as grace in this version: pods are deleted with their own grace.");
+    answer.warnings.push_back(
+        "fault-scheduling: force is treated as grace in this version: pods are deleted with their own grace.");
   }
 
   JsonEdit edit(object);
@@ -197,7 +229,8 @@ AdmissionAnswer protect(const Json& object, const Job& job, const AdmissionSetti
   }
   if (metadata_value(object, "annotations", names::kStrictRetriesAnnotation) == "true") {
     if (job.max_retry < 2) {
-      answer.warnings.push_back("maxRetry " + std::to_string(job.max_retry) + " allows no restart at all (N allows N-1), and " +
+      answer.warnings.push_back("maxRetry " + std::to_string(job.max_retry) +
+                                " allows no restart at all (N allows N-1), and " +
                                 std::string(names::kStrictRetriesAnnotation) + " keeps it so.");
     }
   } else if (job.max_retry < names::kMaxRetry) {
@@ -217,11 +250,13 @@ AdmissionAnswer admit_job(const Json& object, const AdmissionSettings& settings)
   const std::string scheduling = metadata_value(object, "labels", names::kSchedulingLabel);
   if (scheduling.empty() || scheduling == names::kSchedulingOff || scheduling == names::kSchedulingNone) return {};
   if (scheduling != names::kSchedulingGrace && scheduling != names::kSchedulingForce) {
-    return {.warnings = {"fault-scheduling: " + in_quotes(scheduling) + " is not one of grace, force, off: the job runs without protection."}};
+    return {.warnings = {"fault-scheduling: " + in_quotes(scheduling) +
+                         " is not one of grace, force, off: the job runs without protection."}};
   }
   // generateName leaves the name to the API server.
   Json with_name = object;
-  if (with_name.contains("metadata") && with_name["metadata"].is_object() && !with_name["metadata"].contains("name")) with_name["metadata"]["name"] = "job";
+  if (with_name.contains("metadata") && with_name["metadata"].is_object() && !with_name["metadata"].contains("name"))
+    with_name["metadata"]["name"] = "job";
   Result<Job> job = job_from_json(with_name);
   if (!job) return refuse(job.error().message);
   return protect(object, *job, settings);

@@ -1,4 +1,5 @@
-// The Job webhook (CREATE): refuses what cannot be protected, marks the pod templates of what can. docs/formats/injection.md is the contract. Pure.
+// The Job webhook (CREATE): refuses what cannot be protected, marks the pod templates of what can.
+// docs/formats/injection.md is the contract. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,8 +9,9 @@
 
 namespace rekindle {
 
-// `job` is the whole object as it came. Without the label fault-scheduling it is admitted untouched; something that is no Job is refused with a sentence.
-// A second call on the patched job gives an empty patch.
+// `job` is the whole object as it came. Without the label fault-scheduling it is admitted
+// untouched; something that is no Job is refused with a sentence. A second call on the patched job
+// gives an empty patch.
 AdmissionAnswer admit_job(const nlohmann::json& job, const AdmissionSettings& settings);
 
 }  // namespace rekindle

@@ -1,11 +1,11 @@
-// Edits a JSON document and writes down each edit as an RFC 6902 operation, so that the patch and its effect cannot differ. Adds instead of replacing
-// wherever it can: other webhooks patch the same object.
+// Edits a JSON document and writes down each edit as an RFC 6902 operation, so that the patch and
+// its effect cannot differ. Adds instead of replacing wherever it can: other webhooks patch the
+// same object.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-
-#include <nlohmann/json.hpp>
 
 namespace rekindle {
 
@@ -18,7 +18,8 @@ class JsonEdit {
   // The value at a pointer, or null when it is absent or null.
   const nlohmann::json* find(const std::string& pointer) const;
 
-  // Sets a member of an object, or inserts into an array (index, or "-" for the end). The parent must be there: our own bug otherwise.
+  // Sets a member of an object, or inserts into an array (index, or "-" for the end). The parent
+  // must be there: our own bug otherwise.
   void add(const std::string& pointer, nlohmann::json value);
   void replace(const std::string& pointer, nlohmann::json value);
   void remove(const std::string& pointer);

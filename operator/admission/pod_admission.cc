@@ -33,7 +33,8 @@ struct Facts {
   Json own_mount;  // of the user's volume that serves the path; null: the claim does
 };
 
-// Left gated on purpose: the reason is kept on the pod, so that it is not deleted and made anew for ever.
+// Left gated on purpose: the reason is kept on the pod, so that it is not deleted and made anew for
+// ever.
 AdmissionAnswer leave_gated(const Json& pod, const std::string& why) {
   AdmissionAnswer answer{.warnings = {"Rekindle cannot protect this pod, it stays unscheduled: " + why}};
   const Json* metadata = find_path(pod, {"metadata"});
@@ -54,7 +55,8 @@ std::optional<std::string> fault_of_pod_shape(const Json& pod) {
     const Json* value = find_path(object, path);
     return value != nullptr && (list ? !value->is_array() : !value->is_object());
   };
-  if (wrong(pod, {"metadata"}, false) || wrong(pod, {"metadata", "annotations"}, false)) return "its metadata is not an object";
+  if (wrong(pod, {"metadata"}, false) || wrong(pod, {"metadata", "annotations"}, false))
+    return "its metadata is not an object";
   if (find_path(pod, {"spec"}) == nullptr || wrong(pod, {"spec"}, false)) return "it has no spec";
   for (const std::string_view list : {"containers", "initContainers", "volumes", "schedulingGates"}) {
     if (wrong(pod, {"spec", list}, true)) return "spec." + std::string(list) + " is not a list";
@@ -66,9 +68,11 @@ std::optional<std::string> fault_of_pod_shape(const Json& pod) {
   for (const Json& container : containers) {
     if (!container.is_object() || text_of(container, "name").empty()) return "one of its containers has no name";
     for (const std::string_view list : {"env", "volumeMounts"}) {
-      if (wrong(container, {list}, true)) return "container " + text_of(container, "name") + ": " + std::string(list) + " is not a list";
+      if (wrong(container, {list}, true))
+        return "container " + text_of(container, "name") + ": " + std::string(list) + " is not a list";
     }
-    if (wrong(container, {"lifecycle"}, false)) return "container " + text_of(container, "name") + ": lifecycle is not an object";
+    if (wrong(container, {"lifecycle"}, false))
+      return "container " + text_of(container, "name") + ": lifecycle is not an object";
   }
   return std::nullopt;
 }
@@ -96,7 +100,8 @@ Variables main_variables(const Facts& facts) {
   }
   // Ranks write breakpoints themselves; all the rest is the sidecar's.
   constexpr const char* kBandwidth = "REKINDLE_WRITE_BANDWIDTH_MAX";
-  if (const auto found = facts.checkpoints.values.find(kBandwidth); found != facts.checkpoints.values.end()) variables.emplace_back(*found);
+  if (const auto found = facts.checkpoints.values.find(kBandwidth); found != facts.checkpoints.values.end())
+    variables.emplace_back(*found);
   return variables;
 }
 
@@ -109,11 +114,13 @@ Json sidecar_environment(const Facts& facts) {
   variables.emplace_back("REKINDLE_TLS_DIR", std::string(names::kTlsPath));
   Json environment = Json::array();
   for (const auto& [name, value] : variables) environment.push_back({{"name", name}, {"value", value}});
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kDownward{{{"REKINDLE_POD_NAME", "metadata.name"},
-                                                                                     {"REKINDLE_POD_UID", "metadata.uid"},
-                                                                                     {"REKINDLE_POD_ADDRESS", "status.podIP"}}};
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kDownward{
+      {{"REKINDLE_POD_NAME", "metadata.name"},
+       {"REKINDLE_POD_UID", "metadata.uid"},
+       {"REKINDLE_POD_ADDRESS", "status.podIP"}}};
   for (const auto& [name, field] : kDownward) {
-    environment.push_back({{"name", name}, {"valueFrom", {{"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", field}}}}}});
+    environment.push_back(
+        {{"name", name}, {"valueFrom", {{"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", field}}}}}});
   }
   return environment;
 }
@@ -131,7 +138,8 @@ Json sidecar_container(const Facts& facts) {
       {"restartPolicy", "Always"},
       {"env", sidecar_environment(facts)},
       {"resources",
-       {{"requests", {{"cpu", settings.cpu_request}, {"memory", settings.memory_request}}}, {"limits", {{"memory", settings.memory_limit}}}}},
+       {{"requests", {{"cpu", settings.cpu_request}, {"memory", settings.memory_request}}},
+        {"limits", {{"memory", settings.memory_limit}}}}},
       {"securityContext",
        {{"runAsNonRoot", true},
         {"runAsUser", names::kSidecarUser},
@@ -141,7 +149,9 @@ Json sidecar_container(const Facts& facts) {
         {"capabilities", {{"drop", Json::array({"ALL"})}}},
         {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
       {"startupProbe",
-       {{"exec", {{"command", Json::array({names::kSidecarProgram, "ready"})}}}, {"periodSeconds", 1}, {"failureThreshold", 60}}},
+       {{"exec", {{"command", Json::array({names::kSidecarProgram, "ready"})}}},
+        {"periodSeconds", 1},
+        {"failureThreshold", 60}}},
       {"volumeMounts", Json::array({{{"name", names::kRunVolume}, {"mountPath", names::kRunPath}},
                                     {{"name", names::kBinVolume}, {"mountPath", names::kBinPath}},
                                     {{"name", names::kTlsVolume}, {"mountPath", names::kTlsPath}, {"readOnly", true}},
@@ -165,7 +175,8 @@ void add_volumes(JsonEdit& edit, const Facts& facts) {
   add(names::kTlsVolume, {{"secret",
                            {{"secretName", certificate_secret_name(facts.owner->job_name, facts.owner->job_uid)},
                             {"defaultMode", kReadableByAll}}}});
-  if (facts.own_mount.is_null()) add(names::kCheckpointsVolume, {{"persistentVolumeClaim", {{"claimName", facts.claim}}}});
+  if (facts.own_mount.is_null())
+    add(names::kCheckpointsVolume, {{"persistentVolumeClaim", {{"claimName", facts.claim}}}});
 }
 
 void add_environment(JsonEdit& edit, const std::string& container, const Variables& variables) {
@@ -190,16 +201,19 @@ void add_mounts(JsonEdit& edit, const std::string& container, const Facts& facts
   if (facts.own_mount.is_null()) mounts.push_back(checkpoint_mount(facts));
   for (Json& mount : mounts) {
     const Json& there = *edit.find(container + "/volumeMounts");
-    const bool taken = std::ranges::any_of(there, [&](const Json& each) { return text_of(each, "mountPath") == text_of(mount, "mountPath"); });
+    const bool taken = std::ranges::any_of(
+        there, [&](const Json& each) { return text_of(each, "mountPath") == text_of(mount, "mountPath"); });
     if (!taken) edit.add(container + "/volumeMounts/-", std::move(mount));
   }
 }
 
-void add_hook(JsonEdit& edit, const std::string& container, const std::string& name, std::vector<std::string>& warnings) {
+void add_hook(JsonEdit& edit, const std::string& container, const std::string& name,
+              std::vector<std::string>& warnings) {
   const Json hook{{"exec", {{"command", Json::array({names::kHookPath})}}}};
   if (const Json* there = edit.find(container + "/lifecycle/preStop")) {
     // The Job webhook refuses these; somebody else's webhook put this one in later.
-    if (*there != hook) warnings.push_back("container " + name + " has another preStop hook: its end does not wait for the breakpoint");
+    if (*there != hook)
+      warnings.push_back("container " + name + " has another preStop hook: its end does not wait for the breakpoint");
     return;
   }
   edit.ensure(container + "/lifecycle", Json::object());
@@ -237,7 +251,8 @@ void raise_grace(JsonEdit& edit, Facts& facts, std::vector<std::string>& warning
   facts.grace_seconds = std::max(seconds, facts.deadline_seconds + names::kGraceMarginSeconds);
   if (facts.grace_seconds == seconds) return;
   edit.set("/spec/terminationGracePeriodSeconds", facts.grace_seconds);
-  warnings.push_back("terminationGracePeriodSeconds raised from " + std::to_string(seconds) + " to " + std::to_string(facts.grace_seconds));
+  warnings.push_back("terminationGracePeriodSeconds raised from " + std::to_string(seconds) + " to " +
+                     std::to_string(facts.grace_seconds));
 }
 
 AdmissionAnswer inject(const Json& pod, Facts facts) {
@@ -267,7 +282,8 @@ AdmissionAnswer inject(const Json& pod, Facts facts) {
 std::optional<PodOwner> protected_owner(const Json& pod, std::string_view request_namespace) {
   if (metadata_value(pod, "labels", names::kProtectedLabel) != "true") return std::nullopt;
   const std::optional<ControllerReference> owner = controller_of(pod);
-  if (!owner || owner->kind != "Job" || !owner->api_version.starts_with(std::string(names::kVolcanoGroup) + "/")) return std::nullopt;
+  if (!owner || owner->kind != "Job" || !owner->api_version.starts_with(std::string(names::kVolcanoGroup) + "/"))
+    return std::nullopt;
   std::string namespace_name(request_namespace);
   if (namespace_name.empty()) {
     if (const Json* metadata = find_path(pod, {"metadata"})) namespace_name = text_of(*metadata, "namespace");
@@ -277,18 +293,22 @@ std::optional<PodOwner> protected_owner(const Json& pod, std::string_view reques
 
 AdmissionAnswer admit_pod(const Json& pod, const PodOwner& owner, const Job* job, const AdmissionSettings& settings) {
   if (job == nullptr || job->uid != owner.job_uid) {
-    return {.warnings = {"Rekindle does not know job " + owner.job_name + " yet; the pod waits and is made anew in a moment"}};
+    return {.warnings = {"Rekindle does not know job " + owner.job_name +
+                         " yet; the pod waits and is made anew in a moment"}};
   }
   if (auto fault = fault_of_pod_shape(pod)) return leave_gated(pod, *fault);
   Result<Pod> read = pod_from_json(pod);
   if (!read) return leave_gated(pod, read.error().message);
   const std::optional<std::int64_t> ordinal = ordinal_of(*job, read->task, read->index);
   if (!ordinal) {
-    return {.warnings = {"job " + job->name + " has no pod " + std::to_string(read->index) + " in task \"" + read->task +
-                         "\" as far as Rekindle knows; the pod waits and is made anew in a moment"}};
+    return {.warnings = {"job " + job->name + " has no pod " + std::to_string(read->index) + " in task \"" +
+                         read->task + "\" as far as Rekindle knows; the pod waits and is made anew in a moment"}};
   }
 
-  Facts facts{.settings = &settings, .owner = &owner, .ordinal = *ordinal, .pods = pods_expected(*job),
+  Facts facts{.settings = &settings,
+              .owner = &owner,
+              .ordinal = *ordinal,
+              .pods = pods_expected(*job),
               .ranks_per_pod = job->settings.ranks_per_pod,
               .deadline_seconds = job->settings.deadline_seconds.value_or(settings.deadline_seconds),
               .path = job->settings.path.empty() ? std::string(names::kCheckpointsPath) : job->settings.path,
@@ -297,11 +317,13 @@ AdmissionAnswer admit_pod(const Json& pod, const PodOwner& owner, const Job* job
   facts.memory_volume_limit = memory_volume_limit(job->settings, facts.checkpoints.keeps_copies);
   if (const Json* mount = mount_for(pod["spec"], facts.path)) {
     if (!text_of(*mount, "subPathExpr").empty()) {
-      return leave_gated(pod, "the volume at " + facts.path + " is mounted with subPathExpr, which the sidecar cannot follow: use subPath");
+      return leave_gated(pod, "the volume at " + facts.path +
+                                  " is mounted with subPathExpr, which the sidecar cannot follow: use subPath");
     }
     facts.own_mount = *mount;
   } else if (facts.claim.empty()) {
-    return leave_gated(pod, "no volume is mounted at " + facts.path + " and there is no claim for checkpoints: name one in the annotation " +
+    return leave_gated(pod, "no volume is mounted at " + facts.path +
+                                " and there is no claim for checkpoints: name one in the annotation " +
                                 std::string(names::kClaimAnnotation));
   }
   return inject(pod, std::move(facts));

@@ -1,7 +1,6 @@
 #include "operator/admission/pod_template.h"
 
 #include <array>
-
 #include <nlohmann/json.hpp>
 
 #include "operator/model/names.h"
@@ -55,19 +54,23 @@ std::optional<std::string> fault_of_path(std::string_view path) {
   if (!path.starts_with('/')) return quoted + " is not absolute: write it with a leading /";
   if (path == "/") return quoted + " is the root of the container: name a folder below it";
   for (std::size_t at = 0; at != std::string_view::npos; at = path.find('/', at + 1)) {
-    if (path.substr(at, 3) == "/.." && (path.size() == at + 3 || path[at + 3] == '/')) return quoted + " has .. in it: write it without";
+    if (path.substr(at, 3) == "/.." && (path.size() == at + 3 || path[at + 3] == '/'))
+      return quoted + " has .. in it: write it without";
   }
   for (const std::string_view ours : {names::kRunPath, names::kBinPath, names::kTlsPath}) {
-    if (lies_in(path, ours) || lies_in(ours, path)) return quoted + " meets " + std::string(ours) + ", which Rekindle uses itself: choose another";
+    if (lies_in(path, ours) || lies_in(ours, path))
+      return quoted + " meets " + std::string(ours) + ", which Rekindle uses itself: choose another";
   }
   return std::nullopt;
 }
 
 std::optional<std::string> taken_name(const Json& pod_spec) {
   for (const std::string_view list : {"containers", "initContainers"}) {
-    if (named(list_of(pod_spec, list), names::kSidecar) != nullptr) return "container name " + std::string(names::kSidecar);
+    if (named(list_of(pod_spec, list), names::kSidecar) != nullptr)
+      return "container name " + std::string(names::kSidecar);
   }
-  constexpr std::array<std::string_view, 4> kVolumes{names::kRunVolume, names::kBinVolume, names::kTlsVolume, names::kCheckpointsVolume};
+  constexpr std::array<std::string_view, 4> kVolumes{names::kRunVolume, names::kBinVolume, names::kTlsVolume,
+                                                     names::kCheckpointsVolume};
   for (const std::string_view volume : kVolumes) {
     if (named(list_of(pod_spec, "volumes"), volume) != nullptr) return "volume name " + std::string(volume);
   }

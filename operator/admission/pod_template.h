@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 namespace rekindle {
 
@@ -25,10 +24,12 @@ bool lies_in(std::string_view path, std::string_view folder);
 // The user's own writable mount that holds the path, deepest first, of any of the containers.
 const nlohmann::json* mount_for(const nlohmann::json& pod_spec, std::string_view path);
 
-// Why a folder cannot be used for checkpoints: relative, with "..", the root, or one of ours. None: it can.
+// Why a folder cannot be used for checkpoints: relative, with "..", the root, or one of ours. None:
+// it can.
 std::optional<std::string> fault_of_path(std::string_view path);
 
-// Container, init container, volume and mount names and paths that are ours and that a user took. None: none.
+// Container, init container, volume and mount names and paths that are ours and that a user took.
+// None: none.
 std::optional<std::string> taken_name(const nlohmann::json& pod_spec);
 
 bool has_our_gate(const nlohmann::json& pod_spec, std::size_t* index = nullptr);

@@ -1,17 +1,18 @@
-// AdmissionReview admission.k8s.io/v1: bytes in, bytes out. Pure; nothing throws, whatever the bytes are.
+// AdmissionReview admission.k8s.io/v1: bytes in, bytes out. Pure; nothing throws, whatever the
+// bytes are.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "common/base/error.h"
 
 namespace rekindle {
 
-// What admission decided about one object. `patch` is an array of RFC 6902 operations, empty for "as it is".
+// What admission decided about one object. `patch` is an array of RFC 6902 operations, empty for
+// "as it is".
 struct AdmissionAnswer {
   bool allowed = true;
   std::string message;                // for a refusal: one sentence that says what to change
@@ -32,7 +33,8 @@ inline constexpr std::size_t kReviewBytesMax = 3u << 20;
 
 Result<ReviewRequest> review_request_from_text(std::string_view body);
 
-// The whole AdmissionReview answer. The patch is base64 as the API wants it; warnings are cut to 256 characters each, as the API asks.
+// The whole AdmissionReview answer. The patch is base64 as the API wants it; warnings are cut to
+// 256 characters each, as the API asks.
 std::string review_answer_text(std::string_view uid, const AdmissionAnswer& answer);
 
 }  // namespace rekindle

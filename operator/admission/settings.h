@@ -12,12 +12,14 @@ struct AdmissionSettings {
   std::string sidecar_image;
   std::string image_pull_policy;  // empty: the API server's default
   std::string operator_address;   // "rekindle-operator.<namespace>.svc:9444"
-  std::string default_claim;      // storage.claim; empty: a job must name one, or mount a volume of its own
+  // storage.claim; empty: a job must name one, or mount a volume of its own
+  std::string default_claim;
   std::int64_t deadline_seconds = 60;
   std::string cpu_request = "50m";
   std::string memory_request = "64Mi";
   std::string memory_limit = "256Mi";
-  std::map<std::string, std::string> checkpoints;  // for jobs that do not say, by variable (names::kCheckpointSettings)
+  // for jobs that do not say, by variable (names::kCheckpointSettings)
+  std::map<std::string, std::string> checkpoints;
 };
 
 }  // namespace rekindle

@@ -12,8 +12,10 @@ namespace rekindle {
 struct BackoffSettings {
   Duration first = std::chrono::milliseconds(800);
   Duration most = std::chrono::seconds(30);
-  Duration reset_after = std::chrono::seconds(120);  // that long without a failure: start again with `first`
-  double jitter = 1.0;  // a pause of d becomes d * (1 + jitter * luck) with luck in [0, 1), still at most `most`
+  // that long without a failure: start again with `first`
+  Duration reset_after = std::chrono::seconds(120);
+  // a pause of d becomes d * (1 + jitter * luck) with luck in [0, 1), still at most `most`
+  double jitter = 1.0;
 
   bool operator==(const BackoffSettings&) const = default;
 };
@@ -22,8 +24,8 @@ class Backoff {
  public:
   explicit constexpr Backoff(BackoffSettings settings = {}) : settings_(settings) {}
 
-  // Counts a failure and says how long to wait before the next try: first, twice that, ... up to most.
-  // A now that lies before the last failure counts as the time of the last failure.
+  // Counts a failure and says how long to wait before the next try: first, twice that, ... up to
+  // most. A now that lies before the last failure counts as the time of the last failure.
   Duration failed(Instant now, Prng& luck);
 
   // Forgets the failures.

@@ -1,10 +1,11 @@
-// The last known state of all objects of one kind. One StoreWriter (movable) is fed with StoreEvents, many StoreReaders
-// (copyable) look. Both belong to one thread (the owner thread of the operator); an object that was handed out as a
-// shared pointer stays as it was, whatever comes later.
+// The last known state of all objects of one kind. One StoreWriter (movable) is fed with
+// StoreEvents, many StoreReaders (copyable) look. Both belong to one thread (the owner thread of
+// the operator); an object that was handed out as a shared pointer stays as it was, whatever comes
+// later.
 //
-// Guarantees: between Init and InitDone readers see the state from before; at InitDone it is replaced at once. ready()
-// is false before the first InitDone: whoever decides over absence waits for it. Objects that vanished while nobody
-// watched are reported by InitDone.
+// Guarantees: between Init and InitDone readers see the state from before; at InitDone it is
+// replaced at once. ready() is false before the first InitDone: whoever decides over absence waits
+// for it. Objects that vanished while nobody watched are reported by InitDone.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +22,9 @@
 
 namespace rekindle {
 
-// What one event did to one object. before is null for a new one, after is null for one that is gone. Two different
-// uids in before and after: the name was deleted and used again while we were not looking.
+// What one event did to one object. before is null for a new one, after is null for one that is
+// gone. Two different uids in before and after: the name was deleted and used again while we were
+// not looking.
 template <typename T>
 struct StoreChange {
   ObjectKey key;
@@ -64,8 +66,8 @@ class StoreReader {
     return objects;
   }
 
-  // The objects of one group, as the writer's groups_of named it ("team-a/digits": the pods of a job), in the same
-  // order.
+  // The objects of one group, as the writer's groups_of named it ("team-a/digits": the pods of a
+  // job), in the same order.
   std::vector<std::shared_ptr<const T>> group(std::string_view name) const {
     std::vector<std::shared_ptr<const T>> objects;
     const auto found = contents_->groups.find(name);
@@ -95,8 +97,9 @@ class StoreWriter {
 
   StoreReader<T> reader() const { return StoreReader<T>(contents_); }
 
-  // Applies one event and returns what it changed. InitDone returns every object of the list, those that vanished
-  // included: a controller looks at each again, since anything may have happened meanwhile.
+  // Applies one event and returns what it changed. InitDone returns every object of the list, those
+  // that vanished included: a controller looks at each again, since anything may have happened
+  // meanwhile.
   std::vector<StoreChange<T>> apply(StoreEvent<T> event) {
     return std::visit([this](auto&& one) { return on(std::move(one)); }, std::move(event));
   }

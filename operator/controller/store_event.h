@@ -1,5 +1,6 @@
-// What a watch tells a store, in the order Init, InitApply..., InitDone, then Apply and Delete; again from Init after a
-// re-list. A second Init before InitDone throws away what the first had collected.
+// What a watch tells a store, in the order Init, InitApply..., InitDone, then Apply and Delete;
+// again from Init after a re-list. A second Init before InitDone throws away what the first had
+// collected.
 #pragma once
 
 #include <optional>
@@ -24,7 +25,8 @@ struct InitApply {
   bool operator==(const InitApply&) const = default;
 };
 
-// An object of the list that could not be read: what is known of it stays, and it does not count as vanished.
+// An object of the list that could not be read: what is known of it stays, and it does not count as
+// vanished.
 struct InitKeep {
   ObjectKey key;
   bool operator==(const InitKeep&) const = default;
@@ -54,9 +56,9 @@ struct Delete {
 template <typename T>
 using StoreEvent = std::variant<Init, InitApply<T>, InitKeep, InitDone, Apply<T>, Delete<T>>;
 
-// Turns events about one type into events about another, with `decode: Result<To>(const From&)`. What cannot be decoded
-// is handed to `unreadable(key, error)`; the event becomes InitKeep, nothing (an Apply: the last good state stays) or a
-// Delete without a last state.
+// Turns events about one type into events about another, with `decode: Result<To>(const From&)`.
+// What cannot be decoded is handed to `unreadable(key, error)`; the event becomes InitKeep, nothing
+// (an Apply: the last good state stays) or a Delete without a last state.
 template <typename To, typename From, typename Decode, typename Unreadable>
 std::optional<StoreEvent<To>> convert(StoreEvent<From> event, Decode&& decode, Unreadable&& unreadable) {
   return std::visit(

@@ -6,7 +6,8 @@ namespace rekindle {
 namespace {
 
 Duration seconds_as_duration(double seconds) {
-  constexpr double kMost = 1e9;  // thirty years: far beyond any wait, and far from the end of the integer
+  // thirty years: far beyond any wait, and far from the end of the integer
+  constexpr double kMost = 1e9;
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::clamp(seconds, 0.0, kMost)));
 }
 

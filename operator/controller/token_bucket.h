@@ -1,5 +1,5 @@
-// Limits how often something happens: `burst` at once, `per_second` in the long run. A small clock: now is an argument;
-// a clock that goes backwards gives nothing and takes nothing.
+// Limits how often something happens: `burst` at once, `per_second` in the long run. A small clock:
+// now is an argument; a clock that goes backwards gives nothing and takes nothing.
 #pragma once
 
 #include "common/base/instant.h"
@@ -14,8 +14,8 @@ class TokenBucket {
   // Takes one token. False when there is none now.
   bool try_take(Instant now);
 
-  // Takes one token now or in the future and says how long the caller has to wait before it counts as taken. Callers
-  // are served in the order of their calls.
+  // Takes one token now or in the future and says how long the caller has to wait before it counts
+  // as taken. Callers are served in the order of their calls.
   Duration reserve(Instant now);
 
   // When try_take will succeed if nobody else takes.

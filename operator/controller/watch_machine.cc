@@ -187,7 +187,8 @@ void WatchMachine::on(watch::Tick&, Instant now, Outputs& out) {
     if (now < limit) {
       out.push_back(watch::WakeAt{limit});
     } else {
-      // Not a failure of the server that would need a pause: the connection is dead, and a fresh one is what helps.
+      // Not a failure of the server that would need a pause: the connection is dead, and a fresh
+      // one is what helps.
       Error error{ErrorCode::deadline_exceeded, "a watch was silent for too long; its connection is taken for dead",
                   Retry::yes};
       close(watch::Listed{watching->resource_version}, Duration::zero(), std::move(error), out);

@@ -1,26 +1,36 @@
-// Keeps a store in step with the API server: LIST by pages, then WATCH from the version that the list had, for ever.
-// Pure: it says what to send and is told what came; the shell (operator/io/watch_thread.h) does both.
+// Keeps a store in step with the API server: LIST by pages, then WATCH from the version that the
+// list had, for ever. Pure: it says what to send and is told what came; the shell
+// (operator/io/watch_thread.h) does both.
 //
 // Expected flow
-//   Empty -> Listing (a page after the other) -> Listed -> Watching (-> Closing when we end it); a stream that the
-//   server closes is opened again from the last version seen, so nothing is missed and nothing listed twice.
+//   Empty -> Listing (a page after the other) -> Listed -> Watching (-> Closing when we end it); a
+//   stream that the server closes is opened again from the last version seen, so nothing is missed
+//   and nothing listed twice.
 // Guarantees
-//   - Emitted events form whole lists (Init, InitApply..., InitDone) followed by single changes in the order of the
+//   - Emitted events form whole lists (Init, InitApply..., InitDone) followed by single changes in
+//     the order of the
 //     server. A list that is begun again starts with a new Init.
 //   - The version advances with every change and every bookmark, never with an error.
-//   - 410 (HTTP status or in the stream) empties and lists anew: at once after a quiet time, else after a pause. An
-//     expired continue token lists anew in one page, since paging was too slow for the server's history.
-//   - Any other failure pauses (0.8 s doubling to 30 s, jitter from the seed, reset after 120 s without one; a longer
-//     Retry-After of the server wins) and goes on where it was: the same page, or the watch from the last version.
-//   - A stream that is silent for idle_limit is closed and opened again: bookmarks come about once a minute, so silence
+//   - 410 (HTTP status or in the stream) empties and lists anew: at once after a quiet time, else
+//     after a pause. An
+//     expired continue token lists anew in one page, since paging was too slow for the server's
+//     history.
+//   - Any other failure pauses (0.8 s doubling to 30 s, jitter from the seed, reset after 120 s
+//     without one; a longer
+//     Retry-After of the server wins) and goes on where it was: the same page, or the watch from
+//     the last version.
+//   - A stream that is silent for idle_limit is closed and opened again: bookmarks come about once
+//     a minute, so silence
 //     means a dead peer.
-//   - A stream that ends within a second without a word counts as a failure, so that no server can make us spin.
-// Assumptions
-//   - The shell performs outputs in order, and reports each SendList and OpenWatch exactly once (ListPage or
-//     ListFailed; any number of WatchLine, then one StreamClosed, also after CloseWatch). It sends Tick at or after the
-//     last WakeAt.
+//   - A stream that ends within a second without a word counts as a failure, so that no server can
+//     make us spin. Assumptions
+//   - The shell performs outputs in order, and reports each SendList and OpenWatch exactly once
+//     (ListPage or
+//     ListFailed; any number of WatchLine, then one StreamClosed, also after CloseWatch). It sends
+//     Tick at or after the last WakeAt.
 // Caveats
-//   - A line that cannot be read leads to a new list: what it said is not known, and asking again from the same version
+//   - A line that cannot be read leads to a new list: what it said is not known, and asking again
+//     from the same version
 //     may give the same line.
 #pragma once
 
@@ -43,7 +53,8 @@ namespace rekindle {
 struct WatchSettings {
   std::uint32_t page_limit = 500;
   Duration idle_limit = std::chrono::seconds(100);
-  std::chrono::seconds watch_timeout_least{300};  // each stream asks for a random time between these two
+  // each stream asks for a random time between these two
+  std::chrono::seconds watch_timeout_least{300};
   std::chrono::seconds watch_timeout_most{600};
   BackoffSettings backoff{};
 };
@@ -69,7 +80,8 @@ struct Watching {
   Instant last_activity{};
   std::uint64_t lines = 0;  // received on this stream
 };
-// We have asked for the end of the stream and wait until it is over; lines that still come are dropped.
+// We have asked for the end of the stream and wait until it is over; lines that still come are
+// dropped.
 struct Closing {
   std::variant<Empty, Listed> then;
   Duration pause{};
@@ -93,7 +105,8 @@ struct ListFailed {
 struct WatchLine {
   Result<WatchEvent> event;
 };
-// The stream is over: by us, by the server (no error) or by a failure (which includes that it was never opened).
+// The stream is over: by us, by the server (no error) or by a failure (which includes that it was
+// never opened).
 struct StreamClosed {
   std::optional<Error> error;
   std::optional<Duration> retry_after;

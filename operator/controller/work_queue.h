@@ -3,7 +3,8 @@
 // The law:
 //  1. A key is in at most one place: waiting for its time, due, or running.
 //  2. Adding a key that waits or is due keeps the earlier time and the higher priority.
-//  3. A running key is never given out a second time. What is added while it runs is parked under rule 2 and comes back
+//  3. A running key is never given out a second time. What is added while it runs is parked under
+//     rule 2 and comes back
 //     when it is done; an outcome that asks for a later time loses against an earlier parked one.
 //  4. Among due keys: higher priority first, then earlier time, then the one added first.
 //  5. Every outcome maps to the queue in one switch (done).
@@ -30,10 +31,11 @@ namespace rekindle {
 
 struct WorkOutcome {
   enum class Kind {
-    forget,              // done; earlier failures are forgotten
-    requeue_after,       // done; look again after `after`; earlier failures are forgotten
-    retry_with_backoff,  // failed in a way that may pass; again after a pause that grows with each failure in a row
-    terminal,            // failed in a way that only a change can cure: waits for the next add
+    forget,         // done; earlier failures are forgotten
+    requeue_after,  // done; look again after `after`; earlier failures are forgotten
+    // failed in a way that may pass; again after a pause that grows with each failure in a row
+    retry_with_backoff,
+    terminal,  // failed in a way that only a change can cure: waits for the next add
   };
   Kind kind = Kind::forget;
   Duration after{};
@@ -45,8 +47,10 @@ struct WorkOutcome {
 };
 
 struct WorkQueueSettings {
-  BackoffSettings retry{.first = std::chrono::milliseconds(200), .most = std::chrono::seconds(60),
-                        .reset_after = std::chrono::hours(24), .jitter = 0.2};
+  BackoffSettings retry{.first = std::chrono::milliseconds(200),
+                        .most = std::chrono::seconds(60),
+                        .reset_after = std::chrono::hours(24),
+                        .jitter = 0.2};
 };
 
 template <typename Key>

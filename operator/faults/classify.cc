@@ -27,7 +27,8 @@ bool died_first(const Pod& pod) {
   });
 }
 
-// The pod was broken before anybody restarted anything: then Volcano's restart is the answer to a fault, and the fault stays one.
+// The pod was broken before anybody restarted anything: then Volcano's restart is the answer to a
+// fault, and the fault stays one.
 bool broken_before(const Pod& pod) { return !pod.disruption.empty() || died_first(pod); }
 
 bool volcano_restart(const FaultEvidence& evidence) {
@@ -52,7 +53,8 @@ bool completed(const FaultEvidence& evidence) {
   });
 }
 
-// Ranks that have stopped long before lose nothing with their pod: they are restarted, by us, because the job was scaled around them.
+// Ranks that have stopped long before lose nothing with their pod: they are restarted, by us,
+// because the job was scaled around them.
 constexpr std::chrono::seconds kLongParked{5};
 
 bool parked_before(const FaultEvidence& evidence) {
@@ -73,7 +75,8 @@ constexpr std::array<NotAFault, 9> kExcuses{{
     {"parked_before", parked_before},
 }};
 
-Fault make_fault(const Pod& pod, FaultClass fault_class, Trigger trigger, std::string sentence, std::optional<WallTime> seen) {
+Fault make_fault(const Pod& pod, FaultClass fault_class, Trigger trigger, std::string sentence,
+                 std::optional<WallTime> seen) {
   return Fault{.fault_class = fault_class,
                .pod = {pod.name, pod.uid},
                .sentence = std::move(sentence),
@@ -91,8 +94,10 @@ std::optional<WallTime> end_of(const Pod& pod) {
 std::optional<Fault> evicted(const FaultEvidence& evidence) {
   const Pod& pod = *evidence.pod;
   std::string by = pod.disruption;
-  if (by.empty() && pod.phase == PodPhase::failed) by = pod.reason;  // the kubelet's own evictions: "Evicted", "NodeShutdown"
-  // The condition is set just before the delete and can be left over from one that was refused: alone it proves nothing.
+  // the kubelet's own evictions: "Evicted", "NodeShutdown"
+  if (by.empty() && pod.phase == PodPhase::failed) by = pod.reason;
+  // The condition is set just before the delete and can be left over from one that was refused:
+  // alone it proves nothing.
   if (by.empty() || !(is_deleting(pod) || pod.phase == PodPhase::failed)) return std::nullopt;
   return make_fault(pod, FaultClass::pod_evicted, Trigger::pre_stop, "pod " + pod.name + " evicted (" + by + ")",
                     is_deleting(pod) ? deletion_began(pod) : end_of(pod));
@@ -101,7 +106,8 @@ std::optional<Fault> evicted(const FaultEvidence& evidence) {
 std::optional<Fault> deleted(const FaultEvidence& evidence) {
   const Pod& pod = *evidence.pod;
   if (!is_deleting(pod) || died_first(pod)) return std::nullopt;
-  return make_fault(pod, FaultClass::pod_deleted, Trigger::pre_stop, "pod " + pod.name + " deleted", deletion_began(pod));
+  return make_fault(pod, FaultClass::pod_deleted, Trigger::pre_stop, "pod " + pod.name + " deleted",
+                    deletion_began(pod));
 }
 
 std::optional<Fault> out_of_memory(const FaultEvidence& evidence) {
@@ -119,7 +125,9 @@ std::optional<Fault> container_died(const FaultEvidence& evidence) {
   for (const ContainerEnd& end : pod.ended) {
     if (end.exit_code == 0 && end.signal == 0) continue;
     // Runtimes report a signal as 128 + its number more often than in its own field.
-    const int signal = end.signal != 0 ? end.signal : end.exit_code > 128 && end.exit_code < 192 ? end.exit_code - 128 : 0;
+    const int signal = end.signal != 0                              ? end.signal
+                       : end.exit_code > 128 && end.exit_code < 192 ? end.exit_code - 128
+                                                                    : 0;
     std::string how = "exit code " + std::to_string(end.exit_code);
     if (signal != 0) how += ", signal " + std::to_string(signal);
     return make_fault(pod, FaultClass::container_died, Trigger::container_died,

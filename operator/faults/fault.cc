@@ -5,8 +5,9 @@
 namespace rekindle {
 
 std::string_view to_string(FaultClass fault_class) {
-  constexpr std::array<std::string_view, kFaultClasses> kNames{"pod_evicted", "pod_deleted", "out_of_memory", "container_died",
-                                                               "pod_failed",  "pod_gone",    "rank_died",     "rank_reported"};
+  constexpr std::array<std::string_view, kFaultClasses> kNames{"pod_evicted",    "pod_deleted",  "out_of_memory",
+                                                               "container_died", "pod_failed",   "pod_gone",
+                                                               "rank_died",      "rank_reported"};
   return kNames[static_cast<std::size_t>(fault_class)];
 }
 

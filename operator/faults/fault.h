@@ -1,4 +1,5 @@
-// The words of fault handling: what was seen (evidence), what it is called (class), in which stage the job is, what is done about it.
+// The words of fault handling: what was seen (evidence), what it is called (class), in which stage
+// the job is, what is done about it.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,16 @@ namespace rekindle {
 
 // What happened to a job, most telling first.
 enum class FaultClass : std::uint8_t {
-  pod_evicted,     // ended by the API, the scheduler, a taint or the kubelet: DisruptionTarget says by whom
+  // ended by the API, the scheduler, a taint or the kubelet: DisruptionTarget says by whom
+  pod_evicted,
   pod_deleted,     // a DELETE that is nobody's duty
   out_of_memory,   // a main container was OOMKilled
   container_died,  // a main container ended by itself with an error
   pod_failed,      // the pod failed as a whole (node lost, evicted by the kubelet)
   pod_gone,        // a member of the running attempt is not there any more
   rank_died,       // the sidecars say that a process died
-  rank_reported,   // the sidecars say that something else went wrong (collective, hang, memory error)
+  // the sidecars say that something else went wrong (collective, hang, memory error)
+  rank_reported,
 };
 inline constexpr std::size_t kFaultClasses = 8;
 std::string_view to_string(FaultClass fault_class);
@@ -40,10 +43,10 @@ inline constexpr std::size_t kJobStages = 6;
 std::string_view to_string(JobStage stage);
 
 enum class Response : std::uint8_t {
-  ignore,           // not for us to answer
-  join,             // part of what is already going on
-  replace_pod,      // only the broken pod: the others have not begun
-  restart_job,      // breakpoint, then every pod of the attempt
+  ignore,       // not for us to answer
+  join,         // part of what is already going on
+  replace_pod,  // only the broken pod: the others have not begun
+  restart_job,  // breakpoint, then every pod of the attempt
 };
 std::string_view to_string(Response response);
 
@@ -62,7 +65,8 @@ struct FaultEvidence {
   const Job* job = nullptr;
   const Pod* pod = nullptr;
   const SidecarReport* report = nullptr;  // the pod's own last report
-  bool kills_are_marked = false;          // this Volcano marks the pods that it kills before it deletes them (Pod::out_of_sync)
+  // this Volcano marks the pods that it kills before it deletes them (Pod::out_of_sync)
+  bool kills_are_marked = false;
 };
 
 }  // namespace rekindle

@@ -24,7 +24,8 @@ std::string response_table_markdown() {
     text += "\n";
   }
   text += "\n";
-  for (std::size_t i = 0; i < reasons.size(); ++i) text += std::to_string(i + 1) + ". " + std::string(reasons[i].why) + "\n";
+  for (std::size_t i = 0; i < reasons.size(); ++i)
+    text += std::to_string(i + 1) + ". " + std::string(reasons[i].why) + "\n";
   return text;
 }
 

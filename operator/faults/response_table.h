@@ -1,4 +1,5 @@
-// From class and stage to response: a total table, checked at compile time. docs/operating/faults.md is printed from it.
+// From class and stage to response: a total table, checked at compile time.
+// docs/operating/faults.md is printed from it.
 #pragma once
 
 #include <array>
@@ -20,8 +21,10 @@ using ResponseTable = std::array<std::array<ResponseCell, kJobStages>, kFaultCla
 namespace response_detail {
 
 inline constexpr ResponseCell kVolcanoRecreates{Response::ignore, "nothing to save yet; Volcano makes the pod anew"};
-inline constexpr ResponseCell kReplace{Response::replace_pod, "the others still wait in rk_open; only this pod is replaced"};
-inline constexpr ResponseCell kRestart{Response::restart_job, "the ranks depend on each other: save, then restart them all"};
+inline constexpr ResponseCell kReplace{Response::replace_pod,
+                                       "the others still wait in rk_open; only this pod is replaced"};
+inline constexpr ResponseCell kRestart{Response::restart_job,
+                                       "the ranks depend on each other: save, then restart them all"};
 inline constexpr ResponseCell kJoined{Response::join, "this attempt is being saved and restarted already"};
 inline constexpr ResponseCell kVolcanos{Response::join, "recorded; Volcano is replacing the pods already"};
 inline constexpr ResponseCell kSuspended{Response::ignore, "someone suspended the job"};
@@ -50,14 +53,16 @@ constexpr const ResponseCell& respond(FaultClass fault_class, JobStage stage) {
   return kResponses[static_cast<std::size_t>(fault_class)][static_cast<std::size_t>(stage)];
 }
 
-static_assert([] {
-  for (const auto& row : kResponses) {
-    for (const ResponseCell& cell : row) {
-      if (cell.why.empty()) return false;
-    }
-  }
-  return true;
-}(), "every class needs a response in every stage");
+static_assert(
+    [] {
+      for (const auto& row : kResponses) {
+        for (const ResponseCell& cell : row) {
+          if (cell.why.empty()) return false;
+        }
+      }
+      return true;
+    }(),
+    "every class needs a response in every stage");
 
 // The table as Markdown, for docs/operating/faults.md.
 std::string response_table_markdown();

@@ -78,7 +78,8 @@ VolcanoReaction expected_reaction(const Job& job, const Pod& pod) {
   std::optional<std::int64_t> exit_code;
   if (!pod.ended.empty()) exit_code = pod.ended.front().exit_code;
   if (is_deleting(pod)) {
-    // A pod that had ended before it was deleted raised its PodFailed then; one that has not ended yet is about to.
+    // A pod that had ended before it was deleted raised its PodFailed then; one that has not ended
+    // yet is about to.
     return stronger(volcano_reaction(job, pod.task, "PodEvicted", std::nullopt),
                     volcano_reaction(job, pod.task, "PodFailed", exit_code.value_or(kTerminated)));
   }
@@ -95,7 +96,8 @@ VolcanoReaction reaction_to_delete(const Job& job, const Pod& pod) {
 }
 
 std::string_view to_string(RestartMethod method) {
-  constexpr std::array<std::string_view, 4> kNames{"wait_for_volcano", "delete_broken_pod", "delete_all_pods", "leave_it"};
+  constexpr std::array<std::string_view, 4> kNames{"wait_for_volcano", "delete_broken_pod", "delete_all_pods",
+                                                   "leave_it"};
   return kNames[static_cast<std::size_t>(method)];
 }
 
@@ -103,26 +105,30 @@ RestartChoice choose_restart(const Job& job, const Pod* broken, std::span<const 
                              std::span<const std::string> gone_tasks) {
   const auto reacts = [](const VolcanoReaction& reaction, const std::string& why) -> std::optional<RestartChoice> {
     if (reaction.action == VolcanoAction::end_job) {
-      return RestartChoice{.method = RestartMethod::leave_it, .delay = reaction.delay,
+      return RestartChoice{.method = RestartMethod::leave_it,
+                           .delay = reaction.delay,
                            .why = why + ": " + reaction.action_name + " ends the job"};
     }
     if (reaction.action == VolcanoAction::restart_job) {
-      return RestartChoice{.method = RestartMethod::wait_for_volcano, .delay = reaction.delay,
-                           .why = why + ": RestartJob"};
+      return RestartChoice{
+          .method = RestartMethod::wait_for_volcano, .delay = reaction.delay, .why = why + ": RestartJob"};
     }
     return std::nullopt;
   };
   for (const std::string& task : gone_tasks) {
-    if (auto choice = reacts(volcano_reaction(job, task, "PodEvicted", std::nullopt), "Volcano's policy for the pod that is gone")) {
+    if (auto choice = reacts(volcano_reaction(job, task, "PodEvicted", std::nullopt),
+                             "Volcano's policy for the pod that is gone")) {
       return *choice;
     }
   }
   if (broken != nullptr) {
-    if (auto choice = reacts(expected_reaction(job, *broken), "Volcano's policy for pod " + broken->name)) return *choice;
+    if (auto choice = reacts(expected_reaction(job, *broken), "Volcano's policy for pod " + broken->name))
+      return *choice;
   }
   for (const Pod* member : members) {
     if (member == broken) continue;
-    if (auto choice = reacts(expected_reaction(job, *member), "Volcano's policy for pod " + member->name)) return *choice;
+    if (auto choice = reacts(expected_reaction(job, *member), "Volcano's policy for pod " + member->name))
+      return *choice;
   }
 
   std::vector<const Pod*> candidates;
@@ -136,13 +142,16 @@ RestartChoice choose_restart(const Job& job, const Pod* broken, std::span<const 
   for (const Pod* candidate : candidates) {
     reactions.push_back(reaction_to_delete(job, *candidate));
     if (reactions.back().action == VolcanoAction::restart_job) {
-      return {.method = RestartMethod::delete_broken_pod, .victim = candidate, .delay = reactions.back().delay,
+      return {.method = RestartMethod::delete_broken_pod,
+              .victim = candidate,
+              .delay = reactions.back().delay,
               .why = "Volcano restarts the job when pod " + candidate->name + " is deleted"};
     }
     if (reactions.back().action == VolcanoAction::end_job && ends == nullptr) ends = &reactions.back();
   }
   if (ends != nullptr) {
-    return {.method = RestartMethod::leave_it, .why = "a delete would end the job by its own policy (" + ends->action_name + ")"};
+    return {.method = RestartMethod::leave_it,
+            .why = "a delete would end the job by its own policy (" + ends->action_name + ")"};
   }
   return {.method = RestartMethod::delete_all_pods, .why = "the job has no policy that restarts it"};
 }

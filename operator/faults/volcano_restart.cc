@@ -11,10 +11,12 @@ constexpr std::chrono::seconds kClocksApart{2};
 }  // namespace
 
 bool ended_by_restart(const Job& job, const Pod& pod) {
-  if (pod.out_of_sync) return true;  // it says so itself (1.14 and newer), before the job's status says anything
+  // it says so itself (1.14 and newer), before the job's status says anything
+  if (pod.out_of_sync) return true;
   if (pod.job_version >= job.version) return false;
   if (job.phase == JobPhase::restarting) return true;
-  // The job has moved on. What the restart deleted, it deleted before that; a later delete is somebody else's.
+  // The job has moved on. What the restart deleted, it deleted before that; a later delete is
+  // somebody else's.
   const std::optional<WallTime> began = deletion_began(pod);
   return began && (!job.phase_since || *began <= *job.phase_since + kClocksApart);
 }

@@ -30,9 +30,9 @@ std::chrono::sys_seconds wall_seconds() {
 // A name that a repeat of the same event finds taken, or one that is new each time.
 std::string event_name(const RecordEvent& action) {
   static std::atomic<std::uint64_t> counter{0};
-  const std::string key = action.once_key.empty()
-                              ? wall_time_rfc3339() + std::to_string(counter.fetch_add(1)) + action.regarding.uid + action.reason
-                              : action.once_key + action.regarding.uid;
+  const std::string key = action.once_key.empty() ? wall_time_rfc3339() + std::to_string(counter.fetch_add(1)) +
+                                                        action.regarding.uid + action.reason
+                                                  : action.once_key + action.regarding.uid;
   char hash[17];
   std::snprintf(hash, sizeof hash, "%016zx", std::hash<std::string>{}(key));
   return action.regarding.name.substr(0, 200) + "." + hash;
@@ -58,9 +58,9 @@ ActionsDone ActionRunner::run(const ObjectKey& job, const std::string& job_uid, 
 
 Status ActionRunner::perform(const CreateBreakpoint& action, ActionsDone& done) {
   const Breakpoint& object = action.object;
-  const Status status =
-      unless(ask(transport_, create_request(kBreakpoints, object.namespace_name, breakpoint_to_json(object)), "creating"),
-             {ErrorCode::already_exists});
+  const Status status = unless(
+      ask(transport_, create_request(kBreakpoints, object.namespace_name, breakpoint_to_json(object)), "creating"),
+      {ErrorCode::already_exists});
   if (status) {
     done.expectations.push_back({Expectation::Kind::breakpoint_there, {object.namespace_name, object.name}, "", ""});
   }
@@ -99,7 +99,8 @@ Status ActionRunner::perform(const DeletePod& action, ActionsDone& done) {
   if (!pod) return std::unexpected(pod.error());
   if (pod->uid != action.uid || is_deleting(*pod)) return {};
   if (pod->job_uid != action.job_uid || !pod->is_protected) {
-    return fail(ErrorCode::refused, "the pod does not belong to the job any more, or has lost its label; it is left alone");
+    return fail(ErrorCode::refused,
+                "the pod does not belong to the job any more, or has lost its label; it is left alone");
   }
   DeleteParams params(action.uid);
   params.grace = action.grace;
@@ -134,11 +135,14 @@ Status ActionRunner::perform(const AnnotateLastCheckpoint& action, ActionsDone&)
                          {names::kLastTimeAnnotation, time},
                          {names::kVolcanoLastTimeAnnotation, time}};
   const Json on_job{{"metadata", {{"uid", action.job_uid}, {"annotations", annotations}}}};
-  const Result<Json> job = ask(transport_, merge_patch_request(kJobs, {action.namespace_name, action.job_name}, on_job), "annotating");
+  const Result<Json> job =
+      ask(transport_, merge_patch_request(kJobs, {action.namespace_name, action.job_name}, on_job), "annotating");
   if (const Status status = unless(job, {ErrorCode::not_found, ErrorCode::conflict}); !status) return status;
   const Json on_group{{"metadata", {{"annotations", annotations}}}};
-  return unless(ask(transport_, merge_patch_request(kPodGroups, {action.namespace_name, action.pod_group_name}, on_group), "annotating"),
-                {ErrorCode::not_found});
+  return unless(
+      ask(transport_, merge_patch_request(kPodGroups, {action.namespace_name, action.pod_group_name}, on_group),
+          "annotating"),
+      {ErrorCode::not_found});
 }
 
 Status ActionRunner::perform(const RecordEvent& action, ActionsDone& done) {
@@ -159,8 +163,9 @@ Status ActionRunner::perform(const RecordEvent& action, ActionsDone& done) {
                      {"namespace", about.namespace_name},
                      {"name", about.name},
                      {"uid", about.uid}}}};
-  const Status status = unless(ask(transport_, create_request(kEvents, about.namespace_name, event), "recording the event"),
-                               {ErrorCode::already_exists});
+  const Status status =
+      unless(ask(transport_, create_request(kEvents, about.namespace_name, event), "recording the event"),
+             {ErrorCode::already_exists});
   // An event is news, not state: losing one must not hold up a recovery.
   if (!status) {
     log_warning("event not recorded", {{"reason", action.reason}, {"error", status.error().message}});

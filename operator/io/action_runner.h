@@ -1,5 +1,6 @@
-// The one place that performs actions. It does those of one plan in order and stops at the first that fails for another
-// reason than "already so"; the next plan finds what is left. Blocking; safe on several threads at once.
+// The one place that performs actions. It does those of one plan in order and stops at the first
+// that fails for another reason than "already so"; the next plan finds what is left. Blocking; safe
+// on several threads at once.
 #pragma once
 
 #include <vector>

@@ -15,12 +15,13 @@ constexpr std::size_t kIdleConnectionsMax = 8;
 // The body of a refused watch is a Status object, not a list.
 constexpr std::size_t kRefusalBytesMax = 1u << 20;
 
-// How long the server asks us to wait before the same request may pass; none when repeating it is not our decision.
+// How long the server asks us to wait before the same request may pass; none when repeating it is
+// not our decision.
 std::optional<Duration> pause_before_repeating(const HttpResponse& response) {
   if (response.status != 429 && response.status != 503) return std::nullopt;
   std::optional<Duration> asked = retry_after(response);
-  // Without Retry-After a 429 of an eviction means that a disruption budget forbids it, which is an answer and not a
-  // matter of load.
+  // Without Retry-After a 429 of an eviction means that a disruption budget forbids it, which is an
+  // answer and not a matter of load.
   if (!asked) return std::nullopt;
   return std::max(*asked, kShortestPause);
 }
@@ -109,10 +110,8 @@ Result<HttpResponse> ApiClient::stream(const HttpRequest& request, const Transpo
   limits.silence = settings_.stream_silence;
   limits.total = Duration::zero();
   limits.body_bytes_max = kRefusalBytesMax;
-  const HttpStreamSink stream_sink{.on_head = {},
-                                   .on_bytes = sink.on_bytes,
-                                   .on_quiet = sink.on_quiet,
-                                   .quiet_interval = sink.quiet_interval};
+  const HttpStreamSink stream_sink{
+      .on_head = {}, .on_bytes = sink.on_bytes, .on_quiet = sink.on_quiet, .quiet_interval = sink.quiet_interval};
   for (bool token_changed = false;; token_changed = true) {
     std::string token;
     const Result<HttpRequest> complete = with_credentials(request, token);
@@ -130,9 +129,7 @@ Result<HttpResponse> ApiClient::stream(const HttpRequest& request, const Transpo
   }
 }
 
-ApiClient::Counts ApiClient::counts() const {
-  return {requests_.load(), errors_.load(), retries_.load()};
-}
+ApiClient::Counts ApiClient::counts() const { return {requests_.load(), errors_.load(), retries_.load()}; }
 
 Result<Json> ask(KubeTransport& transport, const HttpRequest& request, std::string_view doing, std::stop_token stop) {
   const Result<HttpResponse> response = transport.send(request, std::move(stop));

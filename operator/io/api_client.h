@@ -1,11 +1,12 @@
-// The transport to a real API server: credentials, a rate limit of our own, retries that the server asked for.
-// Thread-safe; each call runs on the thread that makes it.
+// The transport to a real API server: credentials, a rate limit of our own, retries that the server
+// asked for. Thread-safe; each call runs on the thread that makes it.
 //
 // send() waits for a token of the bucket, and repeats the same request when
-//   - the answer is 429 or 503 with Retry-After: after that time, up to `attempts_max` tries and `retry_wait_most` of
+//   - the answer is 429 or 503 with Retry-After: after that time, up to `attempts_max` tries and
+//     `retry_wait_most` of
 //     waiting altogether,
-//   - the answer is 401 and the token file has another token by now: once, at once.
-// All other answers and all errors are the caller's: only it knows whether trying again is right.
+//   - the answer is 401 and the token file has another token by now: once, at once. All other
+//     answers and all errors are the caller's: only it knows whether trying again is right.
 #pragma once
 
 #include <atomic>
@@ -28,7 +29,8 @@ struct ApiClientSettings {
   int attempts_max = 6;
   Duration retry_wait_most = std::chrono::seconds(30);
   HttpLimits limits{.body_bytes_max = kAnswerBytesMax};
-  Duration stream_silence = std::chrono::seconds(120);  // above the idle limit of the watch machine, which speaks first
+  // above the idle limit of the watch machine, which speaks first
+  Duration stream_silence = std::chrono::seconds(120);
   std::string user_agent = "rekindle";
 };
 

@@ -70,19 +70,18 @@ Result<CertificateStore> CertificateStore::open(KubeTransport& transport, const 
     if (created) return CertificateStore(std::move(*made));
     if (created.error().code != ErrorCode::already_exists) return std::unexpected(created.error());
   }
-  return fail(ErrorCode::conflict, "the certificate authority " + to_string(key) + " comes and goes; look at who deletes it",
-              Retry::yes);
+  return fail(ErrorCode::conflict,
+              "the certificate authority " + to_string(key) + " comes and goes; look at who deletes it", Retry::yes);
 }
 
 Result<TlsKeyPair> CertificateStore::server_certificate(const std::string& service, const std::string& namespace_name,
                                                         std::chrono::sys_seconds now) const {
   const std::string name = service + "." + namespace_name;
-  return sign_certificate(authority_,
-                          {.common_name = name,
-                           .names = {.dns = {service, name, name + ".svc", name + ".svc.cluster.local"}},
-                           .validity = validity(now, kServerLife),
-                           .for_server = true,
-                           .for_client = false});
+  return sign_certificate(authority_, {.common_name = name,
+                                       .names = {.dns = {service, name, name + ".svc", name + ".svc.cluster.local"}},
+                                       .validity = validity(now, kServerLife),
+                                       .for_server = true,
+                                       .for_client = false});
 }
 
 Result<TlsKeyPair> CertificateStore::job_certificate(const std::string& namespace_name, const std::string& job_uid,

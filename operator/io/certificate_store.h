@@ -1,6 +1,7 @@
-// The certificates of one installation. The authority lives in one Secret of the operator's namespace and is made by
-// whoever comes first (create, or read what another made), so that two operators always end with the same one. Leaves
-// are signed from it: one for the operator's own servers, kept in memory, and one for each job.
+// The certificates of one installation. The authority lives in one Secret of the operator's
+// namespace and is made by whoever comes first (create, or read what another made), so that two
+// operators always end with the same one. Leaves are signed from it: one for the operator's own
+// servers, kept in memory, and one for each job.
 //
 // Blocking calls to the API server; use from one thread at a time.
 #pragma once
@@ -25,12 +26,13 @@ class CertificateStore {
 
   const std::string& authority_pem() const { return authority_.certificate_pem; }
 
-  // For the webhook and the sidecars' endpoint: the Service's DNS names; valid for 30 days, made again well before.
+  // For the webhook and the sidecars' endpoint: the Service's DNS names; valid for 30 days, made
+  // again well before.
   Result<TlsKeyPair> server_certificate(const std::string& service, const std::string& namespace_name,
                                         std::chrono::sys_seconds now) const;
 
-  // For the sidecars of one job: identity rekindle://<namespace>/<job uid>, for both ends of a connection; valid for a
-  // year, which no pod outlives without a restart of its job.
+  // For the sidecars of one job: identity rekindle://<namespace>/<job uid>, for both ends of a
+  // connection; valid for a year, which no pod outlives without a restart of its job.
   Result<TlsKeyPair> job_certificate(const std::string& namespace_name, const std::string& job_uid,
                                      std::chrono::sys_seconds now) const;
 

@@ -118,8 +118,8 @@ bool Credentials::token_refused(const std::string& refused) {
 
 Result<Credentials::Endpoint> Credentials::endpoint(Instant now) {
   const std::lock_guard lock(mutex_);
-  const bool look_again = !authorities_file_.empty() &&
-                          (!authorities_read_at_ || now - *authorities_read_at_ >= kAuthoritiesAgeMax);
+  const bool look_again =
+      !authorities_file_.empty() && (!authorities_read_at_ || now - *authorities_read_at_ >= kAuthoritiesAgeMax);
   bool changed = server_.tls && !tls_;
   if (look_again) {
     Result<std::string> fresh = read_file(authorities_file_, "the certificate authority of the cluster");

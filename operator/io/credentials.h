@@ -1,6 +1,6 @@
-// Who we are for the API server and whom we trust: from the files that a pod is given, or from a kubeconfig. Tokens and
-// authorities in files are rotated while we run, so they are read again: the token at most every 60 s and after a 401,
-// the authorities when the file changed. Thread-safe.
+// Who we are for the API server and whom we trust: from the files that a pod is given, or from a
+// kubeconfig. Tokens and authorities in files are rotated while we run, so they are read again: the
+// token at most every 60 s and after a 401, the authorities when the file changed. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -26,20 +26,23 @@ class Credentials {
   static Result<std::unique_ptr<Credentials>> in_cluster(const InClusterPaths& paths = {});
   static Result<std::unique_ptr<Credentials>> from_kubeconfig(const std::vector<std::string>& paths,
                                                               std::string_view context = {});
-  // A kubeconfig where `path` is given; else the pod's files where they exist; else the default kubeconfig.
+  // A kubeconfig where `path` is given; else the pod's files where they exist; else the default
+  // kubeconfig.
   static Result<std::unique_ptr<Credentials>> find(const std::string& path = {}, std::string_view context = {});
 
   ~Credentials();
 
   const ApiServerAddress& server() const { return server_; }
-  const std::string& namespace_name() const { return namespace_name_; }  // our own, or the context's
+  // our own, or the context's
+  const std::string& namespace_name() const { return namespace_name_; }
   // "the service account of this pod", "context kind in /home/a/.kube/config": for messages.
   const std::string& origin() const { return origin_; }
 
   // The bearer token, empty where a certificate says who we are.
   Result<std::string> token(Instant now);
 
-  // The server refused this token: the next token() reads the file. True when that can give another one.
+  // The server refused this token: the next token() reads the file. True when that can give another
+  // one.
   bool token_refused(const std::string& refused);
 
   struct Endpoint {

@@ -1,4 +1,5 @@
-// The jobs that the owner thread knows, for the webhook's threads: a copy behind a lock, written by one, read by many.
+// The jobs that the owner thread knows, for the webhook's threads: a copy behind a lock, written by
+// one, read by many.
 #pragma once
 
 #include <map>

@@ -1,5 +1,7 @@
 #include "operator/io/kubeconfig.h"
 
+#include <yaml-cpp/yaml.h>
+
 #include <charconv>
 #include <cstdlib>
 #include <exception>
@@ -7,8 +9,6 @@
 #include <fstream>
 #include <sstream>
 #include <utility>
-
-#include <yaml-cpp/yaml.h>
 
 #include "common/base/base64.h"
 #include "common/base/http_message.h"
@@ -75,13 +75,15 @@ Result<std::string> data_or_file(const Found& entry, const char* data_name, cons
 Status read_cluster(const Found& cluster, const std::string& where, KubeconfigFacts& facts) {
   if (is_true(text_at(cluster.content, "insecure-skip-tls-verify"))) {
     return fail(ErrorCode::refused,
-                where + " says insecure-skip-tls-verify: anybody could pretend to be the API server. Give it "
-                        "certificate-authority or certificate-authority-data instead");
+                where +
+                    " says insecure-skip-tls-verify: anybody could pretend to be the API server. Give it "
+                    "certificate-authority or certificate-authority-data instead");
   }
   if (!text_at(cluster.content, "proxy-url").empty()) {
     return fail(ErrorCode::refused,
-                where + " says proxy-url, which Rekindle does not support: use an address that can be reached "
-                        "directly");
+                where +
+                    " says proxy-url, which Rekindle does not support: use an address that can be reached "
+                    "directly");
   }
   Result<ApiServerAddress> server = parse_server_url(text_at(cluster.content, "server"));
   if (!server) return std::unexpected(with_context(server.error(), where));
@@ -93,8 +95,9 @@ Status read_cluster(const Found& cluster, const std::string& where, KubeconfigFa
   facts.authorities_pem = std::move(*authorities);
   if (facts.server.tls && facts.authorities_pem.empty()) {
     return fail(ErrorCode::invalid_input,
-                where + " names no certificate authority: add certificate-authority or certificate-authority-data, so "
-                        "that the API server can be recognised");
+                where +
+                    " names no certificate authority: add certificate-authority or certificate-authority-data, so "
+                    "that the API server can be recognised");
   }
   return {};
 }

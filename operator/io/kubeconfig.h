@@ -1,6 +1,6 @@
-// Reads kubeconfig files into the few facts that we use. Anything that we do not support and that changes who we are or
-// whom we trust is refused with a sentence that says what to do instead; unknown fields are ignored, as kubectl does.
-// Pure but for reading the files.
+// Reads kubeconfig files into the few facts that we use. Anything that we do not support and that
+// changes who we are or whom we trust is refused with a sentence that says what to do instead;
+// unknown fields are ignored, as kubectl does. Pure but for reading the files.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +31,14 @@ struct KubeconfigFacts {
   std::string context;
   ApiServerAddress server;
   std::string namespace_name = "default";
-  std::string authorities_pem;        // empty only for plain http
+  std::string authorities_pem;  // empty only for plain http
   std::optional<TlsKeyPair> own;
   std::string token;
-  std::string token_file;             // read again while running; wins over token
+  std::string token_file;  // read again while running; wins over token
 };
 
-// `paths`: one or more files; of entries with the same name the first file's counts, as with KUBECONFIG. `context`
-// empty: the current one.
+// `paths`: one or more files; of entries with the same name the first file's counts, as with
+// KUBECONFIG. `context` empty: the current one.
 Result<KubeconfigFacts> read_kubeconfig(const std::vector<std::string>& paths, std::string_view context = {});
 
 // $KUBECONFIG split at ':', else $HOME/.kube/config.

@@ -1,11 +1,11 @@
-// rekindle-operator: puts the parts together, waits for SIGTERM, takes them apart in the opposite order.
+// rekindle-operator: puts the parts together, waits for SIGTERM, takes them apart in the opposite
+// order.
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <random>
-
-#include <CLI/CLI.hpp>
 
 #include "common/net/clock.h"
 #include "common/net/log.h"
@@ -39,7 +39,8 @@ struct ServerTls {
 };
 
 Result<ServerTls> make_server_tls(const CertificateStore& certificates, const OperatorConfig& config) {
-  const Result<TlsKeyPair> pair = certificates.server_certificate(config.service, config.namespace_name, wall_seconds());
+  const Result<TlsKeyPair> pair =
+      certificates.server_certificate(config.service, config.namespace_name, wall_seconds());
   if (!pair) return std::unexpected(pair.error());
   const auto admission = TlsServerContext::make({.own = *pair, .client_authorities_pem = ""});
   if (!admission) return std::unexpected(admission.error());
@@ -72,21 +73,24 @@ template <typename T, typename Decode>
 std::unique_ptr<WatchThread> watch(KubeTransport& transport, Resource resource, Selection selection, Decode decode,
                                    Mailbox<OperatorInput>& mailbox, Metrics& metrics, std::uint64_t seed) {
   const auto on_unreadable = [kind = std::string(resource.kind)](const ObjectKey& key, const Error& error) {
-    log_warning("an object cannot be read; its last good state stays", {{"kind", kind}, {"object", to_string(key)}, {"error", error.message}});
+    log_warning("an object cannot be read; its last good state stays",
+                {{"kind", kind}, {"object", to_string(key)}, {"error", error.message}});
   };
   const auto on_trouble = [&metrics](const WatchThread::Job& job, const Error& error, const std::string& next) {
     metrics.watch_trouble(job.resource.kind);
     log_warning("watch", {{"kind", job.resource.kind}, {"error", error.message}, {"next", next}});
   };
-  return std::make_unique<WatchThread>(transport, WatchThread::Job{.resource = resource, .selection = std::move(selection)},
+  return std::make_unique<WatchThread>(transport,
+                                       WatchThread::Job{.resource = resource, .selection = std::move(selection)},
                                        deliver_decoded<T>(mailbox, decode, on_unreadable), on_trouble, seed);
 }
 
-Status run(const OperatorConfig& config, const std::string& kubeconfig, const std::string& context, const OperatorPorts& ports,
-           TerminationSignals& signals) {
+Status run(const OperatorConfig& config, const std::string& kubeconfig, const std::string& context,
+           const OperatorPorts& ports, TerminationSignals& signals) {
   Result<std::unique_ptr<Credentials>> credentials = Credentials::find(kubeconfig, context);
   if (!credentials) return std::unexpected(credentials.error());
-  log_info("starting", {{"version", kVersion}, {"namespace", config.namespace_name}, {"credentials", (*credentials)->origin()}});
+  log_info("starting",
+           {{"version", kVersion}, {"namespace", config.namespace_name}, {"credentials", (*credentials)->origin()}});
   ApiClient client(std::move(*credentials), {.user_agent = "rekindle-operator/" + std::string(kVersion)});
 
   Result<CertificateStore> certificates = CertificateStore::open(client, config.namespace_name, wall_seconds());
@@ -104,8 +108,8 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
   Metrics metrics;
   ActionRunner runner(client, *certificates, host);
   std::unique_ptr<WorkerPool> pool = std::make_unique<WorkerPool>(4);
-  OperatorLoop loop({.limits = {.breakpoint_deadline = std::chrono::seconds(config.deadline_seconds)}, .seed = seed}, mailbox, jobs,
-                    metrics, [&](ObjectKey job, std::string job_uid, std::vector<Action> actions) {
+  OperatorLoop loop({.limits = {.breakpoint_deadline = std::chrono::seconds(config.deadline_seconds)}, .seed = seed},
+                    mailbox, jobs, metrics, [&](ObjectKey job, std::string job_uid, std::vector<Action> actions) {
                       pool->run([&, job = std::move(job), job_uid = std::move(job_uid), actions = std::move(actions)] {
                         mailbox.push(runner.run(job, job_uid, actions));
                       });
@@ -122,8 +126,10 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
   }
 
   std::vector<std::unique_ptr<WatchThread>> watches;
-  watches.push_back(watch<Job>(client, kJobs, {.label_selector = std::string(names::kSchedulingLabel)}, &job_from_json, mailbox, metrics, seed + 1));
-  watches.push_back(watch<Pod>(client, kPods, {.label_selector = std::string(names::kProtectedLabel) + "=true"}, &pod_from_json, mailbox, metrics, seed + 2));
+  watches.push_back(watch<Job>(client, kJobs, {.label_selector = std::string(names::kSchedulingLabel)}, &job_from_json,
+                               mailbox, metrics, seed + 1));
+  watches.push_back(watch<Pod>(client, kPods, {.label_selector = std::string(names::kProtectedLabel) + "=true"},
+                               &pod_from_json, mailbox, metrics, seed + 2));
   watches.push_back(watch<Breakpoint>(client, kBreakpoints, {}, &breakpoint_from_json, mailbox, metrics, seed + 3));
 
   // Until SIGTERM: keep the webhook configuration and the certificate fresh.
@@ -145,7 +151,8 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
     }
     const ApiClient::Counts counts = client.counts();
     metrics.requests(counts.requests, counts.errors, counts.retries);
-    if (const std::optional<int> signal = signals.wait(written ? Duration(kRegistrationPause) : std::chrono::seconds(1))) {
+    if (const std::optional<int> signal =
+            signals.wait(written ? Duration(kRegistrationPause) : std::chrono::seconds(1))) {
       log_info("stopping", {{"signal", *signal}});
       break;
     }

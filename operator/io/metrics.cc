@@ -60,7 +60,9 @@ void Metrics::requests(std::uint64_t answered, std::uint64_t errors, std::uint64
 }
 void Metrics::sidecars_waiting(std::size_t count) { families_->waiting.Set(static_cast<double>(count)); }
 void Metrics::protected_jobs(std::size_t count) { families_->jobs.Set(static_cast<double>(count)); }
-void Metrics::watch_trouble(std::string_view kind) { families_->troubles.Add({{"kind", std::string(kind)}}).Increment(); }
+void Metrics::watch_trouble(std::string_view kind) {
+  families_->troubles.Add({{"kind", std::string(kind)}}).Increment();
+}
 
 std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(families_->registry.Collect()); }
 

@@ -1,4 +1,5 @@
-// What the operator counts, under the names that dashboards of other operators already query. Any thread.
+// What the operator counts, under the names that dashboards of other operators already query. Any
+// thread.
 #pragma once
 
 #include <cstdint>

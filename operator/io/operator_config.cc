@@ -19,16 +19,19 @@ constexpr std::array<std::string_view, 10> kKeys = {
 const std::string kCheckpointKey = "checkpoint";
 
 std::string in_chart(const char* variable) {
-  const auto found = std::ranges::find(names::kCheckpointSettings, std::string_view(variable), &names::CheckpointSetting::variable);
+  const auto found =
+      std::ranges::find(names::kCheckpointSettings, std::string_view(variable), &names::CheckpointSetting::variable);
   return kCheckpointKey + "." + std::string(found == names::kCheckpointSettings.end() ? variable : found->chart_value);
 }
 
-// The object `checkpoint`: names as in the chart's values, texts as in the annotations. A wrong one would be a wrong setting of every job.
+// The object `checkpoint`: names as in the chart's values, texts as in the annotations. A wrong one
+// would be a wrong setting of every job.
 Result<std::map<std::string, std::string>> read_checkpoints(const Json& object) {
   JsonFields in(object, "the operator's configuration: " + kCheckpointKey);
   std::map<std::string, std::string> values;
   for (const auto& [key, value] : object.items()) {
-    const auto found = std::ranges::find(names::kCheckpointSettings, std::string_view(key), &names::CheckpointSetting::chart_value);
+    const auto found =
+        std::ranges::find(names::kCheckpointSettings, std::string_view(key), &names::CheckpointSetting::chart_value);
     if (key.empty() || found == names::kCheckpointSettings.end()) {
       in.refuse(key, "is not a key that is known");
     } else if (std::string text = in.text_or(key, ""); !text.empty()) {
@@ -36,7 +39,9 @@ Result<std::map<std::string, std::string>> read_checkpoints(const Json& object) 
     }
   }
   if (const Status status = in.finish(); !status) return std::unexpected(status.error());
-  const auto value = [&](const char* variable) { return values.contains(variable) ? values.at(variable) : std::string(); };
+  const auto value = [&](const char* variable) {
+    return values.contains(variable) ? values.at(variable) : std::string();
+  };
   if (const auto settings = read_checkpoint_settings(value, in_chart); !settings) {
     return std::unexpected(with_context(settings.error(), "the operator's configuration"));
   }

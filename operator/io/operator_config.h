@@ -19,12 +19,14 @@ struct OperatorConfig {
   std::string sidecar_image_pull_policy = "IfNotPresent";
   Json sidecar_resources = Json::object();
   std::string default_claim;
-  std::map<std::string, std::string> checkpoints;  // for jobs that do not say, by variable (names::kCheckpointSettings)
+  // for jobs that do not say, by variable (names::kCheckpointSettings)
+  std::map<std::string, std::string> checkpoints;
   std::uint32_t deadline_seconds = 60;
   std::string log_level = "info";
 };
 
-// `text` is the file's contents; unknown keys are refused by name, since a typo would silently mean the default.
+// `text` is the file's contents; unknown keys are refused by name, since a typo would silently mean
+// the default.
 Result<OperatorConfig> parse_operator_config(std::string_view text);
 
 Result<OperatorConfig> read_operator_config(const std::string& path);

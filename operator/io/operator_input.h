@@ -47,7 +47,8 @@ struct SyncArrived {
   std::shared_ptr<SyncReply> reply;
 };
 
-// What performing one action left behind that the stores have to show before the job is looked at again.
+// What performing one action left behind that the stores have to show before the job is looked at
+// again.
 struct Expectation {
   enum class Kind { breakpoint_there, breakpoint_changed, breakpoint_gone, pod_going };
   Kind kind;

@@ -11,7 +11,8 @@ namespace {
 
 constexpr Duration kRoundMax = std::chrono::seconds(5);
 constexpr Duration kAliveMax = std::chrono::seconds(30);
-constexpr std::chrono::minutes kGoneRemembered{2};  // longer than anything that a decision about a fault waits for
+// longer than anything that a decision about a fault waits for
+constexpr std::chrono::minutes kGoneRemembered{2};
 
 std::string group_of(const ObjectKey& job) { return to_string(job); }
 
@@ -21,10 +22,12 @@ ObjectKey job_of(const Breakpoint& breakpoint) { return {breakpoint.namespace_na
 }  // namespace
 
 WallTime wall_now() {
-  return WallTime(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()));
+  return WallTime(
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()));
 }
 
-OperatorLoop::OperatorLoop(Settings settings, Mailbox<OperatorInput>& mailbox, JobCache& jobs, Metrics& metrics, Perform perform)
+OperatorLoop::OperatorLoop(Settings settings, Mailbox<OperatorInput>& mailbox, JobCache& jobs, Metrics& metrics,
+                           Perform perform)
     : settings_(settings),
       mailbox_(mailbox),
       job_cache_(jobs),
@@ -53,7 +56,9 @@ void OperatorLoop::run() {
       std::visit([this](auto&& one) { on(std::move(one)); }, std::move(input));
     }
     if (!ready_ && job_reader_.ready() && pod_reader_.ready() && breakpoint_reader_.ready()) {
-      log_info("stores are filled", {{"jobs", job_reader_.size()}, {"pods", pod_reader_.size()}, {"breakpoints", breakpoint_reader_.size()}});
+      log_info(
+          "stores are filled",
+          {{"jobs", job_reader_.size()}, {"pods", pod_reader_.size()}, {"breakpoints", breakpoint_reader_.size()}});
       ready_ = true;
       directory_.set_ready();
     }
@@ -98,7 +103,8 @@ void OperatorLoop::on(StoreEvent<Pod>&& event) {
   if (auto* listed = std::get_if<InitApply<Pod>>(&event)) keep(listed->key, listed->object);
   if (auto* gone = std::get_if<Delete<Pod>>(&event); gone != nullptr && gone->last) keep(gone->key, *gone->last);
   for (const StoreChange<Pod>& change : pods_.apply(std::move(event))) {
-    if (change.before && (!change.after || change.after->uid != change.before->uid)) remember_gone(change.before, watched);
+    if (change.before && (!change.after || change.after->uid != change.before->uid))
+      remember_gone(change.before, watched);
     for (const auto& pod : {change.before, change.after}) {
       if (pod && !pod->job_name.empty()) want(job_of(*pod));
     }
@@ -108,7 +114,8 @@ void OperatorLoop::on(StoreEvent<Pod>&& event) {
 void OperatorLoop::remember_gone(std::shared_ptr<const Pod> pod, bool watched) {
   if (!pod->is_protected || pod->job_name.empty()) return;
   const auto memory = memories_.find(job_of(*pod));
-  if (memory == memories_.end() || memory->second.job_uid != pod->job_uid) return;  // of a job that was never looked at
+  // of a job that was never looked at
+  if (memory == memories_.end() || memory->second.job_uid != pod->job_uid) return;
   std::shared_ptr<const Job> job = watched ? job_reader_.get(memory->first) : nullptr;
   if (job && job->uid != pod->job_uid) job.reset();
   memory->second.gone_pods.push_back({std::move(pod), std::move(job), wall_now()});
@@ -148,7 +155,8 @@ void OperatorLoop::on(ActionsDone&& done) {
     return;
   }
   metrics_.reconciled("error");
-  // Somebody changed the object first: an everyday thing, looked at again. Anything else deserves a line.
+  // Somebody changed the object first: an everyday thing, looked at again. Anything else deserves a
+  // line.
   if (done.error->code != ErrorCode::conflict) {
     log_warning("an action failed; it is planned anew", {{"job", to_string(done.job)}, {"error", done.error->message}});
   }
@@ -193,7 +201,11 @@ void OperatorLoop::look_at(const ObjectKey& key) {
   const std::string uid = job ? job->uid : "";
   if (memory.job_uid != uid) memory = Memory{.job_uid = uid};
 
-  Observation seen{.namespace_name = key.namespace_name, .job_name = key.name, .job = job, .webhook = webhook_, .operator_started = started_};
+  Observation seen{.namespace_name = key.namespace_name,
+                   .job_name = key.name,
+                   .job = job,
+                   .webhook = webhook_,
+                   .operator_started = started_};
   const SidecarIdentity identity{key.namespace_name, uid};
   for (const auto& pod : pod_reader_.group(group_of(key))) {
     if (pod->is_protected && job && pod->job_uid == uid) seen.pods.push_back(pod);
@@ -223,7 +235,8 @@ void OperatorLoop::look_at(const ObjectKey& key) {
   }
   Duration again = plan.look_again_in.value_or(Duration::max());
   if (seen.writes_unseen > 0) again = std::min<Duration>(again, settings_.expectation_limit);
-  if (job && !memory.gone_pods.empty()) again = std::min<Duration>(again, kGoneRemembered);  // to forget them then
+  // to forget them then
+  if (job && !memory.gone_pods.empty()) again = std::min<Duration>(again, kGoneRemembered);
   metrics_.reconciled(again == Duration::max() ? "success" : "requeue_after");
   queue_.done(key, again == Duration::max() ? WorkOutcome::forget() : WorkOutcome::requeue_after(again), now);
 }

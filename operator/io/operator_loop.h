@@ -1,9 +1,10 @@
-// The operator's owner thread: stores, queue, directory and decisions live here and nowhere else. Watches, servers and the action
-// pool talk to it through one mailbox. It computes only; whatever blocks runs on other threads.
+// The operator's owner thread: stores, queue, directory and decisions live here and nowhere else.
+// Watches, servers and the action pool talk to it through one mailbox. It computes only; whatever
+// blocks runs on other threads.
 //
-// A job is looked at when something about it changed or its plan asked for it, never while its actions are being performed,
-// and not before the stores have shown what those actions wrote (or a time limit passed): that closes the window in which a
-// stale view would repeat a decision.
+// A job is looked at when something about it changed or its plan asked for it, never while its
+// actions are being performed, and not before the stores have shown what those actions wrote (or a
+// time limit passed): that closes the window in which a stale view would repeat a decision.
 #pragma once
 
 #include <atomic>
@@ -44,14 +45,17 @@ class OperatorLoop {
   bool alive() const;  // has gone round in the last 30 s
 
  private:
-  // What this process remembers about a job besides the stores. Losing it costs a repeated request, never a wrong one.
+  // What this process remembers about a job besides the stores. Losing it costs a repeated request,
+  // never a wrong one.
   struct Memory {
     std::string job_uid;
     bool certificate_ensured = false;
     std::set<std::string> events_recorded;
     std::vector<GonePod> gone_pods;  // oldest first
-    std::vector<std::pair<Expectation, Instant>> expectations;  // with the time when we stop waiting
-    std::vector<std::string> because;                           // of the last plan, so that a log line appears once
+    // with the time when we stop waiting
+    std::vector<std::pair<Expectation, Instant>> expectations;
+    // of the last plan, so that a log line appears once
+    std::vector<std::string> because;
   };
   struct Held {
     SidecarIdentity identity;

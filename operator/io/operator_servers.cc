@@ -27,7 +27,8 @@ HttpResponse json_answer(int status, std::string text) {
   return response;
 }
 
-// The Job that controls a pod: what the watch has shown, if it is that very one; else asked for, since pods may come before the watch.
+// The Job that controls a pod: what the watch has shown, if it is that very one; else asked for,
+// since pods may come before the watch.
 std::shared_ptr<const Job> job_of(const PodOwner& owner, const JobCache& jobs, KubeTransport& transport) {
   const ObjectKey key{owner.namespace_name, owner.job_name};
   if (auto job = jobs.get(key); job && job->uid == owner.job_uid) return job;
@@ -71,7 +72,8 @@ HttpResponse answer_sync(const ServedRequest& served, Mailbox<OperatorInput>& ma
   if (!identity) return text_answer(403, "the certificate names no job of ours\n");
   const auto reply = std::make_shared<SyncReply>();
   if (!mailbox.push(SyncArrived{*identity, served.request.body, reply}, served.stopping)) return json_answer(503, "{}");
-  // The owner answers when there is news or the wait is over; a hung-up client or a stop is looked for in between.
+  // The owner answers when there is news or the wait is over; a hung-up client or a stop is looked
+  // for in between.
   const auto until = std::chrono::steady_clock::now() + kOwnerPatience;
   while (std::chrono::steady_clock::now() < until && !served.stopping.stop_requested()) {
     if (std::optional<SyncOutcome> outcome = reply->wait(std::chrono::milliseconds(500))) {
@@ -82,13 +84,16 @@ HttpResponse answer_sync(const ServedRequest& served, Mailbox<OperatorInput>& ma
   return json_answer(503, "{}");
 }
 
-Result<std::unique_ptr<OperatorServers>> OperatorServers::start(
-    const OperatorPorts& ports, std::shared_ptr<const TlsServerContext> admission_tls,
-    std::shared_ptr<const TlsServerContext> sidecar_tls, AdmissionSettings settings, JobCache& jobs, KubeTransport& transport,
-    Metrics& metrics, Mailbox<OperatorInput>& mailbox, Health health) {
+Result<std::unique_ptr<OperatorServers>> OperatorServers::start(const OperatorPorts& ports,
+                                                                std::shared_ptr<const TlsServerContext> admission_tls,
+                                                                std::shared_ptr<const TlsServerContext> sidecar_tls,
+                                                                AdmissionSettings settings, JobCache& jobs,
+                                                                KubeTransport& transport, Metrics& metrics,
+                                                                Mailbox<OperatorInput>& mailbox, Health health) {
   std::unique_ptr<OperatorServers> servers(new OperatorServers);
   const auto trouble = [](std::string_view server) {
-    return [server](const Error& error) { log_debug("connection refused", {{"server", server}, {"why", error.message}}); };
+    return
+        [server](const Error& error) { log_debug("connection refused", {{"server", server}, {"why", error.message}}); };
   };
 
   Result<std::unique_ptr<HttpServer>> started = HttpServer::start(
@@ -100,36 +105,38 @@ Result<std::unique_ptr<OperatorServers>> OperatorServers::start(
   if (!started) return std::unexpected(started.error());
   servers->admission_ = std::move(*started);
 
-  started = HttpServer::start({.port = ports.sidecars,
-                               .tls = std::move(sidecar_tls),
-                               .workers = kSidecarsMax,
-                               .connections_max = 2 * kSidecarsMax,
-                               .body_bytes_max = 1u << 20},
-                              [&mailbox](const ServedRequest& served) { return answer_sync(served, mailbox); },
-                              trouble("sidecars"));
+  started = HttpServer::start(
+      {.port = ports.sidecars,
+       .tls = std::move(sidecar_tls),
+       .workers = kSidecarsMax,
+       .connections_max = 2 * kSidecarsMax,
+       .body_bytes_max = 1u << 20},
+      [&mailbox](const ServedRequest& served) { return answer_sync(served, mailbox); }, trouble("sidecars"));
   if (!started) return std::unexpected(started.error());
   servers->sidecars_ = std::move(*started);
 
-  started = HttpServer::start({.port = ports.metrics, .workers = 2},
-                              [&metrics](const ServedRequest& served) {
-                                if (served.request.path != "/metrics") return text_answer(404, "there is /metrics here\n");
-                                return text_answer(200, metrics.text());
-                              },
-                              trouble("metrics"));
+  started = HttpServer::start(
+      {.port = ports.metrics, .workers = 2},
+      [&metrics](const ServedRequest& served) {
+        if (served.request.path != "/metrics") return text_answer(404, "there is /metrics here\n");
+        return text_answer(200, metrics.text());
+      },
+      trouble("metrics"));
   if (!started) return std::unexpected(started.error());
   servers->metrics_ = std::move(*started);
 
-  started = HttpServer::start({.port = ports.health, .workers = 2},
-                              [health = std::move(health)](const ServedRequest& served) {
-                                if (served.request.path == "/healthz") {
-                                  return health.alive() ? text_answer(200, "ok\n") : text_answer(500, "the owner thread hangs\n");
-                                }
-                                if (served.request.path == "/readyz") {
-                                  return health.ready() ? text_answer(200, "ok\n") : text_answer(503, "not ready yet\n");
-                                }
-                                return text_answer(404, "there is /healthz and /readyz here\n");
-                              },
-                              trouble("health"));
+  started = HttpServer::start(
+      {.port = ports.health, .workers = 2},
+      [health = std::move(health)](const ServedRequest& served) {
+        if (served.request.path == "/healthz") {
+          return health.alive() ? text_answer(200, "ok\n") : text_answer(500, "the owner thread hangs\n");
+        }
+        if (served.request.path == "/readyz") {
+          return health.ready() ? text_answer(200, "ok\n") : text_answer(503, "not ready yet\n");
+        }
+        return text_answer(404, "there is /healthz and /readyz here\n");
+      },
+      trouble("health"));
   if (!started) return std::unexpected(started.error());
   servers->health_ = std::move(*started);
   return servers;

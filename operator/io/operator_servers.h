@@ -1,5 +1,6 @@
-// What the operator serves: webhooks (9443), sidecars (9444, mutual TLS), metrics (8080) and health (8081). The servers carry
-// bytes; what is answered is decided by the pure parts, for sidecars on the owner thread.
+// What the operator serves: webhooks (9443), sidecars (9444, mutual TLS), metrics (8080) and health
+// (8081). The servers carry bytes; what is answered is decided by the pure parts, for sidecars on
+// the owner thread.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ struct OperatorPorts {
 HttpResponse answer_admission(const HttpRequest& request, const AdmissionSettings& settings, const JobCache& jobs,
                               KubeTransport& transport, Metrics& metrics);
 
-// The answer of POST /v1/sync: hands the request to the owner thread and waits for its answer; any thread.
+// The answer of POST /v1/sync: hands the request to the owner thread and waits for its answer; any
+// thread.
 HttpResponse answer_sync(const ServedRequest& served, Mailbox<OperatorInput>& mailbox);
 
 class OperatorServers {
@@ -41,10 +43,12 @@ class OperatorServers {
   static Result<std::unique_ptr<OperatorServers>> start(const OperatorPorts& ports,
                                                         std::shared_ptr<const TlsServerContext> admission_tls,
                                                         std::shared_ptr<const TlsServerContext> sidecar_tls,
-                                                        AdmissionSettings settings, JobCache& jobs, KubeTransport& transport,
-                                                        Metrics& metrics, Mailbox<OperatorInput>& mailbox, Health health);
+                                                        AdmissionSettings settings, JobCache& jobs,
+                                                        KubeTransport& transport, Metrics& metrics,
+                                                        Mailbox<OperatorInput>& mailbox, Health health);
 
-  void replace_tls(std::shared_ptr<const TlsServerContext> admission_tls, std::shared_ptr<const TlsServerContext> sidecar_tls);
+  void replace_tls(std::shared_ptr<const TlsServerContext> admission_tls,
+                   std::shared_ptr<const TlsServerContext> sidecar_tls);
 
   // Health first, so that no new work is sent here; then the rest.
   void stop();

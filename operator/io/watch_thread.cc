@@ -17,8 +17,9 @@ constexpr Duration kQuietMost = std::chrono::seconds(1);
 
 }  // namespace
 
-// Performs the outputs of the machine in order. A stream is read inside stream(); the inputs that it yields go straight
-// to the machine, and what the machine wants done while a stream is open (deliver, close) needs no other call.
+// Performs the outputs of the machine in order. A stream is read inside stream(); the inputs that
+// it yields go straight to the machine, and what the machine wants done while a stream is open
+// (deliver, close) needs no other call.
 class WatchThread::Driver {
  public:
   Driver(KubeTransport& transport, Job job, Deliver deliver, OnTrouble on_trouble, std::uint64_t seed,
@@ -117,7 +118,8 @@ class WatchThread::Driver {
       take(watch::StreamClosed{refusal.error(), retry_after(*end)});
       return;
     }
-    // The end came in the middle of a line: what it would have said comes again, since the version did not advance.
+    // The end came in the middle of a line: what it would have said comes again, since the version
+    // did not advance.
     take(watch::StreamClosed{});
   }
 

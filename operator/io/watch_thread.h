@@ -1,13 +1,14 @@
-// Runs one WatchMachine on a thread of its own: performs its lists and watches, and delivers its events to the owner
-// thread's mailbox.
+// Runs one WatchMachine on a thread of its own: performs its lists and watches, and delivers its
+// events to the owner thread's mailbox.
 //
-//   auto pods = std::make_unique<WatchThread>(client, WatchThread::Job{.resource = kPods, .selection = {...}},
-//                                             deliver_decoded<Pod>(mailbox, &decode_pod, on_unreadable), on_trouble,
-//                                             seed);
+//   auto pods = std::make_unique<WatchThread>(client, WatchThread::Job{.resource = kPods,
+//   .selection = {...}},
+//                                             deliver_decoded<Pod>(mailbox, &decode_pod,
+//                                             on_unreadable), on_trouble, seed);
 //
-// Decoding runs on the watch's thread, so the owner never parses. A full mailbox makes the watch wait: the server
-// buffers, and ends a stream that is too slow, after which it resumes. stop() returns within the time of one system
-// call, whatever the watch is doing.
+// Decoding runs on the watch's thread, so the owner never parses. A full mailbox makes the watch
+// wait: the server buffers, and ends a stream that is too slow, after which it resumes. stop()
+// returns within the time of one system call, whatever the watch is doing.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +53,8 @@ class WatchThread {
   std::jthread thread_;
 };
 
-// Events of type T into a mailbox whose items can be made of StoreEvent<T>. `decode` is Result<T>(const Json&);
-// `on_unreadable(key, error)` runs on the watch's thread.
+// Events of type T into a mailbox whose items can be made of StoreEvent<T>. `decode` is
+// Result<T>(const Json&); `on_unreadable(key, error)` runs on the watch's thread.
 template <typename T, typename Item, typename Decode, typename Unreadable>
 WatchThread::Deliver deliver_decoded(Mailbox<Item>& mailbox, Decode decode, Unreadable on_unreadable) {
   return [&mailbox, decode, on_unreadable](StoreEvent<Json> event, std::stop_token stop) {

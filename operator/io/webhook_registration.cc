@@ -25,12 +25,13 @@ std::optional<Json> ca_bundle_patch(const Json& configuration, const std::string
 Result<bool> register_webhooks(KubeTransport& transport, const std::string& configuration_name,
                                const std::string& authority_pem) {
   const ObjectKey key{"", configuration_name};
-  const Result<Json> configuration = ask(transport, get_request(kMutatingWebhooks, key), "reading the webhook configuration");
+  const Result<Json> configuration =
+      ask(transport, get_request(kMutatingWebhooks, key), "reading the webhook configuration");
   if (!configuration) return std::unexpected(configuration.error());
   const std::optional<Json> patch = ca_bundle_patch(*configuration, authority_pem);
   if (!patch) return false;
-  const Result<Json> written =
-      ask(transport, merge_patch_request(kMutatingWebhooks, key, *patch), "writing caBundle into the webhook configuration");
+  const Result<Json> written = ask(transport, merge_patch_request(kMutatingWebhooks, key, *patch),
+                                   "writing caBundle into the webhook configuration");
   if (!written) return std::unexpected(written.error());
   return true;
 }

@@ -1,5 +1,6 @@
-// Writes the authority's certificate into our MutatingWebhookConfiguration, so that the API server trusts the webhooks.
-// The chart's objects carry none, and an upgrade of the chart may take it out again: call it every now and then.
+// Writes the authority's certificate into our MutatingWebhookConfiguration, so that the API server
+// trusts the webhooks. The chart's objects carry none, and an upgrade of the chart may take it out
+// again: call it every now and then.
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace rekindle {
 
-// The merge patch that puts caBundle into every webhook of `configuration`, none when it is there already. Pure.
+// The merge patch that puts caBundle into every webhook of `configuration`, none when it is there
+// already. Pure.
 std::optional<Json> ca_bundle_patch(const Json& configuration, const std::string& authority_pem);
 
 // True when something had to be written.

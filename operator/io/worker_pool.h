@@ -1,4 +1,5 @@
-// A few threads that run blocking work in the order it came. The destructor lets what has begun finish and drops the rest.
+// A few threads that run blocking work in the order it came. The destructor lets what has begun
+// finish and drops the rest.
 #pragma once
 
 #include <condition_variable>

@@ -25,8 +25,8 @@ Duration bounded_seconds(std::uint64_t seconds) {
   return std::chrono::seconds(std::min(seconds, kRetryAfterSecondsMax));
 }
 
-// The text of a field where it is text; Status objects come from webhooks and proxies too, so nothing is taken for
-// granted.
+// The text of a field where it is text; Status objects come from webhooks and proxies too, so
+// nothing is taken for granted.
 std::string text_at(const Json& object, const char* name) {
   if (!object.is_object()) return {};
   const auto found = object.find(name);

@@ -1,5 +1,5 @@
-// Reads the API server's answers: an object, or an Error that says what the server said, whether trying again can help
-// and when. Pure.
+// Reads the API server's answers: an object, or an Error that says what the server said, whether
+// trying again can help and when. Pure.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ namespace rekindle {
 // One LIST page of 500 large objects stays far below this.
 inline constexpr std::size_t kAnswerBytesMax = 128u << 20;
 
-// The metav1.Status object of a failed request. Fields that are missing stay empty; a body that is no Status gives
-// its first words as the message.
+// The metav1.Status object of a failed request. Fields that are missing stay empty; a body that is
+// no Status gives its first words as the message.
 struct KubeStatus {
   int code = 0;
-  std::string reason;   // "NotFound", "AlreadyExists", "Expired", ...
+  std::string reason;  // "NotFound", "AlreadyExists", "Expired", ...
   std::string message;
   std::vector<std::string> causes;  // "spec.tasks[0].name: Required value"
   std::optional<Duration> retry_after;
@@ -31,17 +31,20 @@ KubeStatus parse_kube_status(const Json& status);
 
 // What the codes and reasons mean for us:
 //   400 405 406 413 415 422 -> invalid_input     401 -> unauthorized   403 -> refused
-//   404 -> not_found   409 AlreadyExists -> already_exists, else conflict (retry: look again, then try)
-//   410 -> gone        429 500 502 503 -> unavailable (retry)          408 504 -> deadline_exceeded (retry)
+//   404 -> not_found   409 AlreadyExists -> already_exists, else conflict (retry: look again, then
+//   try)
+//   410 -> gone        429 500 502 503 -> unavailable (retry)          408 504 -> deadline_exceeded
+//   (retry)
 // Other statuses above 400 go by their hundred; a status that is no answer (1xx, 3xx) is internal.
 Error to_error(const KubeStatus& status);
 
-// The object in a successful answer (null for an empty body), or the Error. `doing` starts the message: "getting pod
-// a/b".
+// The object in a successful answer (null for an empty body), or the Error. `doing` starts the
+// message: "getting pod a/b".
 Result<Json> read_answer(const HttpResponse& response, std::string_view doing);
 
-// How long the server asks us to wait: the Retry-After header (seconds; a date is not used by the API server and is
-// ignored), else retryAfterSeconds in the Status. Bounded to an hour, so that a wild number cannot stop us for good.
+// How long the server asks us to wait: the Retry-After header (seconds; a date is not used by the
+// API server and is ignored), else retryAfterSeconds in the Status. Bounded to an hour, so that a
+// wild number cannot stop us for good.
 std::optional<Duration> retry_after(const HttpResponse& response);
 
 // One page of a LIST, taken apart.

@@ -3,9 +3,11 @@
 namespace rekindle {
 
 Status LineSplitter::feed(std::string_view bytes) {
-  // A failed splitter takes nothing more: its stream is to be closed, and the memory stays bounded until it is.
+  // A failed splitter takes nothing more: its stream is to be closed, and the memory stays bounded
+  // until it is.
   if (!failed_) {
-    // What was given out is dropped here and not in next(), so that many lines in one chunk are not moved once each.
+    // What was given out is dropped here and not in next(), so that many lines in one chunk are not
+    // moved once each.
     buffer_.erase(0, taken_);
     line_begin_ -= taken_;
     taken_ = 0;

@@ -1,5 +1,6 @@
-// Cuts a stream of bytes into lines, as a WATCH sends them: one JSON document a line, chunks end anywhere. Each
-// complete line is available at once; the rest is kept. A line above the cap is an error instead of a growing buffer.
+// Cuts a stream of bytes into lines, as a WATCH sends them: one JSON document a line, chunks end
+// anywhere. Each complete line is available at once; the rest is kept. A line above the cap is an
+// error instead of a growing buffer.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +14,18 @@ namespace rekindle {
 
 class LineSplitter {
  public:
-  // etcd holds objects of up to 1.5 MiB by default and 3 MiB are seen; escaping can make text longer.
+  // etcd holds objects of up to 1.5 MiB by default and 3 MiB are seen; escaping can make text
+  // longer.
   static constexpr std::size_t kLineBytesMax = 16u << 20;
 
   explicit LineSplitter(std::size_t line_bytes_max = kLineBytesMax) : line_bytes_max_(line_bytes_max) {}
 
-  // Takes bytes. Fails (exhausted) once a line is longer than the cap, and from then on; complete lines that came
-  // before it are still given by next().
+  // Takes bytes. Fails (exhausted) once a line is longer than the cap, and from then on; complete
+  // lines that came before it are still given by next().
   Status feed(std::string_view bytes);
 
-  // The next complete line without its end ("\n" or "\r\n"); empty lines are skipped. None: feed more.
+  // The next complete line without its end ("\n" or "\r\n"); empty lines are skipped. None: feed
+  // more.
   std::optional<std::string> next();
 
   // Bytes of a line that has not ended yet: a stream that closes with some here was cut.

@@ -1,5 +1,5 @@
-// Where an object lives: namespace and name, unique within one kind at one time. A name can be used again by another
-// object later; what must hit exactly one object carries its uid as well.
+// Where an object lives: namespace and name, unique within one kind at one time. A name can be used
+// again by another object later; what must hit exactly one object carries its uid as well.
 #pragma once
 
 #include <compare>

@@ -60,9 +60,8 @@ Json delete_options(const DeleteParams& params) {
 }  // namespace
 
 HttpRequest list_request(const Resource& resource, const Selection& selection, const ListParams& params) {
-  HttpRequest request = reading(
-      collection_path(resource, selection.namespace_name),
-      selection.metadata_only ? kMetadataList : kJson);
+  HttpRequest request =
+      reading(collection_path(resource, selection.namespace_name), selection.metadata_only ? kMetadataList : kJson);
   add_selectors(request, selection);
   if (params.limit != 0) request.query.emplace_back("limit", std::to_string(params.limit));
   // A continue token carries its version; the server refuses a request that gives both.
@@ -75,9 +74,8 @@ HttpRequest list_request(const Resource& resource, const Selection& selection, c
 }
 
 HttpRequest watch_request(const Resource& resource, const Selection& selection, const WatchParams& params) {
-  HttpRequest request = reading(
-      collection_path(resource, selection.namespace_name),
-      selection.metadata_only ? kMetadata : kJson);
+  HttpRequest request =
+      reading(collection_path(resource, selection.namespace_name), selection.metadata_only ? kMetadata : kJson);
   add_selectors(request, selection);
   request.query.emplace_back("watch", "true");
   request.query.emplace_back("allowWatchBookmarks", "true");
@@ -106,8 +104,7 @@ HttpRequest merge_patch_request(const Resource& resource, const ObjectKey& key, 
 HttpRequest apply_request(const Resource& resource, const ObjectKey& key, Json object, const ApplyParams& params) {
   if (!object.contains("apiVersion")) object["apiVersion"] = api_version(resource);
   if (!object.contains("kind")) object["kind"] = resource.kind;
-  HttpRequest request =
-      writing("PATCH", object_path(resource, key, name_of(params.subresource)), kApplyPatch, object);
+  HttpRequest request = writing("PATCH", object_path(resource, key, name_of(params.subresource)), kApplyPatch, object);
   request.query = {{"fieldManager", params.field_manager}, {"force", params.force ? "true" : "false"}};
   return request;
 }

@@ -1,5 +1,6 @@
-// Builds the requests that the operator sends to the API server, as values: method, path, query, headers, body. The
-// shell adds credentials and sends them. Nothing here can fail; what the server thinks of it is read by answer.h.
+// Builds the requests that the operator sends to the API server, as values: method, path, query,
+// headers, body. The shell adds credentials and sends them. Nothing here can fail; what the server
+// thinks of it is read by answer.h.
 #pragma once
 
 #include <chrono>
@@ -19,15 +20,16 @@ struct Selection {
   std::string namespace_name;  // empty: all namespaces
   std::string label_selector;
   std::string field_selector;
-  bool metadata_only = false;  // PartialObjectMetadata: names, labels and annotations without spec, status and data
+  // PartialObjectMetadata: names, labels and annotations without spec, status and data
+  bool metadata_only = false;
 
   bool operator==(const Selection&) const = default;
 };
 
 struct ListParams {
-  std::uint32_t limit = 500;      // objects a page; 0: everything in one answer
-  std::string continue_token;     // from the page before
-  std::string resource_version;   // empty: the newest; "0": whatever the server has in memory
+  std::uint32_t limit = 500;     // objects a page; 0: everything in one answer
+  std::string continue_token;    // from the page before
+  std::string resource_version;  // empty: the newest; "0": whatever the server has in memory
 };
 
 struct WatchParams {
@@ -39,46 +41,52 @@ HttpRequest list_request(const Resource& resource, const Selection& selection, c
 HttpRequest watch_request(const Resource& resource, const Selection& selection, const WatchParams& params);
 HttpRequest get_request(const Resource& resource, const ObjectKey& key);
 
-// Every write names its field manager, so that `kubectl get --show-managed-fields` shows who did what.
+// Every write names its field manager, so that `kubectl get --show-managed-fields` shows who did
+// what.
 inline constexpr std::string_view kFieldManager = "rekindle-operator";
 
 enum class Subresource { none, status };
 
 HttpRequest create_request(const Resource& resource, std::string_view namespace_name, const Json& object);
 
-// PUT of the whole object; with metadata.resourceVersion set the server answers 409 when somebody was faster (leases).
+// PUT of the whole object; with metadata.resourceVersion set the server answers 409 when somebody
+// was faster (leases).
 HttpRequest replace_request(const Resource& resource, const ObjectKey& key, const Json& object,
                             Subresource subresource = Subresource::none);
 
-// RFC 7386: fields that are given are set, null removes, lists are replaced as a whole. With `resource_version` in
-// metadata of the patch the server answers 409 when somebody was faster.
+// RFC 7386: fields that are given are set, null removes, lists are replaced as a whole. With
+// `resource_version` in metadata of the patch the server answers 409 when somebody was faster.
 HttpRequest merge_patch_request(const Resource& resource, const ObjectKey& key, const Json& patch,
                                 Subresource subresource = Subresource::none);
 
 struct ApplyParams {
   std::string field_manager{kFieldManager};
-  bool force = true;  // takes over fields that another manager owns: right for objects of ours, not for those of others
+  // takes over fields that another manager owns: right for objects of ours, not for those of others
+  bool force = true;
   Subresource subresource = Subresource::none;
 };
 
-// Server-side apply: the body holds every field that we own, every time; apiVersion and kind are filled in when absent.
-// Creates the object when it is not there (but not through a subresource).
+// Server-side apply: the body holds every field that we own, every time; apiVersion and kind are
+// filled in when absent. Creates the object when it is not there (but not through a subresource).
 HttpRequest apply_request(const Resource& resource, const ObjectKey& key, Json object, const ApplyParams& params = {});
 
-// A delete without a uid cannot be written: names are used again (Volcano recreates pods under the same name), and
-// the decision was about one object. The server answers 409 when the name belongs to another object by now.
+// A delete without a uid cannot be written: names are used again (Volcano recreates pods under the
+// same name), and the decision was about one object. The server answers 409 when the name belongs
+// to another object by now.
 struct DeleteParams {
   explicit DeleteParams(std::string object_uid) : uid(std::move(object_uid)) {}
 
   std::string uid;
   // Absent: the pod's own. 0: the object is gone at once, the process may not be.
   std::optional<std::chrono::seconds> grace;
-  bool in_background = true;                  // dependents are removed after the owner, by the garbage collector
+  // dependents are removed after the owner, by the garbage collector
+  bool in_background = true;
 };
 
 HttpRequest delete_request(const Resource& resource, const ObjectKey& key, const DeleteParams& params);
 
-// Asks politely: disruption budgets may refuse with 429, and the pod gets the condition DisruptionTarget.
+// Asks politely: disruption budgets may refuse with 429, and the pod gets the condition
+// DisruptionTarget.
 HttpRequest evict_request(const ObjectKey& pod, const DeleteParams& params);
 
 // What is running there: GET /version.

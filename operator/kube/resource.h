@@ -1,4 +1,5 @@
-// Names the kinds of objects that the operator reads or writes, as the API server's paths spell them.
+// Names the kinds of objects that the operator reads or writes, as the API server's paths spell
+// them.
 #pragma once
 
 #include <string>
@@ -7,9 +8,9 @@
 namespace rekindle {
 
 struct Resource {
-  std::string_view group;    // empty for the core group
+  std::string_view group;  // empty for the core group
   std::string_view version;
-  std::string_view plural;   // as in the path
+  std::string_view plural;  // as in the path
   std::string_view kind;
   bool namespaced = true;
 
@@ -36,8 +37,8 @@ inline constexpr Resource kResumePolicies{"rekindle.dev", "v1alpha1", "resumepol
 // "v1" or "batch.volcano.sh/v1alpha1", as in the apiVersion field.
 std::string api_version(const Resource& resource);
 
-// "/api/v1/namespaces/a/pods", "/apis/batch.volcano.sh/v1alpha1/jobs"; an empty namespace means all of them. Parts are
-// percent-encoded, so a name from outside cannot leave its place in the path.
+// "/api/v1/namespaces/a/pods", "/apis/batch.volcano.sh/v1alpha1/jobs"; an empty namespace means all
+// of them. Parts are percent-encoded, so a name from outside cannot leave its place in the path.
 std::string collection_path(const Resource& resource, std::string_view namespace_name);
 
 }  // namespace rekindle

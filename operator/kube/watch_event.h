@@ -12,13 +12,14 @@ enum class WatchEventKind { added, modified, deleted, bookmark, error };
 
 struct WatchEvent {
   WatchEventKind kind = WatchEventKind::bookmark;
-  Json object;                   // a bookmark's holds little more than its version; an error's is the Status
+  // a bookmark's holds little more than its version; an error's is the Status
+  Json object;
   std::string resource_version;  // of the object; empty for an error
   KubeStatus status;             // of an error
 };
 
-// invalid_input names what is wrong with the line. Event types that we do not know are refused too: a later server
-// would not send them unasked.
+// invalid_input names what is wrong with the line. Event types that we do not know are refused too:
+// a later server would not send them unasked.
 Result<WatchEvent> decode_watch_event(std::string_view line);
 
 }  // namespace rekindle

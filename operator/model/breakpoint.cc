@@ -182,11 +182,13 @@ Result<Breakpoint> breakpoint_from_json(const Json& object) {
                   .generation = metadata->generation,
                   .created = metadata->created,
                   .deleting = metadata->deletion_time.has_value()};
-  if (const Json* owners = find_path(object, {"metadata", "ownerReferences"}); owners != nullptr && owners->is_array()) {
+  if (const Json* owners = find_path(object, {"metadata", "ownerReferences"});
+      owners != nullptr && owners->is_array()) {
     for (const Json& owner : *owners) {
       const Json* kind = find_path(owner, {"kind"});
       const Json* uid = find_path(owner, {"uid"});
-      if (kind != nullptr && *kind == "Job" && uid != nullptr && uid->is_string()) read.owner_uid = uid->get<std::string>();
+      if (kind != nullptr && *kind == "Job" && uid != nullptr && uid->is_string())
+        read.owner_uid = uid->get<std::string>();
     }
   }
   JsonFields top(object, "breakpoint");
@@ -245,7 +247,8 @@ Json breakpoint_status_to_json(const BreakpointStatus& status, std::int64_t gene
   put_number("step", status.step);
   put_number("ranksExpected", status.ranks_expected);
   if (status.ranks_saved != 0 || status.ranks_expected != 0) {
-    // 0 too: it replaces what a round that came to nothing has left, and says that all was written from shadows.
+    // 0 too: it replaces what a round that came to nothing has left, and says that all was written
+    // from shadows.
     body["ranksSaved"] = status.ranks_saved;
     body["ranks"] = std::to_string(status.ranks_saved) + "/" + std::to_string(status.ranks_expected);
   }
@@ -302,14 +305,18 @@ const Condition* find_condition(const BreakpointStatus& status, std::string_view
 }
 
 std::string breakpoint_name(std::string_view job_name, std::uint64_t attempt, std::string_view fault_key) {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a; only has to tell a few names of one job apart
+  // FNV-1a; only has to tell a few names of one job apart
+  std::uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : fault_key) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;  // spreads the last characters, where keys differ, over all letters
+  // spreads the last characters, where keys differ, over all letters
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;
   hash ^= hash >> 27;
-  constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789abcde";  // 32 of them; few vowels, so few words
+  // 32 of them; few vowels, so few words
+  constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789abcde";
   std::string suffix;
   for (int i = 0; i < 8; ++i) suffix += kLetters[(hash >> (5 * i)) & 31u];
-  constexpr std::size_t kJobNameMax = 220;  // with the rest at most 253, what an object name may have
+  // with the rest at most 253, what an object name may have
+  constexpr std::size_t kJobNameMax = 220;
   return std::string(job_name.substr(0, kJobNameMax)) + "-" + std::to_string(attempt) + "-" + suffix;
 }
 

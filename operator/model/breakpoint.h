@@ -1,15 +1,15 @@
-// Breakpoint (rekindle.dev/v1alpha1): the record of one breakpoint and of the recovery around it. The intent stands in spec and never changes; what came
-// of it stands in status, which is written at most four times. The schema is crds/breakpoints.yaml.
+// Breakpoint (rekindle.dev/v1alpha1): the record of one breakpoint and of the recovery around it.
+// The intent stands in spec and never changes; what came of it stands in status, which is written
+// at most four times. The schema is crds/breakpoints.yaml.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "common/base/error.h"
 #include "operator/model/wall_time.h"
@@ -26,9 +26,9 @@ enum class Trigger {
   memory_error,
   hang,
   schedule,
-  operator_request,   // "Operator"
+  operator_request,  // "Operator"
   user,
-  other,              // a cause of a newer sidecar, named in `reason`
+  other,  // a cause of a newer sidecar, named in `reason`
 };
 
 std::string_view to_string(Trigger trigger);
@@ -49,19 +49,23 @@ struct PodRef {
 
 struct BreakpointSpec {
   std::string job_name;
-  std::string job_uid;  // may be empty in one that a user wrote: the job of that name, whichever it is
+  // may be empty in one that a user wrote: the job of that name, whichever it is
+  std::string job_uid;
   Trigger trigger = Trigger::user;
   std::string requested_by = "user";
   std::chrono::seconds deadline{60};
-  std::string reason;            // a sentence for people: "pod digits-worker-0 evicted (EvictionByEvictionAPI)"
+  // a sentence for people: "pod digits-worker-0 evicted (EvictionByEvictionAPI)"
+  std::string reason;
   std::uint64_t attempt = 0;     // the attempt that the fault hit; 0 when it was not known
   std::optional<PodRef> broken;  // the pod that the fault is about
-  std::vector<PodRef> pods;      // the pods of the attempt: these and no others may be deleted in this recovery
+  // the pods of the attempt: these and no others may be deleted in this recovery
+  std::vector<PodRef> pods;
 
   bool operator==(const BreakpointSpec&) const = default;
 };
 
-// Summary for people (column STATUS), ordered: a write never goes back, and only one final state is ever written.
+// Summary for people (column STATUS), ordered: a write never goes back, and only one final state is
+// ever written.
 enum class BreakpointState {
   requested,   // no status yet
   saving,      // the step is agreed
@@ -138,7 +142,8 @@ void set_condition(BreakpointStatus& status, std::string_view type, std::string_
                    std::string_view message, WallTime now);
 const Condition* find_condition(const BreakpointStatus& status, std::string_view type);
 
-// "digits-1-7fk2qx9d": job, attempt and a hash of the fault key; a repeat gives the same name. Long job names are cut so that it stays a valid name.
+// "digits-1-7fk2qx9d": job, attempt and a hash of the fault key; a repeat gives the same name. Long
+// job names are cut so that it stays a valid name.
 std::string breakpoint_name(std::string_view job_name, std::uint64_t attempt, std::string_view fault_key);
 
 // Binary sizes as people read them: "1.2Mi", "812", "3.0Gi".

@@ -56,7 +56,8 @@ Result<std::vector<PolicyRule>> policies_from_json(const Json& list, std::string
   for (const Json& entry : list) {
     JsonFields in(entry, std::string(what) + " policy");
     PolicyRule rule{.events = in.texts_or_empty("events"), .action = in.text_or("action", "")};
-    if (const std::string event = in.text_or("event", ""); !event.empty()) rule.events.insert(rule.events.begin(), event);
+    if (const std::string event = in.text_or("event", ""); !event.empty())
+      rule.events.insert(rule.events.begin(), event);
     if (in.has("exitCode")) rule.exit_code = in.integer_or("exitCode", 0);
     if (in.has("timeout")) rule.timeout = go_duration(in.text_or("timeout", ""));
     if (Status status = in.finish(); !status) return std::unexpected(status.error());
@@ -92,8 +93,8 @@ JobSettings settings_from_json(const Json& object) {
   }
   const std::int64_t deadline = number_from_text(metadata_value(object, "annotations", names::kDeadlineAnnotation), 0);
   if (deadline > 0) settings.deadline_seconds = deadline;
-  settings.ranks_per_pod =
-      std::max<std::int64_t>(1, number_from_text(metadata_value(object, "annotations", names::kRanksPerPodAnnotation), 1));
+  settings.ranks_per_pod = std::max<std::int64_t>(
+      1, number_from_text(metadata_value(object, "annotations", names::kRanksPerPodAnnotation), 1));
   return settings;
 }
 

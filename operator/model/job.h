@@ -1,16 +1,15 @@
-// A Volcano Job (batch.volcano.sh/v1alpha1): only what the operator decides by. Plain data; the decoder accepts anything that an API
-// server can send and says what does not fit.
+// A Volcano Job (batch.volcano.sh/v1alpha1): only what the operator decides by. Plain data; the
+// decoder accepts anything that an API server can send and says what does not fit.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "common/base/error.h"
 #include "operator/model/wall_time.h"
@@ -52,15 +51,17 @@ struct JobTask {
   bool operator==(const JobTask&) const = default;
 };
 
-// What the user asked for on the Job. Values that do not fit were refused at CREATE; one that was edited later counts as absent.
+// What the user asked for on the Job. Values that do not fit were refused at CREATE; one that was
+// edited later counts as absent.
 struct JobSettings {
   std::string scheduling;  // value of the label fault-scheduling, empty without it
   std::string claim;
   std::string path;
   std::optional<std::int64_t> deadline_seconds;
   std::int64_t ranks_per_pod = 1;
-  std::map<std::string, std::string> checkpoints;  // texts of names::kCheckpointSettings that the job has, by variable
-  std::string memory_volume_size;                  // empty: not said
+  // texts of names::kCheckpointSettings that the job has, by variable
+  std::map<std::string, std::string> checkpoints;
+  std::string memory_volume_size;  // empty: not said
 
   bool operator==(const JobSettings&) const = default;
 };
@@ -97,8 +98,9 @@ bool wants_protection(const Job& job);
 // Replicas of the protected tasks together.
 std::int64_t pods_expected(const Job& job);
 
-// The place of a pod among the protected ones: tasks in order, then the index within the task. None for a task that is unknown or unprotected,
-// and for an index beyond its replicas (the job was scaled down).
+// The place of a pod among the protected ones: tasks in order, then the index within the task. None
+// for a task that is unknown or unprotected, and for an index beyond its replicas (the job was
+// scaled down).
 std::optional<std::int64_t> ordinal_of(const Job& job, std::string_view task, std::int64_t index);
 
 // Volcano's name of the PodGroup, and ours of the Secret with the job's certificate.

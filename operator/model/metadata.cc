@@ -39,7 +39,8 @@ Result<Metadata> metadata_from_json(const Json& object, std::string_view kind) {
                     .generation = in.integer_or("generation", 0),
                     .created = time_at(raw, "creationTimestamp"),
                     .deletion_time = time_at(raw, "deletionTimestamp")};
-  if (in.has("deletionGracePeriodSeconds")) metadata.deletion_grace_seconds = in.integer_or("deletionGracePeriodSeconds", 0);
+  if (in.has("deletionGracePeriodSeconds"))
+    metadata.deletion_grace_seconds = in.integer_or("deletionGracePeriodSeconds", 0);
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
   return metadata;
 }

@@ -32,7 +32,8 @@ struct Metadata {
 // `kind` names the object in errors. A name is required, all else is optional.
 Result<Metadata> metadata_from_json(const Json& object, std::string_view kind);
 
-// The value of one label or annotation (`map` is "labels" or "annotations"); empty when there is none.
+// The value of one label or annotation (`map` is "labels" or "annotations"); empty when there is
+// none.
 std::string metadata_value(const Json& object, std::string_view map, std::string_view key);
 
 // The one owner with controller: true.

@@ -1,5 +1,6 @@
-// Every label, annotation, name and reason that the operator shares with Kubernetes, Volcano, the sidecar, the chart and users. The
-// meaning stands in docs/formats/injection.md; nothing else in the operator spells one of these out.
+// Every label, annotation, name and reason that the operator shares with Kubernetes, Volcano, the
+// sidecar, the chart and users. The meaning stands in docs/formats/injection.md; nothing else in
+// the operator spells one of these out.
 #pragma once
 
 #include <array>
@@ -21,8 +22,9 @@ inline constexpr std::string_view kRanksPerPodAnnotation = "rekindle.dev/ranks-p
 inline constexpr std::string_view kStrictRetriesAnnotation = "rekindle.dev/strict-retries";
 inline constexpr std::string_view kMemoryVolumeAnnotation = "rekindle.dev/memory-volume-size";
 
-// How checkpoints are made while training goes on, and kept: what the user writes becomes the variable, whose text is read in
-// common/settings/checkpoint_settings.h. The chart's value (below `checkpoint`) is for jobs that do not say; empty: only a job can.
+// How checkpoints are made while training goes on, and kept: what the user writes becomes the
+// variable, whose text is read in common/settings/checkpoint_settings.h. The chart's value (below
+// `checkpoint`) is for jobs that do not say; empty: only a job can.
 struct CheckpointSetting {
   std::string_view annotation;
   std::string_view variable;
@@ -42,13 +44,15 @@ inline constexpr std::array<CheckpointSetting, 8> kCheckpointSettings{{
 // --- what we write on the Job and its PodGroup
 inline constexpr std::string_view kLastStepAnnotation = "rekindle.dev/last-checkpoint-step";
 inline constexpr std::string_view kLastTimeAnnotation = "rekindle.dev/last-checkpoint-time";
-inline constexpr std::string_view kVolcanoLastTimeAnnotation = "volcano.sh/last-checkpoint-time";  // proposed in Volcano's issue 5998
+// proposed in Volcano's issue 5998
+inline constexpr std::string_view kVolcanoLastTimeAnnotation = "volcano.sh/last-checkpoint-time";
 
 // --- on pods
 inline constexpr std::string_view kProtectedLabel = "rekindle.dev/protected";
 inline constexpr std::string_view kInjectionGate = "rekindle.dev/injection";
 inline constexpr std::string_view kInjectedAnnotation = "rekindle.dev/injected";
-inline constexpr std::string_view kNotInjectedAnnotation = "rekindle.dev/not-injected";  // why the webhook left the pod gated
+// why the webhook left the pod gated
+inline constexpr std::string_view kNotInjectedAnnotation = "rekindle.dev/not-injected";
 inline constexpr std::string_view kRankIndexAnnotation = "hccl/rankIndex";
 
 // --- Volcano's
@@ -84,7 +88,8 @@ inline constexpr std::int64_t kSharedGroup = 64532;
 
 // --- numbers that users see
 inline constexpr std::int64_t kDeadlineSecondsDefault = 60;
-inline constexpr std::int64_t kGraceMarginSeconds = 15;  // above the deadline: SIGTERM, the end of the main, the sidecar's tail
+// above the deadline: SIGTERM, the end of the main, the sidecar's tail
+inline constexpr std::int64_t kGraceMarginSeconds = 15;
 inline constexpr std::int64_t kMaxRetry = 100;
 inline constexpr std::int64_t kBreakpointsKept = 20;
 
@@ -96,32 +101,51 @@ inline constexpr std::string_view kFailed = "Failed";
 
 // --- reasons: of conditions and of events, fixed so that people can search and alert on them
 namespace reason {
-inline constexpr std::string_view kFaultSeen = "FaultSeen";                      // event on the Job: a recovery begins
-inline constexpr std::string_view kStepAgreed = "StepAgreed";                    // Agreed
-inline constexpr std::string_view kPublished = "Published";                      // Durable
-inline constexpr std::string_view kBreakpointDurable = "BreakpointDurable";      // event
-inline constexpr std::string_view kBreakpointFailed = "BreakpointFailed";        // event; Failed
-inline constexpr std::string_view kSaveFailed = "SaveFailed";                    // Durable=False: the sidecars said why
-inline constexpr std::string_view kDeadlineExceeded = "DeadlineExceeded";        // Durable=False: nobody reported in time
-inline constexpr std::string_view kRestarting = "Restarting";                    // Restored=False for now
-inline constexpr std::string_view kJobRestarting = "JobRestarting";              // event
-inline constexpr std::string_view kResumed = "Resumed";                          // Restored
-inline constexpr std::string_view kResumedOlder = "ResumedFromOlder";            // Restored: another checkpoint than this one
-inline constexpr std::string_view kStartedOver = "StartedOver";                  // Restored: nothing to restore, from step 1
-inline constexpr std::string_view kJobResumed = "JobResumed";                    // event
-inline constexpr std::string_view kSuperseded = "Superseded";                    // another fault came before the job was back
-inline constexpr std::string_view kJobEnded = "JobEnded";                        // the job ended before it was back
-inline constexpr std::string_view kPolicyEndsJob = "PolicyEndsJob";              // a delete would end the job by the user's policy
-inline constexpr std::string_view kNoProgress = "NoProgress";                    // fails again and again at the same step
-inline constexpr std::string_view kJobNotFound = "JobNotFound";                  // user's Breakpoint
-inline constexpr std::string_view kJobNotProtected = "JobNotProtected";          // user's Breakpoint
-inline constexpr std::string_view kJobNotRunning = "JobNotRunning";              // user's Breakpoint
-inline constexpr std::string_view kNotProtected = "NotProtected";                // event: labelled later or created before installation
-inline constexpr std::string_view kInjectionMissed = "InjectionMissed";          // event: a gated pod is made anew
-inline constexpr std::string_view kInjectionRefused = "InjectionRefused";        // event: the webhook could not understand the pod
-inline constexpr std::string_view kStrandedPods = "StrandedPods";                // event: parked pods of a scaled job are restarted
-inline constexpr std::string_view kScaledWhileTraining = "ScaledWhileTraining";  // event: new pods wait for the next restart
-inline constexpr std::string_view kSidecarProblem = "SidecarProblem";            // event: what a sidecar says to people
+// event on the Job: a recovery begins
+inline constexpr std::string_view kFaultSeen = "FaultSeen";
+inline constexpr std::string_view kStepAgreed = "StepAgreed";                // Agreed
+inline constexpr std::string_view kPublished = "Published";                  // Durable
+inline constexpr std::string_view kBreakpointDurable = "BreakpointDurable";  // event
+inline constexpr std::string_view kBreakpointFailed = "BreakpointFailed";    // event; Failed
+// Durable=False: the sidecars said why
+inline constexpr std::string_view kSaveFailed = "SaveFailed";
+// Durable=False: nobody reported in time
+inline constexpr std::string_view kDeadlineExceeded = "DeadlineExceeded";
+// Restored=False for now
+inline constexpr std::string_view kRestarting = "Restarting";
+inline constexpr std::string_view kJobRestarting = "JobRestarting";  // event
+inline constexpr std::string_view kResumed = "Resumed";              // Restored
+// Restored: another checkpoint than this one
+inline constexpr std::string_view kResumedOlder = "ResumedFromOlder";
+// Restored: nothing to restore, from step 1
+inline constexpr std::string_view kStartedOver = "StartedOver";
+inline constexpr std::string_view kJobResumed = "JobResumed";  // event
+// another fault came before the job was back
+inline constexpr std::string_view kSuperseded = "Superseded";
+// the job ended before it was back
+inline constexpr std::string_view kJobEnded = "JobEnded";
+// a delete would end the job by the user's policy
+inline constexpr std::string_view kPolicyEndsJob = "PolicyEndsJob";
+// fails again and again at the same step
+inline constexpr std::string_view kNoProgress = "NoProgress";
+// user's Breakpoint
+inline constexpr std::string_view kJobNotFound = "JobNotFound";
+// user's Breakpoint
+inline constexpr std::string_view kJobNotProtected = "JobNotProtected";
+// user's Breakpoint
+inline constexpr std::string_view kJobNotRunning = "JobNotRunning";
+// event: labelled later or created before installation
+inline constexpr std::string_view kNotProtected = "NotProtected";
+// event: a gated pod is made anew
+inline constexpr std::string_view kInjectionMissed = "InjectionMissed";
+// event: the webhook could not understand the pod
+inline constexpr std::string_view kInjectionRefused = "InjectionRefused";
+// event: parked pods of a scaled job are restarted
+inline constexpr std::string_view kStrandedPods = "StrandedPods";
+// event: new pods wait for the next restart
+inline constexpr std::string_view kScaledWhileTraining = "ScaledWhileTraining";
+// event: what a sidecar says to people
+inline constexpr std::string_view kSidecarProblem = "SidecarProblem";
 }  // namespace reason
 
 }  // namespace rekindle::names

@@ -19,12 +19,14 @@ constexpr std::array<std::pair<std::string_view, PodPhase>, 5> kPodPhases{{
 
 void read_owner(const Json& object, Pod& pod) {
   const std::optional<ControllerReference> owner = controller_of(object);
-  if (!owner || owner->kind != "Job" || !owner->api_version.starts_with(std::string(names::kVolcanoGroup) + "/")) return;
+  if (!owner || owner->kind != "Job" || !owner->api_version.starts_with(std::string(names::kVolcanoGroup) + "/"))
+    return;
   pod.job_name = owner->name;
   pod.job_uid = owner->uid;
 }
 
-// Volcano 1.9 and newer writes the index; before that it stands only in the name <job>-<task>-<index>.
+// Volcano 1.9 and newer writes the index; before that it stands only in the name
+// <job>-<task>-<index>.
 std::int32_t index_of(const Json& object, const std::string& name) {
   std::string text = metadata_value(object, "annotations", names::kTaskIndexAnnotation);
   if (text.empty()) text = name.substr(name.rfind('-') + 1);

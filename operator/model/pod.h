@@ -1,14 +1,14 @@
-// A pod of a Volcano Job: only what the operator decides by, kept small because there can be ten thousands (at most 1 KiB each).
+// A pod of a Volcano Job: only what the operator decides by, kept small because there can be ten
+// thousands (at most 1 KiB each).
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "common/base/error.h"
 #include "operator/model/wall_time.h"
@@ -35,14 +35,15 @@ struct Pod {
   std::string name;
   std::string uid;
   std::string resource_version;
-  std::string job_name;  // of the controlling Volcano Job; empty when another thing controls the pod
+  // of the controlling Volcano Job; empty when another thing controls the pod
+  std::string job_name;
   std::string job_uid;
   std::string task;
   std::string node;
   std::string address;
-  std::string reason;         // status.reason: "Evicted", "NodeLost"...
-  std::string disruption;     // reason of the condition DisruptionTarget while it is True
-  std::string not_injected;   // why our webhook left it gated
+  std::string reason;        // status.reason: "Evicted", "NodeLost"...
+  std::string disruption;    // reason of the condition DisruptionTarget while it is True
+  std::string not_injected;  // why our webhook left it gated
   std::int64_t job_version = 0;
   std::int64_t grace_seconds = 30;  // of the template
   std::optional<WallTime> created;
@@ -53,9 +54,10 @@ struct Pod {
   PodPhase phase = PodPhase::pending;
   bool is_protected = false;
   bool injected = false;
-  bool gated = false;           // our scheduling gate is still on
-  bool out_of_sync = false;     // Volcano says: I kill this one myself
-  bool restarts_in_place = false;  // restartPolicy is not Never: a dead main is started again by the kubelet
+  bool gated = false;        // our scheduling gate is still on
+  bool out_of_sync = false;  // Volcano says: I kill this one myself
+  // restartPolicy is not Never: a dead main is started again by the kubelet
+  bool restarts_in_place = false;
 
   bool operator==(const Pod&) const = default;
 };
@@ -68,8 +70,9 @@ bool is_finished(const Pod& pod);  // Succeeded or Failed
 // When the DELETE was accepted: deletionTimestamp less the grace.
 std::optional<WallTime> deletion_began(const Pod& pod);
 
-// The kubelet deletes a pod a second time, with grace 0, when its containers have ended; where the pod has failed, the API server takes that for the time of the
-// deletion. `pod` keeps the times of the first, as `before`, an earlier state, has them.
+// The kubelet deletes a pod a second time, with grace 0, when its containers have ended; where the
+// pod has failed, the API server takes that for the time of the deletion. `pod` keeps the times of
+// the first, as `before`, an earlier state, has them.
 void keep_first_deletion(Pod& pod, const Pod& before);
 
 }  // namespace rekindle

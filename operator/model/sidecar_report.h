@@ -1,14 +1,14 @@
-// What a sidecar tells the operator (docs/formats/operator-protocol.md): the body of POST /v1/sync as plain data.
+// What a sidecar tells the operator (docs/formats/operator-protocol.md): the body of POST /v1/sync
+// as plain data.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "common/base/error.h"
 #include "operator/model/wall_time.h"
@@ -22,7 +22,8 @@ enum class SaveState { collecting, writing, durable, failed };
 std::string_view to_string(SaveState state);
 
 struct ReportedBreakpoint {
-  std::string id;  // name of the Breakpoint that asked for it; empty when the sidecars began by themselves
+  // name of the Breakpoint that asked for it; empty when the sidecars began by themselves
+  std::string id;
   std::uint64_t term = 0;
   std::string cause;
   std::string pod;  // name of the pod that the cause is about, empty when it is about none
@@ -37,7 +38,9 @@ struct ReportedBreakpoint {
   std::optional<std::uint64_t> durable_milliseconds;
   std::string message;
   std::string time;
-  bool rebuild = false;  // nobody is to be restarted: the ranks make their communicators anew, or will, unless something comes in between
+  // nobody is to be restarted: the ranks make their communicators anew, or will, unless something
+  // comes in between
+  bool rebuild = false;
 
   bool operator==(const ReportedBreakpoint&) const = default;
 };
@@ -96,7 +99,8 @@ struct SyncRequest {
   std::chrono::seconds wait{0};  // at most 30
 };
 
-// Limits keep a hostile or broken sidecar from costing memory: texts are cut, lists hold at most 16 entries (the newest).
+// Limits keep a hostile or broken sidecar from costing memory: texts are cut, lists hold at most 16
+// entries (the newest).
 Result<SyncRequest> sync_request_from_json(const nlohmann::json& body);
 
 }  // namespace rekindle

@@ -49,7 +49,8 @@ std::optional<WallTime> parse_wall_time(std::string_view text) {
   }
   const int year = digits(text, 0, 4), month = digits(text, 5, 2), day = digits(text, 8, 2);
   const int hour = digits(text, 11, 2), minute = digits(text, 14, 2), second = digits(text, 17, 2);
-  if (year < 0 || month < 0 || day < 0 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) {
+  if (year < 0 || month < 0 || day < 0 || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
+      second > 60) {
     return std::nullopt;
   }
   const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
@@ -85,7 +86,8 @@ std::string to_text(WallTime time) {
   const Parts parts = parts_of(time);
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02dZ", int(parts.date.year()),
-                unsigned(parts.date.month()), unsigned(parts.date.day()), int(parts.hour), int(parts.minute), int(parts.second));
+                unsigned(parts.date.month()), unsigned(parts.date.day()), int(parts.hour), int(parts.minute),
+                int(parts.second));
   return text.data();
 }
 

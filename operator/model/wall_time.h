@@ -1,5 +1,6 @@
-// Wall-clock time as Kubernetes objects carry it, as a value that is passed in. Not for measuring: an Instant is. The pure parts
-// compare it with times that the API server wrote, so a few seconds of skew must never change what is right to do, only when.
+// Wall-clock time as Kubernetes objects carry it, as a value that is passed in. Not for measuring:
+// an Instant is. The pure parts compare it with times that the API server wrote, so a few seconds
+// of skew must never change what is right to do, only when.
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,8 @@ struct WallTimeline {
 // Milliseconds since 1970-01-01T00:00:00Z.
 using WallTime = std::chrono::time_point<WallTimeline, std::chrono::milliseconds>;
 
-// "2026-01-31T12:00:00Z" with any number of digits behind a point, "Z" or "+01:00". None when it is anything else.
+// "2026-01-31T12:00:00Z" with any number of digits behind a point, "Z" or "+01:00". None when it is
+// anything else.
 std::optional<WallTime> parse_wall_time(std::string_view text);
 
 // "2026-01-31T12:00:00Z", the form of metav1.Time. The rest of a second is cut off.

@@ -1,5 +1,6 @@
-// What is to be done, as data with its guards inside: a delete without a uid or a status write without a version cannot be written.
-// The performer (operator/io) does them in order and stops at the first that fails for another reason than "already so"; the rest is planned anew. Each is safe
+// What is to be done, as data with its guards inside: a delete without a uid or a status write
+// without a version cannot be written. The performer (operator/io) does them in order and stops at
+// the first that fails for another reason than "already so"; the rest is planned anew. Each is safe
 // twice. What "already so" is stands with each action.
 #pragma once
 
@@ -15,13 +16,15 @@
 
 namespace rekindle {
 
-// POST. Already so: 409 AlreadyExists (the name comes from the fault). `object.owner_uid` makes the Job its owner.
+// POST. Already so: 409 AlreadyExists (the name comes from the fault). `object.owner_uid` makes the
+// Job its owner.
 struct CreateBreakpoint {
   Breakpoint object;
   bool operator==(const CreateBreakpoint&) const = default;
 };
 
-// PUT or PATCH of the status subresource with this resourceVersion in the metadata. Already so: nothing; 409 means look again.
+// PUT or PATCH of the status subresource with this resourceVersion in the metadata. Already so:
+// nothing; 409 means look again.
 struct WriteBreakpointStatus {
   std::string namespace_name;
   std::string name;
@@ -32,7 +35,8 @@ struct WriteBreakpointStatus {
   bool operator==(const WriteBreakpointStatus&) const = default;
 };
 
-// Merge patch of metadata.ownerReferences (owned_by_job) of a Breakpoint that a user made, with its resourceVersion.
+// Merge patch of metadata.ownerReferences (owned_by_job) of a Breakpoint that a user made, with its
+// resourceVersion.
 struct AdoptBreakpoint {
   std::string namespace_name;
   std::string name;
@@ -43,8 +47,9 @@ struct AdoptBreakpoint {
   bool operator==(const AdoptBreakpoint&) const = default;
 };
 
-// DELETE with the uid as precondition, after a live GET has shown that the pod still has this uid, this controller and our label. Already so: 404,
-// 409 on the uid, or a deletionTimestamp in the live object.
+// DELETE with the uid as precondition, after a live GET has shown that the pod still has this uid,
+// this controller and our label. Already so: 404, 409 on the uid, or a deletionTimestamp in the
+// live object.
 struct DeletePod {
   std::string namespace_name;
   std::string name;
@@ -63,7 +68,8 @@ struct DeleteBreakpoint {
   bool operator==(const DeleteBreakpoint&) const = default;
 };
 
-// POST of the Secret with the job's certificate, owned by the Job. Already so: 409 AlreadyExists. Then `certificate_ensured`.
+// POST of the Secret with the job's certificate, owned by the Job. Already so: 409 AlreadyExists.
+// Then `certificate_ensured`.
 struct CreateCertificateSecret {
   std::string namespace_name;
   std::string name;
@@ -72,8 +78,9 @@ struct CreateCertificateSecret {
   bool operator==(const CreateCertificateSecret&) const = default;
 };
 
-// Merge patch of annotations on the Job (with its uid in the metadata as precondition) and on its PodGroup. Already so: 404 of the PodGroup
-// (Volcano copies the annotations of the Job when it makes the next one).
+// Merge patch of annotations on the Job (with its uid in the metadata as precondition) and on its
+// PodGroup. Already so: 404 of the PodGroup (Volcano copies the annotations of the Job when it
+// makes the next one).
 struct AnnotateLastCheckpoint {
   std::string namespace_name;
   std::string job_name;
@@ -93,14 +100,17 @@ struct ObjectReference {
   bool operator==(const ObjectReference&) const = default;
 };
 
-// POST of an events.k8s.io/v1 Event, always behind the writes that it is about. A failure is logged and forgotten.
+// POST of an events.k8s.io/v1 Event, always behind the writes that it is about. A failure is logged
+// and forgotten.
 struct RecordEvent {
   bool warning = false;
   std::string reason;
   std::string action;  // what we did about it: "Recover", "Save", "Restart", "Protect"
   std::string note;    // at most 1 kB
   ObjectReference regarding;
-  std::string once_key;  // not empty: recorded once a process; goes into Observation::events_recorded and into the event's name (409 is "already so")
+  // not empty: recorded once a process; goes into Observation::events_recorded and into the event's
+  // name (409 is "already so")
+  std::string once_key;
   bool operator==(const RecordEvent&) const = default;
 };
 

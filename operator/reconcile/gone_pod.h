@@ -1,5 +1,6 @@
-// A pod that is not there any more. A plain DELETE is over in less than two seconds, and Volcano has often restarted the job by then: what the pod
-// was and how the job stood tell afterwards whether that restart took the pod or answered its loss.
+// A pod that is not there any more. A plain DELETE is over in less than two seconds, and Volcano
+// has often restarted the job by then: what the pod was and how the job stood tell afterwards
+// whether that restart took the pod or answered its loss.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,9 @@ namespace rekindle {
 
 struct GonePod {
   std::shared_ptr<const Pod> pod;  // as it was last seen
-  std::shared_ptr<const Job> job;  // as it stood when the pod went; null: it went while nobody watched
-  WallTime gone{};                 // or when that was found out
+  // as it stood when the pod went; null: it went while nobody watched
+  std::shared_ptr<const Job> job;
+  WallTime gone{};  // or when that was found out
 };
 
 }  // namespace rekindle

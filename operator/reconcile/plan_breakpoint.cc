@@ -24,7 +24,8 @@ Order order_for(const View& view, const Breakpoint& breakpoint, std::string_view
           .after = std::string(after)};
 }
 
-RecordEvent event_about(const View& view, bool warning, std::string_view reason, std::string_view action, std::string note) {
+RecordEvent event_about(const View& view, bool warning, std::string_view reason, std::string_view action,
+                        std::string note) {
   return {.warning = warning,
           .reason = std::string(reason),
           .action = std::string(action),
@@ -32,7 +33,8 @@ RecordEvent event_about(const View& view, bool warning, std::string_view reason,
           .regarding = view.job_reference()};
 }
 
-void fill_in(BreakpointStatus& status, const ReportedBreakpoint& told, std::uint64_t attempt, std::uint64_t ranks_expected) {
+void fill_in(BreakpointStatus& status, const ReportedBreakpoint& told, std::uint64_t attempt,
+             std::uint64_t ranks_expected) {
   status.attempt = attempt;
   status.step = told.step;
   status.ranks_saved = told.ranks;
@@ -59,7 +61,8 @@ void set_durable(BreakpointStatus& status, const SavedBy& saved, WallTime now) {
   fill_in(status, *saved.told, saved.attempt, saved.ranks_expected);
   const std::string step = step_text(status.step);
   set_condition(status, names::kAgreed, "True", names::reason::kStepAgreed, "all ranks agreed on " + step, now);
-  set_condition(status, names::kDurable, "True", names::reason::kPublished, step + " is published at " + status.path, now);
+  set_condition(status, names::kDurable, "True", names::reason::kPublished, step + " is published at " + status.path,
+                now);
 }
 
 // --- with a restart behind it
@@ -71,10 +74,12 @@ void conclude_recovery(const View& view, PlanBuilder& out, BreakpointStatus stat
   if (status.attempt == 0) status.attempt = recovery.spec.attempt;
   status.message = saved ? step_text(status.step) + " is durable; the job restarts"
                          : "not saved (" + why_not + "); the job restarts from the newest verified checkpoint";
-  set_condition(status, names::kRestored, "Unknown", names::reason::kRestarting, "waiting for the restarted job", view.now);
+  set_condition(status, names::kRestored, "Unknown", names::reason::kRestarting, "waiting for the restarted job",
+                view.now);
   const std::string note = recovery.name + ": " + status.message;
   out.act(write_status(recovery, std::move(status)));
-  out.act(event_about(view, !saved, saved ? names::reason::kBreakpointDurable : names::reason::kBreakpointFailed, "Save", note));
+  out.act(event_about(view, !saved, saved ? names::reason::kBreakpointDurable : names::reason::kBreakpointFailed,
+                      "Save", note));
 }
 
 void plan_recovery(const View& view, PlanBuilder& out) {
@@ -94,14 +99,16 @@ void plan_recovery(const View& view, PlanBuilder& out) {
     conclude_recovery(view, out, std::move(status), false, why);
   };
   if (saved && saved->told->state == SaveState::failed) {
-    give_up(names::reason::kSaveFailed, saved->told->message.empty() ? "the sidecars gave no reason" : saved->told->message);
+    give_up(names::reason::kSaveFailed,
+            saved->told->message.empty() ? "the sidecars gave no reason" : saved->told->message);
     return;
   }
   if (saved) {
     write_agreed(view, out, recovery, *saved);
   } else if (!anything_to_save(view, recovery)) {
     // What the pods of the attempt saved before they went shows when the next ones restore it.
-    give_up(names::reason::kSaveFailed, has_begun(view, recovery) ? "no pod of the attempt is left to tell" : "no process had begun to train");
+    give_up(names::reason::kSaveFailed,
+            has_begun(view, recovery) ? "no pod of the attempt is left to tell" : "no process had begun to train");
     return;
   } else if (out.reached(created_at(view, recovery) + view.limits.order_patience, view.now) ||
              recovery.spec.trigger == Trigger::pod_lost) {
@@ -119,7 +126,8 @@ void plan_recovery(const View& view, PlanBuilder& out) {
 
 // --- training goes on behind it
 
-void finish_request(const View& view, PlanBuilder& out, const Breakpoint& request, std::string_view reason, const std::string& why) {
+void finish_request(const View& view, PlanBuilder& out, const Breakpoint& request, std::string_view reason,
+                    const std::string& why) {
   BreakpointStatus status = request.status;
   status.state = BreakpointState::failed;
   status.message = why;
@@ -133,14 +141,16 @@ void finish_request(const View& view, PlanBuilder& out, const Breakpoint& reques
 
 void plan_request(const View& view, PlanBuilder& out, const Breakpoint& request) {
   if (!is_protected(*view.job)) {
-    finish_request(view, out, request, names::reason::kJobNotProtected,
-                   "job " + view.job->name + " is not protected: create it again with the label fault-scheduling: grace");
+    finish_request(
+        view, out, request, names::reason::kJobNotProtected,
+        "job " + view.job->name + " is not protected: create it again with the label fault-scheduling: grace");
     return;
   }
   const JobStage told = stage_of(*view.job);
   if (told == JobStage::ending || told == JobStage::suspended) {
-    finish_request(view, out, request, names::reason::kJobNotRunning,
-                   "job " + view.job->name + " is " + std::string(to_string(view.job->phase)) + ": there is nothing to save");
+    finish_request(
+        view, out, request, names::reason::kJobNotRunning,
+        "job " + view.job->name + " is " + std::string(to_string(view.job->phase)) + ": there is nothing to save");
     return;
   }
   if (request.owner_uid.empty()) {
@@ -190,9 +200,10 @@ void plan_orphan_requests(const View& view, PlanBuilder& out) {
     if (is_final(each->status.state) || each->deleting || !training_goes_on(each->spec.trigger)) continue;
     if (std::ranges::find(view.breakpoints, each.get()) != view.breakpoints.end()) continue;
     finish_request(view, out, *each, names::reason::kJobNotFound,
-                   view.job == nullptr ? "there is no Volcano job " + each->spec.job_name + " with the label fault-scheduling in namespace " +
-                                             each->namespace_name
-                                       : "the job " + each->spec.job_name + " that this asked for is gone; another has its name now");
+                   view.job == nullptr
+                       ? "there is no Volcano job " + each->spec.job_name +
+                             " with the label fault-scheduling in namespace " + each->namespace_name
+                       : "the job " + each->spec.job_name + " that this asked for is gone; another has its name now");
   }
 }
 

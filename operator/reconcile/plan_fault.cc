@@ -14,7 +14,8 @@ namespace {
 
 using std::chrono::seconds;
 
-// What Volcano, or the owner of the job, does to a pod shows in the Job a moment later; a fault that no one else could have caused needs no wait.
+// What Volcano, or the owner of the job, does to a pod shows in the Job a moment later; a fault
+// that no one else could have caused needs no wait.
 WallTime believable_at(const View& view, const Fault& fault) {
   const WallTime seen = fault.seen.value_or(view.now);
   const bool may_be_duty = fault.fault_class == FaultClass::pod_deleted || fault.fault_class == FaultClass::pod_gone;
@@ -51,7 +52,8 @@ std::vector<const SidecarReport*> gone_members(const View& view, std::uint64_t a
   return gone;
 }
 
-// Whether a pod that went took part in an attempt after which none has begun. A sidecar that an operator which has just started has not heard may have been in it.
+// Whether a pod that went took part in an attempt after which none has begun. A sidecar that an
+// operator which has just started has not heard may have been in it.
 bool was_member(const View& view, const GonePod& gone) {
   const SidecarReport* report = view.report_of(gone.pod->uid);
   if (report != nullptr) return report->attempt > 0 && report->attempt >= live_attempt(view);
@@ -61,8 +63,10 @@ bool was_member(const View& view, const GonePod& gone) {
 void faults_of_gone_pods(const View& view, PlanBuilder& out, std::vector<Fault>& faults) {
   for (const GonePod* gone : view.gone_pods) {
     const Pod& pod = *gone->pod;
-    if (stage_of(*view.job) == JobStage::suspended || !view.ordinal_of_name(pod.name) || !was_member(view, *gone)) continue;
-    // A restart that the job did not show when the pod had gone already is an answer to that, not its cause.
+    if (stage_of(*view.job) == JobStage::suspended || !view.ordinal_of_name(pod.name) || !was_member(view, *gone))
+      continue;
+    // A restart that the job did not show when the pod had gone already is an answer to that, not
+    // its cause.
     FaultEvidence evidence = view.evidence(pod);
     if (gone->job != nullptr) evidence.job = gone->job.get();
     Verdict verdict = classify(evidence);
@@ -81,7 +85,8 @@ void faults_of_gone_pods(const View& view, PlanBuilder& out, std::vector<Fault>&
   }
 }
 
-// A newcomer beside a pod that is well into its attempt stands where a member was: the operator was away when that one went.
+// A newcomer beside a pod that is well into its attempt stands where a member was: the operator was
+// away when that one went.
 void faults_of_newcomers(const View& view, PlanBuilder& out, std::vector<Fault>& faults) {
   for (const Pod* newcomer : view.pods) {
     if (view.in_attempt(*newcomer) || !newcomer->created || !newcomer->injected || is_deleting(*newcomer)) continue;
@@ -92,7 +97,8 @@ void faults_of_newcomers(const View& view, PlanBuilder& out, std::vector<Fault>&
       if (ended_by_restart(*view.job, *member)) continue;
       // Scaling up also brings newcomers; the members' world has no place for those.
       if (report->ranks_expected != 0 &&
-          report->ranks_expected < static_cast<std::uint64_t>(pods_expected(*view.job) * view.job->settings.ranks_per_pod)) {
+          report->ranks_expected <
+              static_cast<std::uint64_t>(pods_expected(*view.job) * view.job->settings.ranks_per_pod)) {
         continue;
       }
       const SidecarReport* own = view.report_of(newcomer->uid);
@@ -123,7 +129,8 @@ void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& f
     Fault fault{.fault_class = trigger == Trigger::rank_died ? FaultClass::rank_died : FaultClass::rank_reported,
                 .trigger = trigger,
                 .seen = report.phase_since};
-    fault.sentence = told.detail.empty() ? "the sidecars began a breakpoint by themselves (" + told.cause + ")" : told.detail;
+    fault.sentence =
+        told.detail.empty() ? "the sidecars began a breakpoint by themselves (" + told.cause + ")" : told.detail;
     WallTime believed = report.phase_since;
     if (!told.pod.empty()) {
       const Pod* subject = view.pod_by_name(told.pod);
@@ -133,7 +140,8 @@ void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& f
       const bool ending = trigger == Trigger::pre_stop || trigger == Trigger::pod_lost;
       if (ending && subject != nullptr && view.in_attempt(*subject)) {
         const Verdict verdict = classify(view.evidence(*subject));
-        if (verdict.fault || verdict.by != "nothing_happened") continue;  // the pod itself tells more
+        // the pod itself tells more
+        if (verdict.fault || verdict.by != "nothing_happened") continue;
         // A hook without a deletion: a liveness probe, or our view of the pod is late.
         believed += view.limits.stranded_after;
       } else if (ending) {
@@ -157,7 +165,8 @@ bool came_after(const Pod& pod, const GonePod& gone) {
   return pod.job_version > gone.pod->job_version || (pod.created && *pod.created + seconds(1) > gone.gone);
 }
 
-// Those that belong to the attempt: whoever has left rk_open, and whoever is silent (an old one that cannot reach us). A replacement that waits is spared.
+// Those that belong to the attempt: whoever has left rk_open, and whoever is silent (an old one
+// that cannot reach us). A replacement that waits is spared.
 std::vector<PodRef> members_of_attempt(const View& view, const Fault& fault) {
   std::vector<PodRef> members;
   const GonePod* gone_pod = view.gone_pod(fault.pod.uid);
@@ -169,7 +178,9 @@ std::vector<PodRef> members_of_attempt(const View& view, const Fault& fault) {
     if (classify({view.job, pod, nullptr}).by == "scaled_down") continue;
     members.push_back({pod->name, pod->uid});
   }
-  for (const SidecarReport* gone : gone_members(view, gone_pod != nullptr ? attempt_of(view, fault) : live_attempt(view))) members.push_back({gone->pod_name, gone->pod_uid});
+  for (const SidecarReport* gone :
+       gone_members(view, gone_pod != nullptr ? attempt_of(view, fault) : live_attempt(view)))
+    members.push_back({gone->pod_name, gone->pod_uid});
   if (!fault.pod.uid.empty() && !contains_pod(members, fault.pod.uid)) members.push_back(fault.pod);
   std::ranges::sort(members);
   return members;
@@ -202,8 +213,9 @@ std::optional<JobStage> stage_at(const View& view, const Fault& fault) {
   if (subject == nullptr) return view.stage();
   if (ended_by_restart(*view.job, *subject)) return JobStage::restarting;
   if (const std::optional<JobStage> stage = view.stage()) return stage;
-  // What a pod that ends tells goes with it, and Volcano may have replaced all of them before an operator that has just started hears a sidecar. A record
-  // too many of a job that had not begun loses nothing.
+  // What a pod that ends tells goes with it, and Volcano may have replaced all of them before an
+  // operator that has just started hears a sidecar. A record too many of a job that had not begun
+  // loses nothing.
   const bool ends = is_deleting(*subject) || is_finished(*subject) || !subject->ended.empty();
   return ends ? std::optional(JobStage::training) : std::nullopt;
 }
@@ -241,8 +253,8 @@ void plan_fault(const View& view, PlanBuilder& out) {
       return;
     }
     const ResponseCell& cell = respond(fault.fault_class, *stage);
-    out.because(what + " while " + std::string(to_string(*stage)) + " -> " + std::string(to_string(cell.response)) + ": " +
-                std::string(cell.why));
+    out.because(what + " while " + std::string(to_string(*stage)) + " -> " + std::string(to_string(cell.response)) +
+                ": " + std::string(cell.why));
     std::vector<PodRef> pods;
     if (cell.response == Response::replace_pod) {
       if (fault.pod.uid.empty()) continue;
@@ -253,18 +265,22 @@ void plan_fault(const View& view, PlanBuilder& out) {
     } else {
       continue;
     }
-    // A fault about no single pod is recorded when the pods that it would restart are in a record already.
+    // A fault about no single pod is recorded when the pods that it would restart are in a record
+    // already.
     if (pods.empty() || std::ranges::any_of(pods, [&](const PodRef& pod) {
           const Breakpoint* record = view.record_of(pod.uid);
-          return record != nullptr && !is_final(record->status.state) && record->status.state != BreakpointState::restarting;
+          return record != nullptr && !is_final(record->status.state) &&
+                 record->status.state != BreakpointState::restarting;
         })) {
       continue;
     }
-    if (fault.pod.uid.empty() && std::ranges::all_of(pods, [&](const PodRef& pod) { return view.record_of(pod.uid) != nullptr; })) {
+    if (fault.pod.uid.empty() &&
+        std::ranges::all_of(pods, [&](const PodRef& pod) { return view.record_of(pod.uid) != nullptr; })) {
       continue;
     }
     CreateBreakpoint create = intent(view, fault, std::move(pods));
-    const bool exists = std::ranges::any_of(view.breakpoints, [&](const Breakpoint* each) { return each->name == create.object.name; });
+    const bool exists =
+        std::ranges::any_of(view.breakpoints, [&](const Breakpoint* each) { return each->name == create.object.name; });
     if (exists) continue;
     RecordEvent event{.warning = true,
                       .reason = std::string(names::reason::kFaultSeen),

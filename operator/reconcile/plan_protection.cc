@@ -1,4 +1,5 @@
-// Whether the job is protected at all: its certificate, pods that the webhook missed, and what people should know about it.
+// Whether the job is protected at all: its certificate, pods that the webhook missed, and what
+// people should know about it.
 #include <algorithm>
 
 #include "operator/faults/classify.h"
@@ -22,16 +23,19 @@ void record_once(const View& view, PlanBuilder& out, std::string_view reason, st
 
 void plan_unprotected(const View& view, PlanBuilder& out) {
   const std::string& value = view.job->settings.scheduling;
-  const bool is_known = value.empty() || value == names::kSchedulingOff || value == names::kSchedulingNone || wants_protection(*view.job);
+  const bool is_known =
+      value.empty() || value == names::kSchedulingOff || value == names::kSchedulingNone || wants_protection(*view.job);
   if (!is_known) {  // admitted all the same: docs/decisions/0001
     record_once(view, out, names::reason::kNotProtected, "Protect",
-                "Protected=False: fault-scheduling: \"" + value + "\" is not one of grace, force, off. Create the job again with grace to protect it.",
+                "Protected=False: fault-scheduling: \"" + value +
+                    "\" is not one of grace, force, off. Create the job again with grace to protect it.",
                 "not-protected");
     return;
   }
   if (!wants_protection(*view.job)) return;
   record_once(view, out, names::reason::kNotProtected, "Protect",
-              "Protected=False: the label fault-scheduling was added after the job was created, or the job is older than Rekindle's "
+              "Protected=False: the label fault-scheduling was added after the job was created, or the job is older "
+              "than Rekindle's "
               "webhook. It is left alone. Create it again with the label to protect it.",
               "not-protected");
 }
@@ -69,7 +73,8 @@ void plan_gated(const View& view, PlanBuilder& out) {
   out.act(RecordEvent{.warning = true,
                       .reason = std::string(names::reason::kInjectionMissed),
                       .action = "Protect",
-                      .note = "pod " + oldest->name + " was created while Rekindle's webhook did not answer; it is deleted so that "
+                      .note = "pod " + oldest->name +
+                              " was created while Rekindle's webhook did not answer; it is deleted so that "
                               "Volcano creates it again with its sidecar",
                       .regarding = view.job_reference()});
 }
@@ -92,8 +97,8 @@ void plan_scaled_up(const View& view, PlanBuilder& out) {
     if (view.pod_by_uid(report.pod_uid) == nullptr || report.phase != SidecarPhase::training) continue;
     if (report.ranks_expected == 0 || report.ranks_expected >= configured) continue;
     record_once(view, out, names::reason::kScaledWhileTraining, "Protect",
-                "the job was scaled to " + std::to_string(configured) + " ranks while " + std::to_string(report.ranks_expected) +
-                    " train: the new pods wait until the job is restarted",
+                "the job was scaled to " + std::to_string(configured) + " ranks while " +
+                    std::to_string(report.ranks_expected) + " train: the new pods wait until the job is restarted",
                 "scaled/" + std::to_string(configured));
     return;
   }

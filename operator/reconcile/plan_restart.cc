@@ -1,4 +1,5 @@
-// From outcome to new pods: by Volcano's own policy where it has one for what happened, by deletes otherwise, never both.
+// From outcome to new pods: by Volcano's own policy where it has one for what happened, by deletes
+// otherwise, never both.
 #include <algorithm>
 
 #include "operator/faults/classify.h"
@@ -52,8 +53,10 @@ std::uint32_t faults_without_progress(const View& view) {
   return count;
 }
 
-// Volcano was expected to act; it gets the time that its policy, the pods' grace and its own work take.
-bool volcano_is_late(const View& view, PlanBuilder& out, std::span<const Pod* const> remaining, std::chrono::seconds delay) {
+// Volcano was expected to act; it gets the time that its policy, the pods' grace and its own work
+// take.
+bool volcano_is_late(const View& view, PlanBuilder& out, std::span<const Pod* const> remaining,
+                     std::chrono::seconds delay) {
   WallTime since = view.recovery->status.restart_time.value_or(view.now);
   for (const Pod* pod : remaining) {
     if (pod->deletion_time) since = std::max(since, *pod->deletion_time);
@@ -76,8 +79,9 @@ void restart_pods(const View& view, PlanBuilder& out) {
   const bool deleted_some = left.size() < recovery.spec.pods.size();
   if (!deleted_some && faults_without_progress(view) > view.limits.restarts_without_progress) {
     leave(view, out, names::reason::kNoProgress,
-          "the program failed " + std::to_string(faults_without_progress(view)) + " times in a row without getting further than step " +
-              std::to_string(recovery.status.step) + "; look at its log, then delete the job's pods to try again");
+          "the program failed " + std::to_string(faults_without_progress(view)) +
+              " times in a row without getting further than step " + std::to_string(recovery.status.step) +
+              "; look at its log, then delete the job's pods to try again");
     return;
   }
 
@@ -95,9 +99,7 @@ void restart_pods(const View& view, PlanBuilder& out) {
               choice.why + "; change the job's policy to PodEvicted: RestartJob, so that it can be restarted");
       }
       return;
-    case RestartMethod::delete_broken_pod:
-      delete_pod(view, out, *choice.victim, choice.why);
-      return;
+    case RestartMethod::delete_broken_pod: delete_pod(view, out, *choice.victim, choice.why); return;
     case RestartMethod::wait_for_volcano:
       if (!volcano_is_late(view, out, remaining, choice.delay)) return;
       out.because("Volcano did not restart the job in time");
@@ -108,14 +110,16 @@ void restart_pods(const View& view, PlanBuilder& out) {
   }
 }
 
-// Ranks that stopped for something that was no fault (the job was scaled down) would stay parked for ever: their world is gone.
+// Ranks that stopped for something that was no fault (the job was scaled down) would stay parked
+// for ever: their world is gone.
 void restart_stranded(const View& view, PlanBuilder& out) {
   if (!is_protected(*view.job) || view.stage() != JobStage::training) return;
   std::vector<const Pod*> stranded;
   for (const Pod* pod : view.pods) {
     const SidecarReport* report = view.report_of(pod->uid);
     if (report == nullptr || report->phase != SidecarPhase::parked) continue;
-    if (is_deleting(*pod) || is_finished(*pod) || ended_by_restart(*view.job, *pod)) return;  // something is going on
+    // something is going on
+    if (is_deleting(*pod) || is_finished(*pod) || ended_by_restart(*view.job, *pod)) return;
     if (view.record_of(pod->uid) != nullptr) return;
     if (!out.reached(report->phase_since + view.limits.stranded_after, view.now)) return;
     stranded.push_back(pod);
@@ -128,10 +132,11 @@ void restart_stranded(const View& view, PlanBuilder& out) {
   }
   if (choice.method == RestartMethod::delete_broken_pod) stranded = {choice.victim};
   for (const Pod* pod : stranded) delete_pod(view, out, *pod, "its ranks are parked since the job was scaled");
-  out.act(RecordEvent{.reason = std::string(names::reason::kStrandedPods),
-                      .action = "Restart",
-                      .note = "the job was scaled while it trained; its pods are restarted and resume with the new number of ranks",
-                      .regarding = view.job_reference()});
+  out.act(RecordEvent{
+      .reason = std::string(names::reason::kStrandedPods),
+      .action = "Restart",
+      .note = "the job was scaled while it trained; its pods are restarted and resume with the new number of ranks",
+      .regarding = view.job_reference()});
 }
 
 }  // namespace

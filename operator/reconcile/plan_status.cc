@@ -1,4 +1,5 @@
-// How a recovery ends, what others are told about the last checkpoint, and how many records are kept.
+// How a recovery ends, what others are told about the last checkpoint, and how many records are
+// kept.
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -12,8 +13,8 @@
 namespace rekindle {
 namespace {
 
-void close(const View& view, PlanBuilder& out, const Breakpoint& breakpoint, BreakpointState state, std::string_view reason,
-           const std::string& why) {
+void close(const View& view, PlanBuilder& out, const Breakpoint& breakpoint, BreakpointState state,
+           std::string_view reason, const std::string& why) {
   BreakpointStatus status = breakpoint.status;
   status.state = state;
   status.message = why;
@@ -26,11 +27,13 @@ void learn(ReportedRestore& common, const ReportedRestore& told) {
   if (common.first_step == 0) common.first_step = told.first_step;
   if (common.manifest_hash.empty()) common.manifest_hash = told.manifest_hash;
   if (common.bytes == 0) common.bytes = told.bytes;
-  if (common.ranks_expected == 0) std::tie(common.ranks_expected, common.ranks_live) = std::tie(told.ranks_expected, told.ranks_live);
+  if (common.ranks_expected == 0)
+    std::tie(common.ranks_expected, common.ranks_live) = std::tie(told.ranks_expected, told.ranks_live);
   if (!common.agreed_milliseconds) common.agreed_milliseconds = told.agreed_milliseconds;
 }
 
-// The restore that the pods of the new attempt report, once all of them have done their first step (or their program has finished).
+// The restore that the pods of the new attempt report, once all of them have done their first step
+// (or their program has finished).
 std::optional<ReportedRestore> whole_restore(const View& view, const Breakpoint& recovery) {
   std::optional<ReportedRestore> common;
   std::vector<const SidecarReport*> fresh;
@@ -59,13 +62,15 @@ bool made_by_attempt(const std::string& path, std::uint64_t attempt) {
   return name.starts_with("a" + std::to_string(attempt) + "-s");
 }
 
-// The pods may have saved with nobody there to hear it, and be gone: what they made is known by what came out of it. The record then holds what the
-// manifest says; what was reported while the operator was there stays.
+// The pods may have saved with nobody there to hear it, and be gone: what they made is known by
+// what came out of it. The record then holds what the manifest says; what was reported while the
+// operator was there stays.
 void fill_in_restored(BreakpointStatus& status, const ReportedRestore& restore, WallTime now) {
   if (restore.step == 0) return;
   const Condition* durable = find_condition(status, names::kDurable);
   if (durable != nullptr && durable->status == "True") {
-    if (status.step != restore.step || status.path != restore.path) return;  // an older checkpoint than this one
+    // an older checkpoint than this one
+    if (status.step != restore.step || status.path != restore.path) return;
   } else {
     // An operator that heard nobody does not know which attempt was hit: the one before this.
     const std::uint64_t attempt = status.attempt != 0 ? status.attempt : restore.attempt - 1;
@@ -79,8 +84,10 @@ void fill_in_restored(BreakpointStatus& status, const ReportedRestore& restore, 
     status.attempt = attempt;
     status.step = restore.step;
     status.path = restore.path;
-    set_condition(status, names::kAgreed, "True", names::reason::kStepAgreed, "all ranks agreed on " + step_text(restore.step), now);
-    set_condition(status, names::kDurable, "True", names::reason::kPublished, "found by the restart at " + restore.path, now);
+    set_condition(status, names::kAgreed, "True", names::reason::kStepAgreed,
+                  "all ranks agreed on " + step_text(restore.step), now);
+    set_condition(status, names::kDurable, "True", names::reason::kPublished, "found by the restart at " + restore.path,
+                  now);
   }
   if (status.ranks_saved == 0) status.ranks_saved = restore.ranks_live;
   if (status.ranks_expected == 0) status.ranks_expected = restore.ranks_expected;
@@ -102,8 +109,8 @@ void plan_restored(const View& view, PlanBuilder& out, const Breakpoint& recover
     status.message = "there was nothing to restore; training started over";
   } else if (status.step != 0 && restore.step != status.step) {
     reason = names::reason::kResumedOlder;
-    status.message = "resumed after " + step_text(restore.step) + " from " + restore.path + ", not from this breakpoint's " +
-                     step_text(status.step) + "; the sidecars' log says why";
+    status.message = "resumed after " + step_text(restore.step) + " from " + restore.path +
+                     ", not from this breakpoint's " + step_text(status.step) + "; the sidecars' log says why";
   } else {
     status.message = "resumed after " + step_text(restore.step);
     if (restore.first_step != 0) status.message += " with " + step_text(restore.first_step);
@@ -150,16 +157,19 @@ void plan_annotation(const View& view, PlanBuilder& out) {
   std::uint64_t step = 0;
   WallTime time{};
   const auto offer = [&](std::uint64_t of_attempt, std::uint64_t of_step, WallTime at) {
-    if (std::tuple(of_attempt, of_step) > std::tuple(attempt, step)) std::tie(attempt, step, time) = std::tuple(of_attempt, of_step, at);
+    if (std::tuple(of_attempt, of_step) > std::tuple(attempt, step))
+      std::tie(attempt, step, time) = std::tuple(of_attempt, of_step, at);
   };
   for (const SidecarReport& report : view.seen.reports) {
     for (const ReportedBreakpoint& told : report.breakpoints) {
-      if (told.state == SaveState::durable) offer(report.attempt, told.step, parse_wall_time(told.time).value_or(report.received));
+      if (told.state == SaveState::durable)
+        offer(report.attempt, told.step, parse_wall_time(told.time).value_or(report.received));
     }
   }
   for (const Breakpoint* each : view.breakpoints) {
     const Condition* durable = find_condition(each->status, names::kDurable);
-    if (durable != nullptr && durable->status == "True") offer(each->status.attempt, each->status.step, durable->last_transition.value_or(view.now));
+    if (durable != nullptr && durable->status == "True")
+      offer(each->status.attempt, each->status.step, durable->last_transition.value_or(view.now));
   }
   if (step == 0 || view.job->last_step == std::to_string(step)) return;
   // Reports go with their pods; what is known then may be older than what was written.

@@ -8,8 +8,9 @@
 namespace rekindle {
 namespace {
 
-// Two writes of one object in one plan would contradict each other: the first concern that speaks for a Breakpoint in this pass has the word, the next pass
-// sees what came of it. Events that belong to a dropped write go with it.
+// Two writes of one object in one plan would contradict each other: the first concern that speaks
+// for a Breakpoint in this pass has the word, the next pass sees what came of it. Events that
+// belong to a dropped write go with it.
 void keep_first_write(std::vector<Action>& actions) {
   std::vector<std::string> written;
   std::vector<Action> kept;
@@ -31,7 +32,8 @@ void keep_first_write(std::vector<Action>& actions) {
 
 // Events come behind everything that they are about.
 void events_last(std::vector<Action>& actions) {
-  std::ranges::stable_partition(actions, [](const Action& action) { return !std::holds_alternative<RecordEvent>(action); });
+  std::ranges::stable_partition(actions,
+                                [](const Action& action) { return !std::holds_alternative<RecordEvent>(action); });
 }
 
 }  // namespace
@@ -50,7 +52,8 @@ Plan reconcile(const Observation& seen, const PlanLimits& limits, WallTime now) 
     events_last(out.plan.actions);
   }
   if (seen.writes_unseen > 0) {
-    // What we did is not in the stores yet: deciding now could do it twice. The stores wake us when it is.
+    // What we did is not in the stores yet: deciding now could do it twice. The stores wake us when
+    // it is.
     out.plan.actions.clear();
     out.because(std::to_string(seen.writes_unseen) + " of our writes are not in the stores yet");
   }

@@ -16,7 +16,8 @@ int rank_of(SaveState state) {
 }
 
 bool better(const ReportedBreakpoint& candidate, const ReportedBreakpoint& best) {
-  return std::tuple(rank_of(candidate.state), candidate.step, candidate.term) > std::tuple(rank_of(best.state), best.step, best.term);
+  return std::tuple(rank_of(candidate.state), candidate.step, candidate.term) >
+         std::tuple(rank_of(best.state), best.step, best.term);
 }
 
 template <typename Matches>
@@ -38,7 +39,9 @@ std::optional<SavedBy> best_save(const View& view, Matches matches) {
 
 }  // namespace
 
-bool training_goes_on(const ReportedBreakpoint& told) { return told.rebuild || training_goes_on(trigger_from_cause(told.cause)); }
+bool training_goes_on(const ReportedBreakpoint& told) {
+  return told.rebuild || training_goes_on(trigger_from_cause(told.cause));
+}
 
 std::optional<SavedBy> find_save(const View& view, const Breakpoint& recovery) {
   return best_save(view, [&](const SidecarReport& report, const ReportedBreakpoint& told) {

@@ -16,11 +16,13 @@ struct SavedBy {
   std::uint64_t ranks_expected = 0;
 };
 
-// Nobody is to be restarted for this: somebody asked for it, or the ranks that it was about make their communicators anew.
+// Nobody is to be restarted for this: somebody asked for it, or the ranks that it was about make
+// their communicators anew.
 bool training_goes_on(const ReportedBreakpoint& told);
 
-// The save that belongs to a recovery: asked for under its name, or begun by the sidecars of its pods themselves. A durable one wins (the newest step of
-// those), then the one that is still going on, then the newest failure.
+// The save that belongs to a recovery: asked for under its name, or begun by the sidecars of its
+// pods themselves. A durable one wins (the newest step of those), then the one that is still going
+// on, then the newest failure.
 std::optional<SavedBy> find_save(const View& view, const Breakpoint& recovery);
 std::optional<SavedBy> find_save_by_name(const View& view, std::string_view name);
 

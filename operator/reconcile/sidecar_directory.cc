@@ -52,7 +52,8 @@ bool whole_job_is_there(const DirectoryView& view, const Reports& reports, const
   if (present == given) return true;
   for (const auto& pod : view.pods) {
     if (!present.contains(pod->uid)) continue;
-    // Whoever is beyond its restore has got there with all members of its attempt: the ones that wait are none.
+    // Whoever is beyond its restore has got there with all members of its attempt: the ones that
+    // wait are none.
     const SidecarPhase phase = reports.at(pod->uid).phase;
     if (phase != SidecarPhase::waiting && phase != SidecarPhase::restoring) return false;
   }
@@ -82,7 +83,8 @@ Json pods_to_json(const DirectoryView& view, const Reports& reports) {
 Json orders_to_json(const DirectoryView& view, bool with_times) {
   Json orders = Json::array();
   for (const Order& order : view.orders) {
-    Json entry{{"breakpoint", order.breakpoint}, {"cause", order.cause}, {"detail", order.detail}, {"after", order.after}};
+    Json entry{
+        {"breakpoint", order.breakpoint}, {"cause", order.cause}, {"detail", order.detail}, {"after", order.after}};
     if (with_times) entry["seconds_left"] = order.seconds_left;
     orders.push_back(std::move(entry));
   }
@@ -118,13 +120,16 @@ SyncOutcome SidecarDirectory::receive(const SidecarIdentity& identity, std::stri
   if (!ready_) return refusal(503, "unavailable", "the operator has just started and does not know the jobs yet");
   const auto found = entries_.find(identity);
   if (found == entries_.end()) {
-    return refusal(404, "not_found", "there is no protected job with uid " + identity.job_uid + " in namespace " + identity.namespace_name);
+    return refusal(
+        404, "not_found",
+        "there is no protected job with uid " + identity.job_uid + " in namespace " + identity.namespace_name);
   }
   Entry& entry = found->second;
   SidecarReport& report = request->report;
   const auto pod = std::ranges::find_if(entry.view.pods, [&](const auto& each) { return each->uid == report.pod_uid; });
   if (pod == entry.view.pods.end()) {
-    return refusal(503, "unavailable", "pod " + report.pod_name + " with uid " + report.pod_uid + " is not known yet as a pod of this job");
+    return refusal(503, "unavailable",
+                   "pod " + report.pod_name + " with uid " + report.pod_uid + " is not known yet as a pod of this job");
   }
   if ((*pod)->name != report.pod_name) {
     return refusal(403, "refused", "the pod with uid " + report.pod_uid + " has another name");
@@ -146,7 +151,8 @@ SyncOutcome SidecarDirectory::receive(const SidecarIdentity& identity, std::stri
     if (old.attempt == report.attempt) report.attempt_since = old.attempt_since;
     changed = !same_but_for_times(old, report);
   }
-  SyncOutcome outcome{.seen = request->seen, .wait = request->wait, .report_changed = changed, .job_name = entry.view.job->name};
+  SyncOutcome outcome{
+      .seen = request->seen, .wait = request->wait, .report_changed = changed, .job_name = entry.view.job->name};
   std::string uid = report.pod_uid;
   entry.reports.insert_or_assign(std::move(uid), std::move(report));
   refresh(identity, entry);
@@ -218,11 +224,12 @@ void SidecarDirectory::refresh(const SidecarIdentity& identity, Entry& entry) {
   std::set<std::string> present;
   const bool go = whole_job_is_there(view, entry.reports, entry.go_given, present);
   if (go) entry.go_given = std::move(present);
-  const Json contents{{"job", {{"namespace", identity.namespace_name}, {"name", view.job->name}, {"uid", identity.job_uid}}},
-                      {"pods_expected", pods_expected(*view.job)},
-                      {"pods", pods_to_json(view, entry.reports)},
-                      {"go", go},
-                      {"orders", orders_to_json(view, false)}};
+  const Json contents{
+      {"job", {{"namespace", identity.namespace_name}, {"name", view.job->name}, {"uid", identity.job_uid}}},
+      {"pods_expected", pods_expected(*view.job)},
+      {"pods", pods_to_json(view, entry.reports)},
+      {"go", go},
+      {"orders", orders_to_json(view, false)}};
   std::string text = dump_json(contents);
   if (text == entry.contents) return;
   entry.contents = std::move(text);

@@ -1,10 +1,14 @@
-// The operator's side of POST /v1/sync: who may ask, what is answered, and what was reported. Bytes and connections belong to the
-// HTTP server (operator/io), which calls this from the owner thread only.
+// The operator's side of POST /v1/sync: who may ask, what is answered, and what was reported. Bytes
+// and connections belong to the HTTP server (operator/io), which calls this from the owner thread
+// only.
 //
-// Expected flow of a request: receive() -> when an answer is given, send it; else hold the request until version_of(job) differs from its `seen` or its wait is
-// over, then send answer(job). The reconcile loop calls update() after each plan and takes reports_of() for its observations.
-// Guarantees: the job's identity comes from the certificate alone; nobody learns the addresses of another job; `go` that was given to a set of pods stays given while
-// none of them is old. Versions start from the time of the process start, so a sidecar that has seen a version of the operator before is answered at once.
+// Expected flow of a request: receive() -> when an answer is given, send it; else hold the request
+// until version_of(job) differs from its `seen` or its wait is over, then send answer(job). The
+// reconcile loop calls update() after each plan and takes reports_of() for its observations.
+// Guarantees: the job's identity comes from the certificate alone; nobody learns the addresses of
+// another job; `go` that was given to a set of pods stays given while none of them is old. Versions
+// start from the time of the process start, so a sidecar that has seen a version of the operator
+// before is answered at once.
 #pragma once
 
 #include <cstdint>
@@ -44,10 +48,11 @@ struct DirectoryView {
 };
 
 struct SyncOutcome {
-  int status = 200;             // 200, 400, 403, 404, 503
-  std::string body;             // the answer, or {"error":{"code","message"}}; empty when the request is to be held
+  int status = 200;  // 200, 400, 403, 404, 503
+  // the answer, or {"error":{"code","message"}}; empty when the request is to be held
+  std::string body;
   bool hold = false;
-  std::uint64_t seen = 0;       // of the request
+  std::uint64_t seen = 0;  // of the request
   std::chrono::seconds wait{0};
   bool report_changed = false;  // the job should be reconciled
   std::string job_name;
@@ -57,7 +62,8 @@ class SidecarDirectory {
  public:
   explicit SidecarDirectory(WallTime started);
 
-  // After the first lists of jobs and pods; before that every request is answered 503 with Retry-After.
+  // After the first lists of jobs and pods; before that every request is answered 503 with
+  // Retry-After.
   void set_ready();
 
   SyncOutcome receive(const SidecarIdentity& identity, std::string_view body, WallTime now);
@@ -75,9 +81,11 @@ class SidecarDirectory {
   struct Entry {
     DirectoryView view;
     std::map<std::string, SidecarReport, std::less<>> reports;  // by pod uid
-    std::map<std::string, WallTime, std::less<>> gone_since;    // pods that are not in the view any more
-    std::set<std::string> go_given;                             // uids of the pods that got `go`
-    std::string contents;                                       // the answer without version and times
+    // pods that are not in the view any more
+    std::map<std::string, WallTime, std::less<>> gone_since;
+    std::set<std::string> go_given;  // uids of the pods that got `go`
+    // the answer without version and times
+    std::string contents;
     std::uint64_t version = 0;
   };
 

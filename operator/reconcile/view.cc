@@ -9,7 +9,8 @@
 namespace rekindle {
 namespace {
 
-// Of this Job, not of an earlier one with the same name. One that a user has just written names no uid and has no owner yet.
+// Of this Job, not of an earlier one with the same name. One that a user has just written names no
+// uid and has no owner yet.
 bool belongs_to(const Breakpoint& breakpoint, const Job& job) {
   if (!breakpoint.spec.job_uid.empty()) return breakpoint.spec.job_uid == job.uid;
   return breakpoint.owner_uid.empty() || breakpoint.owner_uid == job.uid;
@@ -32,7 +33,8 @@ View::View(const Observation& observation, const PlanLimits& plan_limits, WallTi
   for (const auto& breakpoint : seen.breakpoints) {
     if (belongs_to(*breakpoint, *job) && !breakpoint->deleting) breakpoints.push_back(breakpoint.get());
   }
-  std::ranges::sort(breakpoints, {}, [](const Breakpoint* each) { return std::pair(each->created.value_or(WallTime{}), each->name); });
+  std::ranges::sort(breakpoints, {},
+                    [](const Breakpoint* each) { return std::pair(each->created.value_or(WallTime{}), each->name); });
   for (const Breakpoint* breakpoint : breakpoints) {
     if (is_final(breakpoint->status.state) || training_goes_on(breakpoint->spec.trigger)) continue;
     if (recovery != nullptr) overtaken.push_back(recovery);
@@ -82,7 +84,8 @@ std::optional<JobStage> View::stage() const {
     if (in_attempt(*pod)) return JobStage::training;
     if (pod->injected && pod->phase == PodPhase::running && report_of(pod->uid) == nullptr) silent = true;
   }
-  // Pods that went lately may have taken an attempt with them that the others are still in, unheard.
+  // Pods that went lately may have taken an attempt with them that the others are still in,
+  // unheard.
   if (!silent) return JobStage::starting;
   if (!reports_ready()) return std::nullopt;
   return JobStage::training;  // sidecars that cannot reach us: to be on the safe side
@@ -119,7 +122,8 @@ std::optional<std::int64_t> View::ordinal_of_name(std::string_view pod_name) con
 }
 
 std::chrono::seconds View::deadline() const {
-  return job->settings.deadline_seconds ? std::chrono::seconds(*job->settings.deadline_seconds) : limits.breakpoint_deadline;
+  return job->settings.deadline_seconds ? std::chrono::seconds(*job->settings.deadline_seconds)
+                                        : limits.breakpoint_deadline;
 }
 
 ObjectReference View::job_reference() const {

@@ -1,5 +1,5 @@
-// One observation, sorted out for the concerns: which pods belong to the running attempt, which recovery is open, what is not to be believed yet. Also the
-// plan that they add to.
+// One observation, sorted out for the concerns: which pods belong to the running attempt, which
+// recovery is open, what is not to be believed yet. Also the plan that they add to.
 #pragma once
 
 #include <optional>
@@ -21,11 +21,11 @@ class View {
   const WallTime now;
 
   const Job* job = nullptr;
-  std::vector<const Pod*> pods;                  // of this job (uid), by name
-  std::vector<const GonePod*> gone_pods;         // of this job (uid)
-  std::vector<const Breakpoint*> breakpoints;    // of this job (uid), oldest first
-  const Breakpoint* recovery = nullptr;          // the newest open one that ends in a restart
-  std::vector<const Breakpoint*> overtaken;      // older open ones
+  std::vector<const Pod*> pods;                // of this job (uid), by name
+  std::vector<const GonePod*> gone_pods;       // of this job (uid)
+  std::vector<const Breakpoint*> breakpoints;  // of this job (uid), oldest first
+  const Breakpoint* recovery = nullptr;        // the newest open one that ends in a restart
+  std::vector<const Breakpoint*> overtaken;    // older open ones
 
   const SidecarReport* report_of(std::string_view pod_uid) const;
   const Pod* pod_by_uid(std::string_view uid) const;
@@ -35,7 +35,8 @@ class View {
   // What there is to say about one pod of the job, live or gone.
   FaultEvidence evidence(const Pod& pod) const { return {job, &pod, report_of(pod.uid), marks_its_kills}; }
 
-  // Volcano marks the pods that it kills before it deletes them (1.14 and newer); known as soon as it has done so.
+  // Volcano marks the pods that it kills before it deletes them (1.14 and newer); known as soon as
+  // it has done so.
   bool marks_its_kills = false;
 
   // In an attempt: has left rk_open.
@@ -78,11 +79,15 @@ bool contains_pod(const std::vector<PodRef>& pods, std::string_view uid);
 std::string step_text(std::uint64_t step);  // "step 184"
 
 // --- the concerns, in the order in which reconcile() calls them
-void plan_protection(const View& view, PlanBuilder& out);         // certificate, unprotected jobs, gated pods, problems of sidecars
-void plan_fault(const View& view, PlanBuilder& out);              // fault -> intent
-void plan_breakpoint(const View& view, PlanBuilder& out);         // order -> durable, failed or deadline; also for users
-void plan_restart(const View& view, PlanBuilder& out);            // deletes, or Volcano's own restart
-void plan_status(const View& view, PlanBuilder& out);             // restored, superseded, ended; last checkpoint; retention
+// certificate, unprotected jobs, gated pods, problems of sidecars
+void plan_protection(const View& view, PlanBuilder& out);
+void plan_fault(const View& view, PlanBuilder& out);  // fault -> intent
+// order -> durable, failed or deadline; also for users
+void plan_breakpoint(const View& view, PlanBuilder& out);
+// deletes, or Volcano's own restart
+void plan_restart(const View& view, PlanBuilder& out);
+// restored, superseded, ended; last checkpoint; retention
+void plan_status(const View& view, PlanBuilder& out);
 
 // The write of a status with everything in it that guards it.
 WriteBreakpointStatus write_status(const Breakpoint& breakpoint, BreakpointStatus status);

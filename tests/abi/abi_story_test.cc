@@ -1,6 +1,6 @@
-#include <cstdlib>
-
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 
 #include "tests/abi/abi_test.h"
 #include "tests/support/temporary_folder.h"

@@ -116,12 +116,12 @@ const struct abi_number* abi_numbers(size_t* count) {
 
 static char complaint[8192];
 
-#define EXPECT(condition)                                                                                           \
-  do {                                                                                                              \
-    if (!(condition)) {                                                                                             \
+#define EXPECT(condition)                                                                                          \
+  do {                                                                                                             \
+    if (!(condition)) {                                                                                            \
       snprintf(complaint, sizeof complaint, "line %d: %s; last error: %s", __LINE__, #condition, rk_last_error()); \
-      return complaint;                                                                                             \
-    }                                                                                                               \
+      return complaint;                                                                                            \
+    }                                                                                                              \
   } while (0)
 
 /* A "device" whose memory this process could not use directly: every byte is kept inverted there. */
@@ -137,7 +137,9 @@ static int copy_out(void* context, void* to_host, const void* from, size_t bytes
   return 0;
 }
 
-static int copy_in(void* context, void* to, const void* from_host, size_t bytes) { return copy_out(context, to, from_host, bytes); }
+static int copy_in(void* context, void* to, const void* from_host, size_t bytes) {
+  return copy_out(context, to, from_host, bytes);
+}
 
 static int wait_for_device(void* context) {
   ++((struct device*)context)->waits;
@@ -224,7 +226,8 @@ static const char* begin(const char* folder, struct model* model, rk_session** r
   tensor = vector_of_8("cache", model->weights);
   tensor.written_in = RK_DERIVED;
   EXPECT(rk_register(*run, &tensor) == RK_OK);
-  EXPECT(rk_register_state_callback(*run, "loader", sizeof model->loader.text, save_loader, load_loader, &model->loader) == RK_OK);
+  EXPECT(rk_register_state_callback(*run, "loader", sizeof model->loader.text, save_loader, load_loader,
+                                    &model->loader) == RK_OK);
   model->cursor.struct_size = sizeof model->cursor;
   EXPECT(rk_register_cursor(*run, &model->cursor) == RK_OK);
   memset(at, 0, sizeof *at);

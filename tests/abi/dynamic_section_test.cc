@@ -1,5 +1,7 @@
-// What the shared library asks of the program that loads it and what it offers, read from the file itself.
+// What the shared library asks of the program that loads it and what it offers, read from the file
+// itself.
 #include <elf.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
@@ -9,10 +11,8 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
-
-#include "tests/support/temporary_folder.h"
 #include "tests/support/source_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace rekindle {
 namespace {
@@ -22,7 +22,8 @@ class ElfFile {
   explicit ElfFile(const std::string& path) : bytes_(read_bytes(path)) {
     const auto header = at<Elf64_Ehdr>(0);
     if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) throw std::runtime_error(path + " is no ELF file");
-    for (unsigned i = 0; i < header.e_shnum; ++i) sections_.push_back(at<Elf64_Shdr>(header.e_shoff + i * sizeof(Elf64_Shdr)));
+    for (unsigned i = 0; i < header.e_shnum; ++i)
+      sections_.push_back(at<Elf64_Shdr>(header.e_shoff + i * sizeof(Elf64_Shdr)));
   }
 
   std::set<std::string> needed() const {
@@ -67,12 +68,15 @@ class ElfFile {
     std::memcpy(&value, bytes_.data() + offset, sizeof value);
     return value;
   }
-  std::string text(const Elf64_Shdr& table, std::size_t offset) const { return bytes_.data() + table.sh_offset + offset; }
+  std::string text(const Elf64_Shdr& table, std::size_t offset) const {
+    return bytes_.data() + table.sh_offset + offset;
+  }
   template <typename Entry, typename Visit>
   void for_each(unsigned type, Visit visit) const {
     for (const Elf64_Shdr& section : sections_) {
       if (section.sh_type != type) continue;
-      for (std::size_t offset = 0; offset < section.sh_size; offset += sizeof(Entry)) visit(at<Entry>(section.sh_offset + offset), sections_.at(section.sh_link));
+      for (std::size_t offset = 0; offset < section.sh_size; offset += sizeof(Entry))
+        visit(at<Entry>(section.sh_offset + offset), sections_.at(section.sh_link));
     }
   }
 
@@ -87,7 +91,9 @@ std::set<std::string> listed_symbols() {
   return names;
 }
 
-TEST(Library, ExportsTheListedSymbolsAndNothingElse) { EXPECT_EQ(ElfFile(REKINDLE_LIBRARY).exported(), listed_symbols()); }
+TEST(Library, ExportsTheListedSymbolsAndNothingElse) {
+  EXPECT_EQ(ElfFile(REKINDLE_LIBRARY).exported(), listed_symbols());
+}
 
 TEST(Library, NeedsNothingButTheCLibrary) {
   // ld-linux is the C library's loader (thread-local storage).

@@ -39,7 +39,10 @@ def refused(scene, object_, *words):
     """Refused by our webhook, in a sentence with these words."""
     answer = create(scene, object_)
     expect(not answer.accepted, f"expected the job to be refused with {', '.join(words)}; it was admitted")
-    expect("jobs.rekindle.dev" in answer.errors, f"expected our webhook to refuse it, and not somebody else: {answer.errors}")
+    expect(
+        "jobs.rekindle.dev" in answer.errors,
+        f"expected our webhook to refuse it, and not somebody else: {answer.errors}",
+    )
     missing = [word for word in words if word not in answer.errors]
     expect(not missing, f"expected the refusal to say {missing}: {answer.errors}")
 

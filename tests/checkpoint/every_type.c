@@ -1,5 +1,6 @@
-/* Saves one checkpoint with a tensor of every type (of those narrower than a byte also one of one dimension), a scalar, an empty one and one of several
- * chunks, and what they held: `every_type CHECKPOINTS VALUES`. VALUES/NAME gets the bytes of tensor NAME. */
+/* Saves one checkpoint with a tensor of every type (of those narrower than a byte also one of one dimension), a scalar,
+ * an empty one and one of several chunks, and what they held: `every_type CHECKPOINTS VALUES`. VALUES/NAME gets the
+ * bytes of tensor NAME. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,13 +70,15 @@ static int keep(const char* folder, const char* name, const void* data, size_t b
 int main(int count, char** arguments) {
   if (count != 3) return 2;
   rk_session* session = NULL;
-  const rk_options options = {.struct_size = sizeof options, .socket_path = "", .checkpoint_dir = arguments[1], .world_size = 1};
+  const rk_options options = {
+      .struct_size = sizeof options, .socket_path = "", .checkpoint_dir = arguments[1], .world_size = 1};
   if (rk_open(&options, &session) != RK_OK) return failed("rk_open");
   unsigned char* data[kCount];
   for (int i = 0; i < kCount; ++i) {
     const struct array* array = &kArrays[i];
     data[i] = malloc(array->bytes + 1);
-    rk_tensor tensor = {.struct_size = sizeof tensor, .name = array->name, .data = data[i], .dtype = array->dtype, .rank = array->rank};
+    rk_tensor tensor = {
+        .struct_size = sizeof tensor, .name = array->name, .data = data[i], .dtype = array->dtype, .rank = array->rank};
     memcpy(tensor.shape, array->shape, sizeof array->shape);
     if (rk_register(session, &tensor) != RK_OK) return failed("rk_register");
   }

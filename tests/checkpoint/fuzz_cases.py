@@ -26,13 +26,22 @@ def _fuzz(target):
     # Without a file to run, libFuzzer would not end.
     expect(kept, f"tests/fuzz/corpus/{target} has no inputs; tests/fuzz/make_corpus.cc writes the first ones")
     with tempfile.TemporaryDirectory() as found:
-        for what, options, inputs in (("a kept input", [], kept), (f"a run with seed {SEED}", [f"-runs={RUNS}", f"-seed={SEED}", "-max_len=4096"], [found, fuzzers.CORPUS / target])):
+        for what, options, inputs in (
+            ("a kept input", [], kept),
+            (
+                f"a run with seed {SEED}",
+                [f"-runs={RUNS}", f"-seed={SEED}", "-max_len=4096"],
+                [found, fuzzers.CORPUS / target],
+            ),
+        ):
             try:
                 code = fuzzers.run(target, log, options, inputs, f"{faults}/{target}-", _SECONDS_MAX)
             except subprocess.TimeoutExpired:
                 raise Unmet(f"{what} was still running after {_SECONDS_MAX} s; log {log}") from None
             if code != 0:
-                raise Unmet(f"{what} ended with {code}: {fuzzers.why_it_ended(log)}; the input is in {faults}, log {log}")
+                raise Unmet(
+                    f"{what} ended with {code}: {fuzzers.why_it_ended(log)}; the input is in {faults}, log {log}"
+                )
     return f"{len(kept)} kept inputs, {RUNS} runs with seed {SEED}"
 
 

@@ -59,7 +59,9 @@ def limited_to(limit_bytes):
         folder = parent / f"rekindle-test-{os.getpid()}-{os.urandom(4).hex()}"
         folder.mkdir()
     except OSError as why:
-        raise Unmet(f"this machine gives no cgroup with a limit of memory, which this case needs (as root, with /sys/fs/cgroup writable): {why}") from None
+        raise Unmet(
+            f"this machine gives no cgroup with a limit of memory, which this case needs (as root, with /sys/fs/cgroup writable): {why}"
+        ) from None
     try:
         yield _Group(folder, limit_file, limit_bytes)
     finally:

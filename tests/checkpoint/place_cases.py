@@ -5,7 +5,6 @@
 
 import hashlib
 import os
-import pathlib
 import resource
 import subprocess
 import sys
@@ -52,7 +51,10 @@ def _check_ways(place, wrote, read):
     direct = volumes.takes_direct_writes(place)
     for done, ways, past_cache in (("written", wrote, {"direct", "queued"}), ("read", read, {"direct", "queued"})):
         expected = past_cache if direct else {"plain"}
-        expect(ways and ways <= expected, f"{done} in the ways {sorted(ways)}; the place {'takes' if direct else 'does not take'} writes past the page cache")
+        expect(
+            ways and ways <= expected,
+            f"{done} in the ways {sorted(ways)}; the place {'takes' if direct else 'does not take'} writes past the page cache",
+        )
     return f"written {', '.join(sorted(wrote))}, read {', '.join(sorted(read))}"
 
 
@@ -73,7 +75,11 @@ def _save_and_restore(folder, place):
 
 def _files_besides(checkpoint):
     """What other checkpoints of its job hold."""
-    return sorted(str(path) for path in checkpoint.parent.rglob("*") if path.is_file() and path.parent not in (checkpoint, checkpoint.parent, checkpoint.parent / "attempts"))
+    return sorted(
+        str(path)
+        for path in checkpoint.parent.rglob("*")
+        if path.is_file() and path.parent not in (checkpoint, checkpoint.parent, checkpoint.parent / "attempts")
+    )
 
 
 def _become_full(folder, place, fill, words):
@@ -81,7 +87,7 @@ def _become_full(folder, place, fill, words):
     with Training(folder / "ranks", place, ballast_mib=BALLAST_MIB) as run:
         run.wait_for_training()
         first = _saved(run)
-        checkpoint, = checkpoints_in(place)
+        (checkpoint,) = checkpoints_in(place)
         before = _digests(checkpoint)
         run.wait_for_step(first["step"] + 1)
         give_back = fill()
@@ -93,7 +99,10 @@ def _become_full(folder, place, fill, words):
         # A file that a rank still has open when it is removed is gone a moment later. Where the storage keeps its name that long (FUSE, NFS), the empty folder stays until
         # the job's next start.
         run.wait_until(lambda: free - volumes.free_bytes(place) < MIB, "the space that the save had taken")
-        run.wait_until(lambda: _files_besides(checkpoint) == [], f"the end of the last file of the save ({_files_besides(checkpoint)})")
+        run.wait_until(
+            lambda: _files_besides(checkpoint) == [],
+            f"the end of the last file of the save ({_files_besides(checkpoint)})",
+        )
         _verify(checkpoint)
         give_back()
         later = _saved(run)
@@ -107,6 +116,7 @@ def _become_full(folder, place, fill, words):
 def _filler(place, leave_mib):
     def fill():
         return volumes.fill(place, leave_mib * MIB).unlink
+
     return fill
 
 
@@ -161,7 +171,9 @@ def a_read_only_place_is_refused_by_name(folder):
     with Training(folder / "again", view) as run:
         run.wait(8)
         said = run.said()
-    expect("mounted read-only" in said and str(view) in said, f"it was not said that {view} is read-only: {said[-600:]}")
+    expect(
+        "mounted read-only" in said and str(view) in said, f"it was not said that {view} is read-only: {said[-600:]}"
+    )
     for checkpoint in checkpoints_in(view):
         _verify(checkpoint)
     return next(line for line in said.splitlines() if "read-only" in line)
@@ -177,6 +189,7 @@ def a_quota_that_is_used_up_costs_one_save(folder):
             file.write(os.urandom(52 * MIB))
             os.fsync(file.fileno())
         return lambda: volumes.remove_at_once(filler)
+
     return _become_full(folder, place, fill, "The quota is used up")
 
 
@@ -188,6 +201,7 @@ def a_limit_of_file_sizes_ends_no_training(folder):
     # Every file of values is at most as large, the checkpoint's file a little larger.
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (12 * MIB, 12 * MIB))
+
     with Training(folder / "ranks", place, ballast_mib=2 * BALLAST_MIB, before=limit) as run:
         run.wait_for_training()
         event = run.save()
@@ -199,8 +213,10 @@ def a_limit_of_file_sizes_ends_no_training(folder):
     alone.mkdir()
     values.mkdir()
     result = subprocess.run([DEV / "every_type", alone, values], capture_output=True, text=True, preexec_fn=limit)
-    expect(result.returncode == 1 and "rk_checkpoint" in result.stderr and "ulimit -f" in result.stderr,
-           f"a program by itself ended with {result.returncode} and said {result.stderr[-400:]!r}; expected the error of rk_checkpoint, with the limit")
+    expect(
+        result.returncode == 1 and "rk_checkpoint" in result.stderr and "ulimit -f" in result.stderr,
+        f"a program by itself ended with {result.returncode} and said {result.stderr[-400:]!r}; expected the error of rk_checkpoint, with the limit",
+    )
     return result.stderr.strip()
 
 
@@ -209,16 +225,24 @@ def copies_beyond_the_memory_limit_are_not_made(folder):
     place = folder / "place"
     place.mkdir()
     with memory_groups.limited_to(128 * MIB) as group:
-        with Training(folder / "fits", place, ballast_mib=4, options=["--shadow-every", "1 step"], before=group.join) as run:
+        with Training(
+            folder / "fits", place, ballast_mib=4, options=["--shadow-every", "1 step"], before=group.join
+        ) as run:
             run.wait_for_training()
             run.wait_for_step(10)
             expect("keeps no copy" not in run.said(), f"a shadow of 4 MiB a rank did not fit: {run.said()[-600:]}")
             run.stop()
-        with Training(folder / "ranks", folder / "other", ballast_mib=40, options=["--shadow-every", "1 step"], before=group.join) as run:
+        with Training(
+            folder / "ranks", folder / "other", ballast_mib=40, options=["--shadow-every", "1 step"], before=group.join
+        ) as run:
             run.wait_for_training()
             run.wait_for_words("keeps no copy")
             said = next(line for line in run.said().splitlines() if "keeps no copy" in line)
-            expect(f"the memory limit of {128 * MIB} bytes" in said and "raise the memory limit of the training container by" in said, f"it was not said what to set: {said}")
+            expect(
+                f"the memory limit of {128 * MIB} bytes" in said
+                and "raise the memory limit of the training container by" in said,
+                f"it was not said what to set: {said}",
+            )
             step = run.step()
             run.wait_for_step(step + 20)
             _saved(run)
@@ -227,18 +251,37 @@ def copies_beyond_the_memory_limit_are_not_made(folder):
         return said
 
 
-_STORIES = [a_tmpfs_keeps_checkpoints, an_overlay_keeps_checkpoints, fuse_keeps_checkpoints_where_modes_cannot_be_changed, a_fuse_overlay_keeps_checkpoints,
-            ext4_keeps_checkpoints, btrfs_keeps_checkpoints, a_full_tmpfs_costs_one_save, a_full_ext4_costs_one_save, a_full_place_behind_fuse_costs_one_save,
-            a_quota_that_is_used_up_costs_one_save, a_read_only_place_is_refused_by_name, a_limit_of_file_sizes_ends_no_training,
-            copies_beyond_the_memory_limit_are_not_made]
+_STORIES = [
+    a_tmpfs_keeps_checkpoints,
+    an_overlay_keeps_checkpoints,
+    fuse_keeps_checkpoints_where_modes_cannot_be_changed,
+    a_fuse_overlay_keeps_checkpoints,
+    ext4_keeps_checkpoints,
+    btrfs_keeps_checkpoints,
+    a_full_tmpfs_costs_one_save,
+    a_full_ext4_costs_one_save,
+    a_full_place_behind_fuse_costs_one_save,
+    a_quota_that_is_used_up_costs_one_save,
+    a_read_only_place_is_refused_by_name,
+    a_limit_of_file_sizes_ends_no_training,
+    copies_beyond_the_memory_limit_are_not_made,
+]
 _NAMESPACES = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 
 def _in_own_namespace(story):
     expect(os.geteuid() == 0, "mounting file systems needs root: run the stage as root, or in a privileged container")
     possible = subprocess.run([*_NAMESPACES, "true"], capture_output=True, text=True)
-    expect(possible.returncode == 0, f"this machine gives no mount namespace of one's own, which this case needs: {possible.stderr.strip()}")
-    result = subprocess.run([*_NAMESPACES, sys.executable, "-B", __file__, story.__name__], capture_output=True, text=True, timeout=CASE_SECONDS_MAX)
+    expect(
+        possible.returncode == 0,
+        f"this machine gives no mount namespace of one's own, which this case needs: {possible.stderr.strip()}",
+    )
+    result = subprocess.run(
+        [*_NAMESPACES, sys.executable, "-B", __file__, story.__name__],
+        capture_output=True,
+        text=True,
+        timeout=CASE_SECONDS_MAX,
+    )
     said = result.stdout.strip()
     if result.returncode != 0:
         raise Unmet(said or f"the case ended with {result.returncode}: {result.stderr[-600:]}")

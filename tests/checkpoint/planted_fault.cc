@@ -1,4 +1,5 @@
-// Does one thing that a sanitizer has to notice: `planted_fault KIND`. That it is noticed shows that the clean runs of this stage could have failed.
+// Does one thing that a sanitizer has to notice: `planted_fault KIND`. That it is noticed shows
+// that the clean runs of this stage could have failed.
 #include <climits>
 #include <cstdio>
 #include <cstring>

@@ -20,8 +20,17 @@ def fresh(name):
 
 def run_program(command, code=0, environment=None):
     """Standard output of a program that has to end with `code`."""
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120, env={**os.environ, **(environment or {})})
-    expect(result.returncode == code, f"`{' '.join(map(str, command))}` ended with {result.returncode}, expected {code}: {(result.stdout + result.stderr)[-600:]}")
+    result = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **(environment or {})},
+    )
+    expect(
+        result.returncode == code,
+        f"`{' '.join(map(str, command))}` ended with {result.returncode}, expected {code}: {(result.stdout + result.stderr)[-600:]}",
+    )
     return result.stdout
 
 

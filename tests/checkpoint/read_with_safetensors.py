@@ -1,7 +1,7 @@
 """Opens a checkpoint's data files with the package `safetensors` as its users do, and compares every value with what the program had. Runs in build/python.
 
-  read_with_safetensors.py types CHECKPOINT VALUES     every_type's: VALUES/NAME has the bytes of each tensor
-  read_with_safetensors.py ranks CHECKPOINT WEIGHTS STEP   test_rank's: weights and moments as one program ended with them after STEP steps
+read_with_safetensors.py types CHECKPOINT VALUES     every_type's: VALUES/NAME has the bytes of each tensor
+read_with_safetensors.py ranks CHECKPOINT WEIGHTS STEP   test_rank's: weights and moments as one program ended with them after STEP steps
 """
 
 import json
@@ -50,18 +50,24 @@ def compare_types(folder, values):
     for name in names:
         key = "state/0/sampler" if name == "state" else name
         dtype, shape, data = found[key]
-        assert name == "state" or (dtype, shape) == registered[name], f"{key} is {dtype} {shape}, registered was {registered[name]}"
+        assert name == "state" or (dtype, shape) == registered[name], (
+            f"{key} is {dtype} {shape}, registered was {registered[name]}"
+        )
         expected = (values / name).read_bytes()
         assert data == expected, f"{key} holds other bytes than the program had"
         if dtype not in NOT_IN_NUMPY:
             assert arrays[key].tobytes() == expected, f"{key} is another array than the program had"
-    assert NOT_IN_NUMPY | IN_NUMPY == {dtype for dtype, _, _ in found.values()}, "a type is missing"
+    assert {dtype for dtype, _, _ in found.values()} == NOT_IN_NUMPY | IN_NUMPY, "a type is missing"
     print(f"{len(names)} arrays of {len({dtype for dtype, _, _ in found.values()})} types")
 
 
 def joined(arrays, name):
     """The pieces name[begin:end] in order; they leave no gap."""
-    pieces = sorted((int(match[1]), int(match[2]), key) for key in arrays if (match := re.fullmatch(re.escape(name) + r"\[(\d+):(\d+)\]", key)))
+    pieces = sorted(
+        (int(match[1]), int(match[2]), key)
+        for key in arrays
+        if (match := re.fullmatch(re.escape(name) + r"\[(\d+):(\d+)\]", key))
+    )
     if not pieces:
         return arrays[name]
     ends = [0] + [end for _, end, _ in pieces]
@@ -75,11 +81,15 @@ def compare_ranks(folder, weights, step):
         arrays.update(load_file(path))
     expected = numpy.fromfile(weights, dtype="<f8").reshape(2, 64, 33)
     for index, name in enumerate(("weights", "moments")):
-        assert numpy.array_equal(joined(arrays, name), expected[index]), f"{name} holds other values than the program had after step {step}"
+        assert numpy.array_equal(joined(arrays, name), expected[index]), (
+            f"{name} holds other values than the program had after step {step}"
+        )
     states = {key: array for key, array in arrays.items() if key.startswith("state/")}
     assert len(states) == 3, f"state of three ranks was expected: {sorted(states)}"
     for key, array in states.items():
-        assert int.from_bytes(array.tobytes(), "little") == 7 * step, f"{key} is not what the program had after step {step}"
+        assert int.from_bytes(array.tobytes(), "little") == 7 * step, (
+            f"{key} is not what the program had after step {step}"
+        )
     print(f"{len(arrays)} arrays in {len(list(folder.glob('*.safetensors')))} files, step {step}")
 
 

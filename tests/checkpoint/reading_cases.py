@@ -24,8 +24,14 @@ def _saved_by_one_program(folder):
 def _saved_by_three_ranks(folder):
     """A checkpoint that three ranks wrote together in the middle of their training, and its step."""
     (folder / "ranks").mkdir()
-    run_program([REKINDLE, "run", "-n", "3", "--checkpoint-dir", folder / "checkpoints", "--", DEV / "test_rank"],
-         environment={"TEST_FOLDER": str(folder / "ranks"), "TEST_STEPS": str(STEPS), "TEST_ASK_STEP": str(ASKED_AT_STEP)})
+    run_program(
+        [REKINDLE, "run", "-n", "3", "--checkpoint-dir", folder / "checkpoints", "--", DEV / "test_rank"],
+        environment={
+            "TEST_FOLDER": str(folder / "ranks"),
+            "TEST_STEPS": str(STEPS),
+            "TEST_ASK_STEP": str(ASKED_AT_STEP),
+        },
+    )
     checkpoint = the_checkpoint(folder / "checkpoints")
     step = json.loads((checkpoint / "manifest.json").read_text())["manifest"]["step"]
     expect(ASKED_AT_STEP <= step < STEPS, f"step {step} was saved, asked for after step {ASKED_AT_STEP} of {STEPS}")
@@ -43,18 +49,27 @@ def verify_names_the_file_and_the_range_of_a_flipped_byte():
         whole = path.read_bytes()
         # Anywhere, and for certain behind the first chunk where there is more than one.
         for at in {chance.randrange(len(whole)), chance.randrange(min(CHUNK_BYTES, len(whole) - 1), len(whole))}:
-            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << chance.randrange(8)]) + whole[at + 1:])
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << chance.randrange(8)]) + whole[at + 1 :])
             said = run_program([REKINDLE, "checkpoint", "verify", checkpoint], code=1)
             begin = at // CHUNK_BYTES * CHUNK_BYTES
             wanted = f"{path.name} bytes {begin} to {min(begin + CHUNK_BYTES, len(whole))}"
-            expect(wanted in said, f"byte {at} of {path.name} was flipped (seed {seed}); expected '{wanted}' in: {said}")
+            expect(
+                wanted in said, f"byte {at} of {path.name} was flipped (seed {seed}); expected '{wanted}' in: {said}"
+            )
         path.write_bytes(whole)
     run_program([REKINDLE, "checkpoint", "verify", checkpoint])
     return f"seed {seed}"
 
 
 def _read(*arguments):
-    return run_program([ROOT / "build" / "python" / "bin" / "python", "-B", ROOT / "tests" / "checkpoint" / "read_with_safetensors.py", *arguments]).strip()
+    return run_program(
+        [
+            ROOT / "build" / "python" / "bin" / "python",
+            "-B",
+            ROOT / "tests" / "checkpoint" / "read_with_safetensors.py",
+            *arguments,
+        ]
+    ).strip()
 
 
 def safetensors_finds_the_values_of_every_type():
@@ -66,10 +81,18 @@ def safetensors_finds_the_values_that_three_ranks_had():
     checkpoint, step = _saved_by_three_ranks(folder)
     # What one program has that ends after this very step.
     (folder / "alone").mkdir()
-    run_program([REKINDLE, "run", "--checkpoint-dir", folder / "unused", "--", DEV / "test_rank"],
-         environment={"TEST_FOLDER": str(folder / "alone"), "TEST_STEPS": str(step)})
+    run_program(
+        [REKINDLE, "run", "--checkpoint-dir", folder / "unused", "--", DEV / "test_rank"],
+        environment={"TEST_FOLDER": str(folder / "alone"), "TEST_STEPS": str(step)},
+    )
     return _read("ranks", checkpoint, folder / "alone" / "weights-0", step)
 
 
-CASES = [(case.__name__, case) for case in (verify_names_the_file_and_the_range_of_a_flipped_byte, safetensors_finds_the_values_of_every_type,
-                                            safetensors_finds_the_values_that_three_ranks_had)]
+CASES = [
+    (case.__name__, case)
+    for case in (
+        verify_names_the_file_and_the_range_of_a_flipped_byte,
+        safetensors_finds_the_values_of_every_type,
+        safetensors_finds_the_values_that_three_ranks_had,
+    )
+]

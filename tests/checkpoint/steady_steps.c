@@ -1,5 +1,6 @@
-/* A training program with everything on (gates, fences, 256 bytes of state, one tensor) that only makes steps: `steady_steps N`. For whoever counts its system calls.
- * With a sidecar where the environment names one, by itself otherwise. */
+/* A training program with everything on (gates, fences, 256 bytes of state, one tensor) that only makes steps:
+ * `steady_steps N`. For whoever counts its system calls. With a sidecar where the environment names one, by itself
+ * otherwise. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,7 +18,8 @@ int main(int count, char** arguments) {
   rk_session* session = NULL;
   rk_options options = {.struct_size = sizeof options};
   if (rk_open(&options, &session) != RK_OK) return failed("rk_open");
-  rk_tensor tensor = {.struct_size = sizeof tensor, .name = "weights", .data = weights, .dtype = RK_F32, .rank = 1, .shape = {64}};
+  rk_tensor tensor = {
+      .struct_size = sizeof tensor, .name = "weights", .data = weights, .dtype = RK_F32, .rank = 1, .shape = {64}};
   if (rk_register(session, &tensor) != RK_OK) return failed("rk_register");
   if (rk_register_state(session, "state", state, sizeof state) != RK_OK) return failed("rk_register_state");
   rk_position at = {.struct_size = sizeof at};

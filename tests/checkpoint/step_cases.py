@@ -41,8 +41,22 @@ def _by_itself(steps, log, _):
 
 def _beside_a_sidecar(steps, log, folder):
     """Only the training thread is watched: the library's own may speak with the sidecar."""
-    return [DEV / "rekindle", "run", "--checkpoint-dir", folder / f"checkpoints-{steps}", "--", "strace", "-c", "-o", log, DEV / "steady_steps", str(steps)]
+    return [
+        DEV / "rekindle",
+        "run",
+        "--checkpoint-dir",
+        folder / f"checkpoints-{steps}",
+        "--",
+        "strace",
+        "-c",
+        "-o",
+        log,
+        DEV / "steady_steps",
+        str(steps),
+    ]
 
 
-CASES = [("a_step_by_itself_makes_no_system_call", lambda: _compare("steps-alone", _by_itself)),
-         ("a_step_beside_a_sidecar_makes_no_system_call", lambda: _compare("steps-beside-a-sidecar", _beside_a_sidecar))]
+CASES = [
+    ("a_step_by_itself_makes_no_system_call", lambda: _compare("steps-alone", _by_itself)),
+    ("a_step_beside_a_sidecar_makes_no_system_call", lambda: _compare("steps-beside-a-sidecar", _beside_a_sidecar)),
+]

@@ -23,12 +23,38 @@ class Training:
         self._events = folder / "events.txt"
         self._events.unlink(missing_ok=True)
         self.log = folder / "output.txt"
-        environment = {**os.environ, "TEST_FOLDER": str(folder), "TEST_STEPS": str(steps), "TEST_BALLAST_MIB": str(ballast_mib)}
-        command = [REKINDLE, "run", "--verbose", "-n", ranks, "--max-restarts", 0, "--checkpoint-dir", checkpoints, "--events", self._events, *options, "--",
-                   DEV / "test_rank"]
+        environment = {
+            **os.environ,
+            "TEST_FOLDER": str(folder),
+            "TEST_STEPS": str(steps),
+            "TEST_BALLAST_MIB": str(ballast_mib),
+        }
+        command = [
+            REKINDLE,
+            "run",
+            "--verbose",
+            "-n",
+            ranks,
+            "--max-restarts",
+            0,
+            "--checkpoint-dir",
+            checkpoints,
+            "--events",
+            self._events,
+            *options,
+            "--",
+            DEV / "test_rank",
+        ]
         with self.log.open("wb") as log:
-            self._process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
-                                             start_new_session=True, preexec_fn=before)
+            self._process = subprocess.Popen(
+                [str(word) for word in command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                start_new_session=True,
+                preexec_fn=before,
+            )
 
     def __enter__(self):
         return self

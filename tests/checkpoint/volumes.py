@@ -18,8 +18,13 @@ def _do(*words):
     try:
         result = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=60)
     except FileNotFoundError:
-        raise Unmet(f"this machine has no `{words[0]}`, which this case needs: ./dev setup checkpoint installs it") from None
-    expect(result.returncode == 0, f"this machine does not do what this case needs: `{' '.join(map(str, words))}` ended with {result.returncode}: {(result.stdout + result.stderr).strip()[-300:]}")
+        raise Unmet(
+            f"this machine has no `{words[0]}`, which this case needs: ./dev setup checkpoint installs it"
+        ) from None
+    expect(
+        result.returncode == 0,
+        f"this machine does not do what this case needs: `{' '.join(map(str, words))}` ended with {result.returncode}: {(result.stdout + result.stderr).strip()[-300:]}",
+    )
 
 
 def _made(folder, *names):
@@ -29,7 +34,7 @@ def _made(folder, *names):
 
 
 def tmpfs(folder, mib=200):
-    place, = _made(folder, "tmpfs")
+    (place,) = _made(folder, "tmpfs")
     _do("mount", "-t", "tmpfs", "-o", f"size={mib}m", "none", place)
     return place
 
@@ -55,14 +60,28 @@ def read_only(place):
 
 def _serve(place, *command):
     """A FUSE file system; its server is a child that ends with the case."""
-    expect(os.access("/dev/fuse", os.R_OK | os.W_OK), "this machine gives no /dev/fuse, so no FUSE file system can be tried here")
+    expect(
+        os.access("/dev/fuse", os.R_OK | os.W_OK),
+        "this machine gives no /dev/fuse, so no FUSE file system can be tried here",
+    )
     try:
-        server = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        server = subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
     except FileNotFoundError:
-        raise Unmet(f"this machine has no `{command[0]}`, which this case needs: ./dev setup checkpoint installs it") from None
+        raise Unmet(
+            f"this machine has no `{command[0]}`, which this case needs: ./dev setup checkpoint installs it"
+        ) from None
     limit = time.monotonic() + _START_SECONDS_MAX
     while not place.is_mount():
-        expect(server.poll() is None, f"`{command[0]}` ended with {server.returncode}: {server.stderr.read()[-300:] if server.returncode is not None else ''}")
+        expect(
+            server.poll() is None,
+            f"`{command[0]}` ended with {server.returncode}: {server.stderr.read()[-300:] if server.returncode is not None else ''}",
+        )
         expect(time.monotonic() < limit, f"`{command[0]}` mounted nothing within {_START_SECONDS_MAX} s")
         time.sleep(0.02)
     return place
@@ -70,9 +89,9 @@ def _serve(place, *command):
 
 def bindfs(folder, below=None):
     """Through FUSE, with modes and owners that nobody may change."""
-    place, = _made(folder, "bindfs")
+    (place,) = _made(folder, "bindfs")
     if below is None:
-        below, = _made(folder, "below")
+        (below,) = _made(folder, "below")
     return _serve(place, "bindfs", "-f", "--chmod-deny", "--chown-deny", "--chgrp-deny", below, place)
 
 
@@ -82,7 +101,7 @@ def fuse_overlay(folder):
 
 
 def _image(folder, kind, *make):
-    place, = _made(folder, kind)
+    (place,) = _made(folder, kind)
     image = folder / f"{kind}.img"
     with image.open("wb") as file:
         file.truncate(_IMAGE_BYTES)

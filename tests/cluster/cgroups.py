@@ -71,9 +71,11 @@ def component_path(component):
 
 def make_component(component):
     make(component_path(component))
-    return [str(mount_point / component_path(component) / "cgroup.procs")
-            for mount_point, controllers in hierarchies()
-            if controllers & set(COMPONENT_CONTROLLERS) or (controllers == {"unified"} and is_pure_v2())]
+    return [
+        str(mount_point / component_path(component) / "cgroup.procs")
+        for mount_point, controllers in hierarchies()
+        if controllers & set(COMPONENT_CONTROLLERS) or (controllers == {"unified"} and is_pure_v2())
+    ]
 
 
 def folders(path):

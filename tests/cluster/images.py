@@ -28,6 +28,12 @@ def visitor_archive():
     """Linked dynamically on purpose: it proves with_libraries, and name resolution as real programs do it."""
     program = compile_source("visitor")
     archive = program.with_suffix(".tar")
-    ociimage.build_image(archive, VISITOR_IMAGE, {"/visitor": program, **ociimage.with_libraries(program)},
-                         entrypoint=["/visitor"], user="1000:1000", env={"PURPOSE": "self test"})
+    ociimage.build_image(
+        archive,
+        VISITOR_IMAGE,
+        {"/visitor": program, **ociimage.with_libraries(program)},
+        entrypoint=["/visitor"],
+        user="1000:1000",
+        env={"PURPOSE": "self test"},
+    )
     return archive

@@ -6,7 +6,6 @@ import fcntl
 import os
 import time
 
-import build
 import certificates
 import cleanup
 import controlplane
@@ -19,6 +18,8 @@ import process
 import report
 import volcano
 from failure import Failure, say
+
+import build
 
 READY_TIMEOUT = 120
 
@@ -122,6 +123,7 @@ def start(build_seconds):
 
 def wait_for_rest(watch):
     """What is left can get ready in any order, so it is asked for in one loop."""
+
     def nodes_ready():
         ready = controlplane.ready_nodes()
         return all(ready.get(one.name) for one in identity.NODES)
@@ -132,11 +134,13 @@ def wait_for_rest(watch):
     # milestone: what to ask, what to start once it is so, which components it proves
     open_questions = {
         "nodes": (nodes_ready, [controlplane.start_proxy], [one.component for one in identity.NODES]),
-        "admission": (volcano.admission_answers, [volcano.start_controllers, volcano.start_scheduler],
-                      ["volcano-webhook-manager"]),
+        "admission": (
+            volcano.admission_answers,
+            [volcano.start_controllers, volcano.start_scheduler],
+            ["volcano-webhook-manager"],
+        ),
         "accounts": (default_account_exists, [], ["kube-controller-manager"]),
-        "names": (lambda: controlplane.resolves(f"kubernetes.default.svc.{identity.CLUSTER_DOMAIN}"), [],
-                  ["coredns"]),
+        "names": (lambda: controlplane.resolves(f"kubernetes.default.svc.{identity.CLUSTER_DOMAIN}"), [], ["coredns"]),
     }
     started_later = {"kube-proxy", "volcano-controller-manager", "volcano-scheduler"}
     early = [component for component in report.COMPONENTS if component not in started_later]
@@ -151,11 +155,11 @@ def wait_for_rest(watch):
         return not open_questions
 
     process.wait_until(all_answered, READY_TIMEOUT, "nodes, admission webhooks, accounts and DNS", alive=early)
-    process.wait_until(volcano.takes_jobs, READY_TIMEOUT, "Volcano to take jobs",
-                       alive=report.COMPONENTS)
+    process.wait_until(volcano.takes_jobs, READY_TIMEOUT, "Volcano to take jobs", alive=report.COMPONENTS)
     watch.mark("volcano-controller-manager", "volcano-scheduler")
-    process.wait_until(controlplane.services_work, READY_TIMEOUT, "kube-proxy to write its rules",
-                       alive=report.COMPONENTS)
+    process.wait_until(
+        controlplane.services_work, READY_TIMEOUT, "kube-proxy to write its rules", alive=report.COMPONENTS
+    )
     watch.mark("kube-proxy")
     process.wait_until(controlplane.scheduler_is_ready, READY_TIMEOUT, "kube-scheduler", alive=report.COMPONENTS)
     watch.mark("kube-scheduler")

@@ -6,12 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import build
 import certificates
 import cgroups
 import identity
 import process
 from failure import Failure
+
+import build
 
 HERE = Path(__file__).resolve().parent
 # Each node mounts a folder of its own here, in its own mount namespace; on the host they stay empty.
@@ -61,12 +62,20 @@ def network_configuration(node):
     """Point to point links, not a bridge: between two pods on one bridge a reply would go past the node's
     routing, and the rewriting of service addresses would not be undone."""
     return {
-        "cniVersion": "0.4.0", "name": f"{identity.NAME}-{node.name}",
-        "plugins": [{
-            "type": "ptp", "ipMasq": False,
-            "ipam": {"type": "host-local", "dataDir": str(node.state / "addresses"),
-                     "ranges": [[{"subnet": node.pod_range}]], "routes": [{"dst": "0.0.0.0/0"}]},
-        }],
+        "cniVersion": "0.4.0",
+        "name": f"{identity.NAME}-{node.name}",
+        "plugins": [
+            {
+                "type": "ptp",
+                "ipMasq": False,
+                "ipam": {
+                    "type": "host-local",
+                    "dataDir": str(node.state / "addresses"),
+                    "ranges": [[{"subnet": node.pod_range}]],
+                    "routes": [{"dst": "0.0.0.0/0"}],
+                },
+            }
+        ],
     }
 
 
@@ -80,49 +89,87 @@ def memory_to_reserve():
 
 def kubelet_configuration(node):
     return {
-        "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
-        "address": node.address, "readOnlyPort": 0,
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": node.address,
+        "readOnlyPort": 0,
         "healthzBindAddress": node.address,
-        "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True},
-                           "x509": {"clientCAFile": str(certificates.path("authority"))}},
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": str(certificates.path("authority"))},
+        },
         "authorization": {"mode": "Webhook"},
         "tlsCertFile": str(certificates.path(node.name)),
         "tlsPrivateKeyFile": str(certificates.path(node.name, "key")),
         "containerRuntimeEndpoint": f"unix://{node.containerd_socket}",
-        "cgroupDriver": "cgroupfs", "cgroupRoot": f"/{node.pod_cgroup}", "enforceNodeAllocatable": [],
-        "failSwapOn": False, "failCgroupV1": False, "makeIPTablesUtilChains": False,
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{node.pod_cgroup}",
+        "enforceNodeAllocatable": [],
+        "failSwapOn": False,
+        "failCgroupV1": False,
+        "makeIPTablesUtilChains": False,
         "systemReserved": {"memory": memory_to_reserve()},
         # The disk and the memory are the whole machine's: its other use must not evict a test's pods.
-        "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "1%",
-                         "imagefs.available": "1%"},
-        "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
+        "evictionHard": {
+            "memory.available": "50Mi",
+            "nodefs.available": "1%",
+            "nodefs.inodesFree": "1%",
+            "imagefs.available": "1%",
+        },
+        "imageGCHighThresholdPercent": 100,
+        "imageGCLowThresholdPercent": 99,
         "resolvConf": str(node.state / "resolv.conf"),
-        "clusterDNS": [identity.DNS_ADDRESS], "clusterDomain": identity.CLUSTER_DOMAIN,
+        "clusterDNS": [identity.DNS_ADDRESS],
+        "clusterDomain": identity.CLUSTER_DOMAIN,
         "volumePluginDir": str(node.state / "volume-plugins"),
         # Renewed every second, for the controller manager gives a silent node ten seconds.
-        "nodeStatusUpdateFrequency": "2s", "nodeStatusReportFrequency": "10s", "nodeLeaseDurationSeconds": 4,
-        "syncFrequency": "10s", "serializeImagePulls": False, "registryPullQPS": 0,
+        "nodeStatusUpdateFrequency": "2s",
+        "nodeStatusReportFrequency": "10s",
+        "nodeLeaseDurationSeconds": 4,
+        "syncFrequency": "10s",
+        "serializeImagePulls": False,
+        "registryPullQPS": 0,
     }
 
 
 def write_configuration(node):
     for folder in ("cni.d", "volume-plugins", "log", "cni", "kubelet"):
         (node.state / folder).mkdir(parents=True, exist_ok=True)
-    (node.state / "containerd.toml").write_text(CONTAINERD.format(
-        state=node.state, socket=node.containerd_socket, pause=identity.PAUSE_IMAGE, plugins=plugin_folder()))
+    (node.state / "containerd.toml").write_text(
+        CONTAINERD.format(
+            state=node.state, socket=node.containerd_socket, pause=identity.PAUSE_IMAGE, plugins=plugin_folder()
+        )
+    )
     (node.state / "cni.d" / "10-pods.conflist").write_text(json.dumps(network_configuration(node), indent=1))
     (node.state / "kubelet.json").write_text(json.dumps(kubelet_configuration(node), indent=1))
     (node.state / "resolv.conf").write_text(f"nameserver {identity.DNS_ADDRESS}\n")
-    (node.state / "node.json").write_text(json.dumps({
-        "state": str(node.state), "containerd_socket": str(node.containerd_socket),
-        "api": identity.API_URL, "authority": str(certificates.path("authority")),
-        "containerd": {"log": str(process.log_path(f"{node.name}-containerd")),
-                       "command": ["containerd", "--config", str(node.state / "containerd.toml")]},
-        "kubelet": {"log": str(process.log_path(f"{node.name}-kubelet")), "command": [
-            str(build.binary("kubelet")), f"--config={node.state}/kubelet.json",
-            f"--kubeconfig={identity.KUBECONFIGS / node.name}", f"--hostname-override={node.name}",
-            f"--node-ip={node.address}", "--v=2"]},
-    }, indent=1))
+    (node.state / "node.json").write_text(
+        json.dumps(
+            {
+                "state": str(node.state),
+                "containerd_socket": str(node.containerd_socket),
+                "api": identity.API_URL,
+                "authority": str(certificates.path("authority")),
+                "containerd": {
+                    "log": str(process.log_path(f"{node.name}-containerd")),
+                    "command": ["containerd", "--config", str(node.state / "containerd.toml")],
+                },
+                "kubelet": {
+                    "log": str(process.log_path(f"{node.name}-kubelet")),
+                    "command": [
+                        str(build.binary("kubelet")),
+                        f"--config={node.state}/kubelet.json",
+                        f"--kubeconfig={identity.KUBECONFIGS / node.name}",
+                        f"--hostname-override={node.name}",
+                        f"--node-ip={node.address}",
+                        "--v=2",
+                    ],
+                },
+            },
+            indent=1,
+        )
+    )
 
 
 def start(node):
@@ -131,10 +178,24 @@ def start(node):
     for folder in MOUNT_POINTS:
         folder.mkdir(parents=True, exist_ok=True)
     node.containerd_socket.unlink(missing_ok=True)
-    process.start(node.component, [
-        "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "slave", "--",
-        sys.executable, HERE / "nodeinit.py", node.state / "node.json"],
-        {"PYTHONDONTWRITEBYTECODE": "1"})
+    process.start(
+        node.component,
+        [
+            "unshare",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+            "--propagation",
+            "slave",
+            "--",
+            sys.executable,
+            HERE / "nodeinit.py",
+            node.state / "node.json",
+        ],
+        {"PYTHONDONTWRITEBYTECODE": "1"},
+    )
 
 
 def kill(node):
@@ -148,8 +209,10 @@ def is_running(node):
 
 
 def containerd_answers(node):
-    return node.containerd_socket.exists() and subprocess.run(
-        ["ctr", "--address", node.containerd_socket, "version"], capture_output=True).returncode == 0
+    return (
+        node.containerd_socket.exists()
+        and subprocess.run(["ctr", "--address", node.containerd_socket, "version"], capture_output=True).returncode == 0
+    )
 
 
 def wait_for_containerd(node):
@@ -165,10 +228,27 @@ def load(archives):
     if not running:
         raise Failure("no node is running: start the cluster with `dev cluster up`")
     for archive in archives:
-        imports = [(node, subprocess.Popen(
-            ["ctr", "--address", str(node.containerd_socket), "--namespace", "k8s.io", "images", "import",
-             os.path.abspath(archive)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
-            for node in running]
+        imports = [
+            (
+                node,
+                subprocess.Popen(
+                    [
+                        "ctr",
+                        "--address",
+                        str(node.containerd_socket),
+                        "--namespace",
+                        "k8s.io",
+                        "images",
+                        "import",
+                        os.path.abspath(archive),
+                    ],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                ),
+            )
+            for node in running
+        ]
         for node, importing in imports:
             words, _ = importing.communicate()
             if importing.returncode != 0:

@@ -22,8 +22,12 @@ from pathlib import Path
 # The kubelet insists on these values and writes them when they differ. They belong to the whole machine,
 # so it is shown files that already say what it wants.
 KERNEL_SETTINGS = {
-    "vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
-    "kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
+    "vm/overcommit_memory": "1",
+    "vm/panic_on_oom": "0",
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "kernel/keys/root_maxkeys": "1000000",
+    "kernel/keys/root_maxbytes": "25000000",
 }
 
 
@@ -37,8 +41,11 @@ def arrange_mounts(state):
     mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
     for name in ("containerd", "lock", "netns"):
         Path("/run", name).mkdir()
-    for target, source in (("/var/log", state / "log"), ("/var/lib/cni", state / "cni"),
-                           ("/var/lib/kubelet", state / "kubelet")):
+    for target, source in (
+        ("/var/log", state / "log"),
+        ("/var/lib/cni", state / "cni"),
+        ("/var/lib/kubelet", state / "kubelet"),
+    ):
         source.mkdir(exist_ok=True)
         mount("--bind", source, target)
     settings = Path("/run/kernel-settings")
@@ -53,8 +60,9 @@ def arrange_mounts(state):
 
 def start(service):
     log = open(service["log"], "ab")
-    return subprocess.Popen(service["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                            start_new_session=True)
+    return subprocess.Popen(
+        service["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+    )
 
 
 def poll(condition, what):

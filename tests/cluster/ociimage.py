@@ -58,8 +58,7 @@ def canonical(path):
 
 def with_libraries(binary):
     """What the dynamic loader needs for `binary`: {} for a static one."""
-    outcome = subprocess.run(["ldd", str(binary)], capture_output=True, text=True,
-                             env={**os.environ, "LC_ALL": "C"})
+    outcome = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
     if re.search("not a dynamic executable|statically linked", outcome.stdout + outcome.stderr):
         return {}
     if outcome.returncode != 0:
@@ -145,21 +144,32 @@ def write_archive(archive_path, reference, layers, config):
     def as_json(value):
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
-    image = {"architecture": architecture(), "os": "linux", "created": "1970-01-01T00:00:00Z", "config": config,
-             "rootfs": {"type": "layers", "diff_ids": [digest(content) for content in layers]}}
+    image = {
+        "architecture": architecture(),
+        "os": "linux",
+        "created": "1970-01-01T00:00:00Z",
+        "config": config,
+        "rootfs": {"type": "layers", "diff_ids": [digest(content) for content in layers]},
+    }
     manifest = {
-        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
         "config": add(as_json(image), "application/vnd.oci.image.config.v1+json"),
-        "layers": [add(gzip.compress(content, 6, mtime=0), "application/vnd.oci.image.layer.v1.tar+gzip")
-                   for content in layers],
+        "layers": [
+            add(gzip.compress(content, 6, mtime=0), "application/vnd.oci.image.layer.v1.tar+gzip") for content in layers
+        ],
     }
     described = add(as_json(manifest), manifest["mediaType"])
     # containerd takes the name from its own annotation, other tools from the standard one.
-    described["annotations"] = {"io.containerd.image.name": checked_reference(reference),
-                                "org.opencontainers.image.ref.name": reference}
-    members = {"oci-layout": as_json({"imageLayoutVersion": "1.0.0"}),
-               "index.json": as_json({"schemaVersion": 2, "manifests": [described]}),
-               **{"blobs/sha256/" + name.partition(":")[2]: content for name, content in blobs.items()}}
+    described["annotations"] = {
+        "io.containerd.image.name": checked_reference(reference),
+        "org.opencontainers.image.ref.name": reference,
+    }
+    members = {
+        "oci-layout": as_json({"imageLayoutVersion": "1.0.0"}),
+        "index.json": as_json({"schemaVersion": 2, "manifests": [described]}),
+        **{"blobs/sha256/" + name.partition(":")[2]: content for name, content in blobs.items()},
+    }
     archive_path = Path(archive_path)
     archive_path.parent.mkdir(parents=True, exist_ok=True)
     temporary = archive_path.with_name(archive_path.name + ".part")
@@ -172,15 +182,33 @@ def write_archive(archive_path, reference, layers, config):
     return described["digest"]
 
 
-def build_image(archive_path, reference, files, modes=None, owners=None, symlinks=None, entrypoint=None,
-                command=None, env=None, user=None, working_dir=None, labels=None):
+def build_image(
+    archive_path,
+    reference,
+    files,
+    modes=None,
+    owners=None,
+    symlinks=None,
+    entrypoint=None,
+    command=None,
+    env=None,
+    user=None,
+    working_dir=None,
+    labels=None,
+):
     """Build an image of one layer. The module's docstring says what each argument is."""
     config = {
         "Entrypoint": list(entrypoint) if entrypoint else None,
         "Cmd": list(command) if command else None,
-        "Env": [f"{name}={value}" for name, value in sorted({
-            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **(env or {})}.items())],
-        "User": user, "WorkingDir": working_dir, "Labels": labels,
+        "Env": [
+            f"{name}={value}"
+            for name, value in sorted(
+                {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", **(env or {})}.items()
+            )
+        ],
+        "User": user,
+        "WorkingDir": working_dir,
+        "Labels": labels,
     }
     config = {name: value for name, value in config.items() if value}
     return write_archive(archive_path, reference, [layer(files, modes, owners, symlinks)], config)

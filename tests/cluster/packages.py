@@ -9,9 +9,16 @@ from failure import Failure, say
 
 # package, what proves it is there
 PROGRAMS = (
-    ("containerd", "containerd"), ("containerd", "ctr"), ("runc", "runc"), ("iproute2", "ip"),
-    ("nftables", "nft"), ("util-linux", "nsenter"), ("util-linux", "unshare"), ("mount", "mount"),
-    ("openssl", "openssl"), ("gcc", "gcc"),
+    ("containerd", "containerd"),
+    ("containerd", "ctr"),
+    ("runc", "runc"),
+    ("iproute2", "ip"),
+    ("nftables", "nft"),
+    ("util-linux", "nsenter"),
+    ("util-linux", "unshare"),
+    ("mount", "mount"),
+    ("openssl", "openssl"),
+    ("gcc", "gcc"),
 )
 
 
@@ -33,8 +40,10 @@ def install():
     if not packages:
         return
     if not shutil.which("apt-get"):
-        raise Failure(f"this is not Debian or Ubuntu: install {', '.join(packages)} with the system's own means, "
-                      "then run this again")
+        raise Failure(
+            f"this is not Debian or Ubuntu: install {', '.join(packages)} with the system's own means, "
+            "then run this again"
+        )
     say(f"installing with apt-get: {' '.join(packages)}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     command = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *packages]
@@ -44,5 +53,7 @@ def install():
         outcome = subprocess.run(command, env=environment, capture_output=True, text=True)
     if outcome.returncode != 0:
         words = (outcome.stderr or outcome.stdout).strip().splitlines()
-        raise Failure(f"apt-get cannot install {' '.join(packages)}: {words[-1] if words else 'no message'}; check "
-                      "the network and the package sources")
+        raise Failure(
+            f"apt-get cannot install {' '.join(packages)}: {words[-1] if words else 'no message'}; check "
+            "the network and the package sources"
+        )

@@ -50,8 +50,16 @@ def start(component, command, environment=None):
     # Nothing of the caller's environment: a proxy setting or a KUBECONFIG would change what is tested.
     clean = {"PATH": PATH, "HOME": str(identity.STATE), "LANG": "C.UTF-8", **(environment or {})}
     with open(log_path(component), "ab") as log:
-        return subprocess.Popen(inside(*command), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                start_new_session=True, cwd="/", env=clean, preexec_fn=join_groups)
+        return subprocess.Popen(
+            inside(*command),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd="/",
+            env=clean,
+            preexec_fn=join_groups,
+        )
 
 
 def running(component):
@@ -80,6 +88,7 @@ def command_line(process):
 
 def kill_group(path, timeout=30):
     """SIGKILL every process below the cgroup `path`, until none is left."""
+
     def none_left():
         remaining = cgroups.process_ids(path)
         for process in remaining:
@@ -117,7 +126,7 @@ def run(command, what, **options):
     try:
         outcome = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
     except FileNotFoundError:
-        raise Failure(f"{command[0]} is not installed: run `dev cluster setup`")
+        raise Failure(f"{command[0]} is not installed: run `dev cluster setup`") from None
     if outcome.returncode != 0:
         words = outcome.stderr.strip().splitlines()
         raise Failure(f"{what} failed: {words[-1] if words else 'exit ' + str(outcome.returncode)}")

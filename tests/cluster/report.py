@@ -12,8 +12,13 @@ import process
 import volcano
 
 COMPONENTS = (*controlplane.COMPONENTS, *volcano.COMPONENTS, *(node.component for node in identity.NODES))
-MODULES = {"etcd": "go.etcd.io/etcd/server/v3", "kube": "k8s.io/kubernetes", "volcano": "volcano.sh/volcano",
-           "coredns": "github.com/coredns/coredns", "node": "k8s.io/kubernetes"}
+MODULES = {
+    "etcd": "go.etcd.io/etcd/server/v3",
+    "kube": "k8s.io/kubernetes",
+    "volcano": "volcano.sh/volcano",
+    "coredns": "github.com/coredns/coredns",
+    "node": "k8s.io/kubernetes",
+}
 
 
 def module_version(module):
@@ -34,21 +39,27 @@ def version(component):
 
 
 def rows():
-    return [{
-        "component": component,
-        "pid": process.main_process(component),
-        "version": version(component),
-        "memory_mib": round(cgroups.memory_bytes(cgroups.component_path(component)) / 2**20),
-        "log": str(process.log_path(component)),
-    } for component in COMPONENTS]
+    return [
+        {
+            "component": component,
+            "pid": process.main_process(component),
+            "version": version(component),
+            "memory_mib": round(cgroups.memory_bytes(cgroups.component_path(component)) / 2**20),
+            "log": str(process.log_path(component)),
+        }
+        for component in COMPONENTS
+    ]
 
 
 def write(seconds, build_seconds):
     """`seconds`: {component or milestone: seconds after the start of `up` at which it was ready}."""
     components = [{**row, "seconds_to_ready": seconds.get(row["component"])} for row in rows()]
     content = {
-        "id": identity.ID, "kubeconfig": str(identity.ADMINISTRATOR_KUBECONFIG), "shared": str(identity.SHARED),
-        "seconds_to_ready": seconds.get("cluster"), "build_seconds": build_seconds,
+        "id": identity.ID,
+        "kubeconfig": str(identity.ADMINISTRATOR_KUBECONFIG),
+        "shared": str(identity.SHARED),
+        "seconds_to_ready": seconds.get("cluster"),
+        "build_seconds": build_seconds,
         "memory_mib": round(cgroups.memory_bytes(identity.NAME) / 2**20),
         "components": components,
     }

@@ -52,25 +52,52 @@ class Checks:
 
 def job():
     """Two pods on two nodes, each with a native sidecar, restarted as a whole when one is evicted or fails."""
-    spread = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{
-        "topologyKey": "kubernetes.io/hostname",
-        "labelSelector": {"matchLabels": {"volcano.sh/job-name": JOB}}}]}}
-    common = {"image": images.VISITOR_IMAGE, "imagePullPolicy": "Never",
-              "resources": {"requests": {"cpu": "50m", "memory": "16Mi"}}}
+    spread = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchLabels": {"volcano.sh/job-name": JOB}},
+                }
+            ]
+        }
+    }
+    common = {
+        "image": images.VISITOR_IMAGE,
+        "imagePullPolicy": "Never",
+        "resources": {"requests": {"cpu": "50m", "memory": "16Mi"}},
+    }
     pod = {
-        "restartPolicy": "Never", "terminationGracePeriodSeconds": 5, "affinity": spread,
-        "initContainers": [{**common, "name": "sidecar", "restartPolicy": "Always", "args": ["listen", "7000"],
-                            "startupProbe": {"tcpSocket": {"port": 7000}, "periodSeconds": 1}}],
-        "containers": [{**common, "name": "main", "args": ["wait"],
-                        "volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}],
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 5,
+        "affinity": spread,
+        "initContainers": [
+            {
+                **common,
+                "name": "sidecar",
+                "restartPolicy": "Always",
+                "args": ["listen", "7000"],
+                "startupProbe": {"tcpSocket": {"port": 7000}, "periodSeconds": 1},
+            }
+        ],
+        "containers": [
+            {**common, "name": "main", "args": ["wait"], "volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
+        ],
         "volumes": [{"name": "shared", "hostPath": {"path": str(identity.SHARED), "type": "Directory"}}],
     }
     return {
-        "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": JOB, "namespace": NAMESPACE},
-        "spec": {"minAvailable": 2, "schedulerName": "volcano", "queue": "default", "maxRetry": 5,
-                 "plugins": {"env": [], "svc": []},
-                 "policies": [{"events": ["PodEvicted", "PodFailed"], "action": "RestartJob"}],
-                 "tasks": [{"name": "worker", "replicas": 2, "template": {"spec": pod}}]},
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": JOB, "namespace": NAMESPACE},
+        "spec": {
+            "minAvailable": 2,
+            "schedulerName": "volcano",
+            "queue": "default",
+            "maxRetry": 5,
+            "plugins": {"env": [], "svc": []},
+            "policies": [{"events": ["PodEvicted", "PodFailed"], "action": "RestartJob"}],
+            "tasks": [{"name": "worker", "replicas": 2, "template": {"spec": pod}}],
+        },
     }
 
 
@@ -85,12 +112,14 @@ def pods():
 
 
 def is_ready(pod):
-    return any(one["type"] == "Ready" and one["status"] == "True"
-               for one in pod.get("status", {}).get("conditions", []))
+    return any(
+        one["type"] == "Ready" and one["status"] == "True" for one in pod.get("status", {}).get("conditions", [])
+    )
 
 
 def both_running(other_than=()):
     """The two pods, once both are Ready and none is one of `other_than` (uids of an earlier life)."""
+
     def question():
         found = pods()
         good = [pod for pod in found if is_ready(pod) and pod["metadata"]["uid"] not in other_than]
@@ -108,16 +137,32 @@ def in_pod(pod, *command):
 
 
 def check_parts(checks):
-    checks.check("both nodes are Ready", lambda: sorted(
-        name for name, ready in controlplane.ready_nodes().items() if ready) == [n.name for n in identity.NODES])
+    checks.check(
+        "both nodes are Ready",
+        lambda: (
+            sorted(name for name, ready in controlplane.ready_nodes().items() if ready)
+            == [n.name for n in identity.NODES]
+        ),
+    )
     checks.check("a second up does nothing", lambda: lifecycle.up() is None and lifecycle.is_up())
-    checks.check("RBAC refuses a service account without a role", lambda: controlplane.kubectl(
-        "auth", "can-i", "list", "pods", "--as=system:serviceaccount:default:default").stdout.strip() == "no")
-    checks.check("admission policies are there", lambda: controlplane.kubectl(
-        "get", "validatingadmissionpolicies").returncode == 0)
+    checks.check(
+        "RBAC refuses a service account without a role",
+        lambda: (
+            controlplane.kubectl(
+                "auth", "can-i", "list", "pods", "--as=system:serviceaccount:default:default"
+            ).stdout.strip()
+            == "no"
+        ),
+    )
+    checks.check(
+        "admission policies are there",
+        lambda: controlplane.kubectl("get", "validatingadmissionpolicies").returncode == 0,
+    )
     checks.check("the API server is reached through its service", controlplane.services_work)
-    checks.check("nothing leads out of the network", lambda: subprocess.run(
-        process.inside("ip", "route", "get", "192.0.2.1"), capture_output=True).returncode != 0)
+    checks.check(
+        "nothing leads out of the network",
+        lambda: subprocess.run(process.inside("ip", "route", "get", "192.0.2.1"), capture_output=True).returncode != 0,
+    )
 
 
 def check_image(checks):
@@ -126,8 +171,14 @@ def check_image(checks):
 
     def same_bytes():
         for archive in (first, second):
-            ociimage.build_image(archive, "rekindle.test/tool:1", dict(reversed(files.items())) if archive == first
-                                 else files, modes={"/tmp": 0o1777}, env={"B": "2", "A": "1"}, user="1000")
+            ociimage.build_image(
+                archive,
+                "rekindle.test/tool:1",
+                dict(reversed(files.items())) if archive == first else files,
+                modes={"/tmp": 0o1777},
+                env={"B": "2", "A": "1"},
+                user="1000",
+            )
         return first.read_bytes() == second.read_bytes()
 
     def merged():
@@ -147,13 +198,23 @@ def check_image(checks):
 
 
 def check_pod_security(checks):
-    apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
-        "name": "selftest-restricted", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}})
+    apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": "selftest-restricted", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+        }
+    )
 
     def refused():
-        good, words = apply({"apiVersion": "v1", "kind": "Pod",
-                             "metadata": {"name": "root", "namespace": "selftest-restricted"},
-                             "spec": {"containers": [{"name": "root", "image": images.VISITOR_IMAGE}]}})
+        good, words = apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "root", "namespace": "selftest-restricted"},
+                "spec": {"containers": [{"name": "root", "image": images.VISITOR_IMAGE}]},
+            }
+        )
         return not good and "violates PodSecurity" in words, words
 
     checks.check("PodSecurity refuses a pod that is not restricted", refused)
@@ -161,16 +222,28 @@ def check_pod_security(checks):
 
 def check_job(checks):
     checks.check("an image loads on both nodes", lambda: node.load([images.visitor_archive()]) is None)
-    checks.check("a namespace", lambda: apply({"apiVersion": "v1", "kind": "Namespace",
-                                               "metadata": {"name": NAMESPACE}}))
+    checks.check(
+        "a namespace", lambda: apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    )
     checks.check("a Volcano job is admitted", lambda: apply(job()))
     if not checks.check("its two pods run, native sidecars too", lambda: bool(both_running())):
         return
-    checks.check("they are on both nodes", lambda: sorted(pod["spec"]["nodeName"] for pod in pods()) == [
-        one.name for one in identity.NODES])
-    checks.check("the env plugin gave each its index", lambda: sorted(
-        entry["value"] for pod in pods() for entry in pod["spec"]["containers"][0]["env"]
-        if entry["name"] == "VC_TASK_INDEX") == ["0", "1"])
+    checks.check(
+        "they are on both nodes",
+        lambda: sorted(pod["spec"]["nodeName"] for pod in pods()) == [one.name for one in identity.NODES],
+    )
+    checks.check(
+        "the env plugin gave each its index",
+        lambda: (
+            sorted(
+                entry["value"]
+                for pod in pods()
+                for entry in pod["spec"]["containers"][0]["env"]
+                if entry["name"] == "VC_TASK_INDEX"
+            )
+            == ["0", "1"]
+        ),
+    )
     first, second = sorted(pods(), key=lambda pod: pod["metadata"]["name"])
     peer = f"{second['metadata']['name']}.{JOB}.{NAMESPACE}.svc.{identity.CLUSTER_DOMAIN}"
 
@@ -183,28 +256,49 @@ def check_job(checks):
 
     checks.check("a pod resolves its peer's full name", lambda: peer_resolves(peer))
     checks.check("a pod resolves its peer's short name", lambda: peer_resolves(f"{second['metadata']['name']}.{JOB}"))
-    checks.check("a pod connects to its peer on the other node", lambda: in_pod(
-        first["metadata"]["name"], "/visitor", "connect", peer, "7000").returncode == 0)
-    checks.check("a pod reaches the API server through its service", lambda: in_pod(
-        first["metadata"]["name"], "/visitor", "connect", "kubernetes.default", "443").returncode == 0)
-    checks.check("a name outside the cluster fails at once", lambda: in_pod(
-        first["metadata"]["name"], "/visitor", "resolve", "outside.invalid").returncode == 1)
-    checks.check("a pod writes into the shared folder", lambda: in_pod(
-        first["metadata"]["name"], "/visitor", "write", "/shared/note").returncode == 0
-        and (identity.SHARED / "note").read_text() == "written by a pod\n")
-    checks.check("logs", lambda: controlplane.kubectl(
-        "logs", first["metadata"]["name"], "--namespace", NAMESPACE, "--container", "main").stdout == "waiting\n")
+    checks.check(
+        "a pod connects to its peer on the other node",
+        lambda: in_pod(first["metadata"]["name"], "/visitor", "connect", peer, "7000").returncode == 0,
+    )
+    checks.check(
+        "a pod reaches the API server through its service",
+        lambda: in_pod(first["metadata"]["name"], "/visitor", "connect", "kubernetes.default", "443").returncode == 0,
+    )
+    checks.check(
+        "a name outside the cluster fails at once",
+        lambda: in_pod(first["metadata"]["name"], "/visitor", "resolve", "outside.invalid").returncode == 1,
+    )
+    checks.check(
+        "a pod writes into the shared folder",
+        lambda: (
+            in_pod(first["metadata"]["name"], "/visitor", "write", "/shared/note").returncode == 0
+            and (identity.SHARED / "note").read_text() == "written by a pod\n"
+        ),
+    )
+    checks.check(
+        "logs",
+        lambda: (
+            controlplane.kubectl(
+                "logs", first["metadata"]["name"], "--namespace", NAMESPACE, "--container", "main"
+            ).stdout
+            == "waiting\n"
+        ),
+    )
 
 
 def check_restarts(checks):
     def evicted():
         before = uids()
         victim = pods()[0]["metadata"]["name"]
-        eviction = {"apiVersion": "policy/v1", "kind": "Eviction",
-                    "metadata": {"name": victim, "namespace": NAMESPACE}}
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": victim, "namespace": NAMESPACE}}
         outcome = controlplane.kubectl(
-            "create", "--raw", f"/api/v1/namespaces/{NAMESPACE}/pods/{victim}/eviction", "-f", "-",
-            input=json.dumps(eviction))
+            "create",
+            "--raw",
+            f"/api/v1/namespaces/{NAMESPACE}/pods/{victim}/eviction",
+            "-f",
+            "-",
+            input=json.dumps(eviction),
+        )
         return outcome.returncode == 0 and bool(both_running(before)), outcome.stderr
 
     def killed():
@@ -225,8 +319,9 @@ def check_node(checks):
 
     def noticed():
         lifecycle.kill_node(lost)
-        process.wait_until(lambda: controlplane.ready_nodes().get(lost.name) is False, 30,
-                           f"{lost.name} to be noticed", interval=0.3)
+        process.wait_until(
+            lambda: controlplane.ready_nodes().get(lost.name) is False, 30, f"{lost.name} to be noticed", interval=0.3
+        )
         return not cgroups.process_ids(lost.pod_cgroup)
 
     checks.check("a node ends at once and is noticed", noticed)
@@ -251,11 +346,17 @@ def host_state():
     """What of the host the cluster must not change."""
     links = subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True).stdout
     rules = subprocess.run(["nft", "list", "ruleset"], capture_output=True, text=True).stdout
-    settings = [cgroups.read(Path("/proc/sys", name)) for name in
-                ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward")]
+    settings = [
+        cgroups.read(Path("/proc/sys", name))
+        for name in ("vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward")
+    ]
     mounts = Path("/proc/self/mounts").read_text()
-    folders = sorted(path for folder in ("/var/lib", "/run", "/var/log") for path in map(str, Path(folder).iterdir())
-                     if path not in ("/run/netns", "/var/lib/rekindle-cluster"))
+    folders = sorted(
+        path
+        for folder in ("/var/lib", "/run", "/var/log")
+        for path in map(str, Path(folder).iterdir())
+        if path not in ("/run/netns", "/var/lib/rekindle-cluster")
+    )
     return {"links": links, "rules": rules, "settings": settings, "mounts": mounts, "folders": folders}
 
 

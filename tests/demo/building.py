@@ -45,8 +45,18 @@ def build_targets(build: pathlib.Path, preset: str, targets, say=print) -> None:
 
 def _run(command: list[str], log: pathlib.Path, say) -> None:
     said = time.monotonic()
-    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          env={**os.environ, "NINJA_STATUS": "[%f/%t] "}) as process, open(log, "a", encoding="utf-8") as file:
+    with (
+        subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env={**os.environ, "NINJA_STATUS": "[%f/%t] "},
+        ) as process,
+        open(log, "a", encoding="utf-8") as file,
+    ):
         for line in process.stdout:
             file.write(line)
             progress = re.match(r"\[(\d+)/(\d+)\]", line)

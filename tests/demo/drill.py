@@ -15,8 +15,15 @@ from trainingrun import ProtectedRun, Setting
 SECONDS_BETWEEN_KILLS = (0.0, 1.2)
 
 
-def run_drill(processes: Processes, setting: Setting, kills: int, chance: random.Random, seed: int, expected_hash: str,
-              story: Story) -> dict:
+def run_drill(
+    processes: Processes,
+    setting: Setting,
+    kills: int,
+    chance: random.Random,
+    seed: int,
+    expected_hash: str,
+    story: Story,
+) -> dict:
     """The drill's part of the report. A step lost, a wrong first step or a differing end state raises."""
     story.say(f"[4/4] Disturbed runs: {kills} kills, seed {seed} (repeat with --kills {kills} --seed {seed})")
     started = time.monotonic()
@@ -38,19 +45,44 @@ def run_drill(processes: Processes, setting: Setting, kills: int, chance: random
     for target, count in sorted(targets.items()):
         story.say(f"    {target:<14} {count:>4}")
     story.say(f"  steps lost       {lost:>4}")
-    story.say(f"  end state of {'the one run' if runs == 1 else f'all {runs} runs'} and of the undisturbed one: {expected_hash}")
+    story.say(
+        f"  end state of {'the one run' if runs == 1 else f'all {runs} runs'} and of the undisturbed one: {expected_hash}"
+    )
     story.say()
-    return {"kills": len(recoveries), "steps_lost": lost, "runs": runs, "phases": dict(phases), "targets": dict(targets),
-            "weights_sha256": expected_hash, "weights_sha256_undisturbed": expected_hash,
-            "seconds_drill": round(time.monotonic() - started, 1),
-            "faults": [{"target": recovery.fault.target, "phase": recovery.fault.phase, "word": recovery.fault.word,
-                        "attempt": recovery.fault.attempt, "step_at_fault": recovery.fault.step_at_fault,
-                        "step_saved": recovery.step_saved, "first_step_after": recovery.first_step_after,
-                        "steps_lost": recovery.steps_lost} for recovery in recoveries]}
+    return {
+        "kills": len(recoveries),
+        "steps_lost": lost,
+        "runs": runs,
+        "phases": dict(phases),
+        "targets": dict(targets),
+        "weights_sha256": expected_hash,
+        "weights_sha256_undisturbed": expected_hash,
+        "seconds_drill": round(time.monotonic() - started, 1),
+        "faults": [
+            {
+                "target": recovery.fault.target,
+                "phase": recovery.fault.phase,
+                "word": recovery.fault.word,
+                "attempt": recovery.fault.attempt,
+                "step_at_fault": recovery.fault.step_at_fault,
+                "step_saved": recovery.step_saved,
+                "first_step_after": recovery.first_step_after,
+                "steps_lost": recovery.steps_lost,
+            }
+            for recovery in recoveries
+        ],
+    }
 
 
-def _one_run(run: ProtectedRun, setting: Setting, kills_left: int, chance: random.Random, expected_hash: str, story: Story,
-             before: int) -> list[Recovery]:
+def _one_run(
+    run: ProtectedRun,
+    setting: Setting,
+    kills_left: int,
+    chance: random.Random,
+    expected_hash: str,
+    story: Story,
+    before: int,
+) -> list[Recovery]:
     """Kills until the run is over or enough are done, then checks it as a whole."""
     faults: list[Fault] = []
     run.launch()
@@ -68,11 +100,15 @@ def _one_run(run: ProtectedRun, setting: Setting, kills_left: int, chance: rando
     recoveries = [recovery_of(run, fault) for fault in faults]
     for recovery in recoveries:
         if recovery.steps_lost != 0:
-            raise run.failure(f"the kill of {recovery.fault.target} at step {recovery.fault.step_at_fault} ({recovery.fault.phase}) lost "
-                              f"{recovery.steps_lost} steps: {recovery.step_saved} was saved")
+            raise run.failure(
+                f"the kill of {recovery.fault.target} at step {recovery.fault.step_at_fault} ({recovery.fault.phase}) lost "
+                f"{recovery.steps_lost} steps: {recovery.step_saved} was saved"
+            )
     actual_hash = hash_of(setting, run.output)
     if actual_hash != expected_hash:
-        raise Failure(f"the end state after {len(faults)} kills is {actual_hash}; expected {expected_hash}. Logs: {run.folder}")
+        raise Failure(
+            f"the end state after {len(faults)} kills is {actual_hash}; expected {expected_hash}. Logs: {run.folder}"
+        )
     return recoveries
 
 

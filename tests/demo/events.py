@@ -9,6 +9,7 @@ import time
 @dataclasses.dataclass(frozen=True)
 class Event:
     """One line of the file. `at` is in seconds of time.monotonic()."""
+
     name: str
     at: float
     attempt: int
@@ -37,7 +38,7 @@ class EventFile:
         except OSError:
             return
         now = time.monotonic()
-        whole = content[:content.rfind(b"\n") + 1]
+        whole = content[: content.rfind(b"\n") + 1]
         self._position += len(whole)
         for line in whole.splitlines():
             try:
@@ -52,9 +53,17 @@ class EventFile:
     def events(self) -> list[Event]:
         self.follow()
         offset = self._offset if self._offset is not None else self._earliest
-        return [Event(name=entry.get("event", ""), at=offset + entry.get("milliseconds", 0) / 1000, attempt=entry.get("attempt", 0),
-                      step=entry.get("step", 0), path=entry.get("path", ""), message=entry.get("message", ""))
-                for entry in self._raw]
+        return [
+            Event(
+                name=entry.get("event", ""),
+                at=offset + entry.get("milliseconds", 0) / 1000,
+                attempt=entry.get("attempt", 0),
+                step=entry.get("step", 0),
+                path=entry.get("path", ""),
+                message=entry.get("message", ""),
+            )
+            for entry in self._raw
+        ]
 
     def count(self, name: str) -> int:
         """How many events of that name there are so far."""

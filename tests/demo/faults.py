@@ -15,6 +15,7 @@ from trainingrun import ProtectedRun
 class Fault:
     """What the killer saw. `step_at_fault` is the largest step that any rank had committed, read from the control blocks right
     before and right after, the dead rank's last word included."""
+
     kind: str  # evict, sigkill
     target: str  # rank 2, launcher
     at: float  # time.monotonic()
@@ -33,7 +34,9 @@ def kill_random_rank(run: ProtectedRun, chance: random.Random, patience_seconds:
         _await_phase(run, {rank: pids[rank]}, aim)
     before = run.words(pids)
     if rank not in before:
-        raise Failure(f"rank {rank} (process {pids[rank]}) has no control block although it trains; cannot tell what a kill hits")
+        raise Failure(
+            f"rank {rank} (process {pids[rank]}) has no control block although it trains; cannot tell what a kill hits"
+        )
     try:
         watch = os.pidfd_open(pids[rank])
     except OSError as error:
@@ -49,8 +52,15 @@ def kill_random_rank(run: ProtectedRun, chance: random.Random, patience_seconds:
     doing = run.doing(rank)
     attempt = before[rank].attempt
     committed = [word.step for words in (before, after) for word in words.values() if word.attempt == attempt]
-    return Fault(kind="sigkill", target=f"rank {rank}", at=at, attempt=attempt, step_at_fault=max(committed), phase=doing,
-                 word=after[rank].phase_name)
+    return Fault(
+        kind="sigkill",
+        target=f"rank {rank}",
+        at=at,
+        attempt=attempt,
+        step_at_fault=max(committed),
+        phase=doing,
+        word=after[rank].phase_name,
+    )
 
 
 def _await_phase(run: ProtectedRun, pids: dict[int, int], phase: str, patience_seconds: float = 60) -> None:
@@ -72,5 +82,12 @@ def signal_launcher(run: ProtectedRun, number: int) -> Fault:
     after = run.words(pids)
     attempt = max(word.attempt for word in before.values())
     committed = [word.step for words in (before, after) for word in words.values() if word.attempt == attempt]
-    return Fault(kind="evict" if number == signal.SIGTERM else "sigkill", target="launcher", at=at, attempt=attempt,
-                 step_at_fault=max(committed), phase=run.doing(0), word=before[min(before)].phase_name)
+    return Fault(
+        kind="evict" if number == signal.SIGTERM else "sigkill",
+        target="launcher",
+        at=at,
+        attempt=attempt,
+        step_at_fault=max(committed),
+        phase=run.doing(0),
+        word=before[min(before)].phase_name,
+    )

@@ -25,10 +25,19 @@ CHECKPOINT_EVERY = 40
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("with --local")
-    group.add_argument("--kills", type=int, default=0, metavar="N", help="a drill: N kills of random ranks at random moments")
-    group.add_argument("--seed", type=int, default=None, metavar="S", help="repeats the choices of an earlier run (default: random)")
-    group.add_argument("--build", type=pathlib.Path, default=REPOSITORY / "build" / "dev", metavar="FOLDER",
-                       help="build folder (default build/dev)")
+    group.add_argument(
+        "--kills", type=int, default=0, metavar="N", help="a drill: N kills of random ranks at random moments"
+    )
+    group.add_argument(
+        "--seed", type=int, default=None, metavar="S", help="repeats the choices of an earlier run (default: random)"
+    )
+    group.add_argument(
+        "--build",
+        type=pathlib.Path,
+        default=REPOSITORY / "build" / "dev",
+        metavar="FOLDER",
+        help="build folder (default build/dev)",
+    )
 
 
 def run(arguments: argparse.Namespace, story: Story) -> int:
@@ -39,7 +48,9 @@ def run(arguments: argparse.Namespace, story: Story) -> int:
     if arguments.kills:
         headline = f"{arguments.kills} times one of them, chosen at random, is killed at a random moment"
     elif arguments.fault == "evict":
-        headline = "in the middle of it all are told to go (SIGTERM, as in an eviction), and later they are started again"
+        headline = (
+            "in the middle of it all are told to go (SIGTERM, as in an eviction), and later they are started again"
+        )
     elif arguments.target == "launcher":
         headline = "in the middle of it `rekindle run` itself is killed together with them (SIGKILL), and later it is started again"
     else:
@@ -64,8 +75,10 @@ def run(arguments: argparse.Namespace, story: Story) -> int:
         story.passing("[3/4] Undisturbed run: training")
         undisturbed = UndisturbedRun(processes, setting)
         undisturbed_seconds = undisturbed.finish()
-        story.say(f"[3/4] Undisturbed run: {setting.steps} steps in {undisturbed_seconds:.1f} s, without Rekindle"
-                  f"{_accuracy(undisturbed.log)}")
+        story.say(
+            f"[3/4] Undisturbed run: {setting.steps} steps in {undisturbed_seconds:.1f} s, without Rekindle"
+            f"{_accuracy(undisturbed.log)}"
+        )
         expected_hash = hash_of(setting, undisturbed.output)
 
         chance = random.Random(seed)
@@ -74,21 +87,37 @@ def run(arguments: argparse.Namespace, story: Story) -> int:
         else:
             report = _break_once(arguments, processes, setting, chance, undisturbed_seconds, expected_hash, story)
 
-    report = {"mode": "local", "fault": "sigkill" if arguments.kills else arguments.fault, **report, "seed": seed,
-              "seconds_undisturbed": round(undisturbed_seconds, 1), "seconds": round(watch.seconds, 1)}
+    report = {
+        "mode": "local",
+        "fault": "sigkill" if arguments.kills else arguments.fault,
+        **report,
+        "seed": seed,
+        "seconds_undisturbed": round(undisturbed_seconds, 1),
+        "seconds": round(watch.seconds, 1),
+    }
     path = arguments.report
     write_report(path, report)
     if arguments.keep:
         story.say(f"Logs, checkpoints and final states are kept in {folder}")
     else:
         shutil.rmtree(folder, ignore_errors=True)
-    story.say(f"Nothing was lost. {watch.seconds:.0f} s in all; report: {path}" if report["steps_lost"] == 0 else
-              f"Resumed as promised. {watch.seconds:.0f} s in all; report: {path}")
+    story.say(
+        f"Nothing was lost. {watch.seconds:.0f} s in all; report: {path}"
+        if report["steps_lost"] == 0
+        else f"Resumed as promised. {watch.seconds:.0f} s in all; report: {path}"
+    )
     return 0
 
 
-def _break_once(arguments: argparse.Namespace, processes: Processes, setting: Setting, chance: random.Random,
-                undisturbed_seconds: float, expected_hash: str, story: Story) -> dict:
+def _break_once(
+    arguments: argparse.Namespace,
+    processes: Processes,
+    setting: Setting,
+    chance: random.Random,
+    undisturbed_seconds: float,
+    expected_hash: str,
+    story: Story,
+) -> dict:
     kills_launcher = arguments.fault == "sigkill" and arguments.target == "launcher"
     run = ProtectedRun(processes, setting, "disturbed", checkpoint_every=CHECKPOINT_EVERY if kills_launcher else 0)
     story.passing("[4/4] Disturbed run: training")
@@ -141,21 +170,32 @@ def _tell(fault: Fault, entries: list[dict], story: Story) -> None:
     target = "`rekindle run`" if fault.target == "launcher" else fault.target
     what = f"{'SIGTERM' if fault.kind == 'evict' else 'SIGKILL'} to {target}"
     story.say("  since the fault")
-    story.say(f"  {0.0:>9.1f} ms  {what}; step {fault.step_at_fault} was the last one made, {fault.phase} at that moment")
+    story.say(
+        f"  {0.0:>9.1f} ms  {what}; step {fault.step_at_fault} was the last one made, {fault.phase} at that moment"
+    )
     for entry in entries:
         story.say(f"  {entry['milliseconds']:>9.1f} ms  {entry['text']}")
     story.say()
 
 
-def _prove(run: ProtectedRun, recovery: Recovery, entries: list[dict], setting: Setting, expected_hash: str, kills_launcher: bool,
-           story: Story) -> dict:
+def _prove(
+    run: ProtectedRun,
+    recovery: Recovery,
+    entries: list[dict],
+    setting: Setting,
+    expected_hash: str,
+    kills_launcher: bool,
+    story: Story,
+) -> dict:
     check_steps_follow(run, setting.steps)
     check_manifest(recovery, run.checkpoints)
     actual_hash = hash_of(setting, run.output)
     fault = recovery.fault
     story.say("  Proof")
     story.say(f"    last step made before the fault   {fault.step_at_fault}   (the killer's own reading)")
-    story.say(f"    step saved                        {recovery.step_saved}   (manifest of {pathlib.Path(recovery.path).name})")
+    story.say(
+        f"    step saved                        {recovery.step_saved}   (manifest of {pathlib.Path(recovery.path).name})"
+    )
     story.say(f"    first step after it               {recovery.first_step_after}   (the training program's own log)")
     story.say(f"    steps lost                        {recovery.steps_lost}")
     story.say(f"    final state, undisturbed          {expected_hash}")
@@ -164,8 +204,10 @@ def _prove(run: ProtectedRun, recovery: Recovery, entries: list[dict], setting: 
     if actual_hash != expected_hash:
         raise run.failure("the final states differ; expected the same SHA-256 over all parameters and moments")
     if kills_launcher:
-        story.say(f"  Nobody is left to save anything when `rekindle run` itself is killed: promised is the newest complete checkpoint\n"
-                  f"  (here one every {CHECKPOINT_EVERY} steps). The {recovery.steps_lost} steps behind it were made again, with the same result.")
+        story.say(
+            f"  Nobody is left to save anything when `rekindle run` itself is killed: promised is the newest complete checkpoint\n"
+            f"  (here one every {CHECKPOINT_EVERY} steps). The {recovery.steps_lost} steps behind it were made again, with the same result."
+        )
         story.say()
     elif recovery.steps_lost != 0:
         raise run.failure(f"{recovery.steps_lost} steps were lost; expected none")
@@ -173,11 +215,18 @@ def _prove(run: ProtectedRun, recovery: Recovery, entries: list[dict], setting: 
     expected = {"restored", "first_step"} if kills_launcher else {"agreed", "durable", "restored", "first_step"}
     if not expected <= names:
         raise run.failure(f"`rekindle run` did not report {', '.join(sorted(expected - names))} after the fault")
-    return {"target": fault.target, "phase": fault.phase, "step_at_fault": fault.step_at_fault, "step_saved": recovery.step_saved,
-            "first_step_after": recovery.first_step_after, "steps_lost": recovery.steps_lost, "weights_sha256": actual_hash,
-            "weights_sha256_undisturbed": expected_hash,
-            "timeline": [{"milliseconds": 0.0, "event": "fault", "step": fault.step_at_fault}] +
-                        [{key: entry[key] for key in ("milliseconds", "event", "step")} for entry in entries]}
+    return {
+        "target": fault.target,
+        "phase": fault.phase,
+        "step_at_fault": fault.step_at_fault,
+        "step_saved": recovery.step_saved,
+        "first_step_after": recovery.first_step_after,
+        "steps_lost": recovery.steps_lost,
+        "weights_sha256": actual_hash,
+        "weights_sha256_undisturbed": expected_hash,
+        "timeline": [{"milliseconds": 0.0, "event": "fault", "step": fault.step_at_fault}]
+        + [{key: entry[key] for key in ("milliseconds", "event", "step")} for entry in entries],
+    }
 
 
 def _accuracy(log: pathlib.Path) -> str:

@@ -49,8 +49,19 @@ class PodLogs:
         """Again for the same pod when a container of it was restarted: the lines are appended."""
         for container in CONTAINERS:
             with self._file(pod, container).open("ab") as output:
-                self._followers.append(self._kubernetes.start_kubectl(
-                    "-n", self._namespace, "logs", "--follow", "--timestamps", pod["metadata"]["name"], "-c", container, output=output))
+                self._followers.append(
+                    self._kubernetes.start_kubectl(
+                        "-n",
+                        self._namespace,
+                        "logs",
+                        "--follow",
+                        "--timestamps",
+                        pod["metadata"]["name"],
+                        "-c",
+                        container,
+                        output=output,
+                    )
+                )
 
     def close(self) -> None:
         for follower in self._followers:
@@ -79,10 +90,16 @@ class PodLogs:
 
     def first_step(self, pods: dict) -> FirstStep:
         """The first step that any rank of these pods made."""
+
         def found() -> FirstStep | None:
-            made = [FirstStep(moment, line["step"]) for pod in pods.values() for moment, line in self._lines(pod, "worker")
-                    if "step" in line and "rank" in line]
+            made = [
+                FirstStep(moment, line["step"])
+                for pod in pods.values()
+                for moment, line in self._lines(pod, "worker")
+                if "step" in line and "rank" in line
+            ]
             return min(made, key=lambda step: (step.step, step.at)) if made else None
+
         first = wait_for(found, 30, "the first step in the new pods' logs")
         self.first_step_after = first.step
         return first

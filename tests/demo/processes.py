@@ -35,14 +35,26 @@ class Processes:
         for process in self._started:
             end_process(process, max(0.0, limit - time.monotonic()))
 
-    def start(self, command: list, log: pathlib.Path, environment: dict[str, str] | None = None,
-              folder: pathlib.Path | None = None) -> subprocess.Popen:
+    def start(
+        self,
+        command: list,
+        log: pathlib.Path,
+        environment: dict[str, str] | None = None,
+        folder: pathlib.Path | None = None,
+    ) -> subprocess.Popen:
         """In a process group of its own, standard output and error appended to `log`."""
         with open(log, "ab") as output:
             try:
-                process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output,
-                                           stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}, cwd=folder,
-                                           start_new_session=True, preexec_fn=_end_with_parent)
+                process = subprocess.Popen(
+                    [str(word) for word in command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **(environment or {})},
+                    cwd=folder,
+                    start_new_session=True,
+                    preexec_fn=_end_with_parent,
+                )
             except OSError as error:
                 raise Failure(f"cannot start {command[0]}: {error.strerror}") from None
         self._started.append(process)

@@ -13,6 +13,7 @@ from trainingrun import RANKS, LoggedStep, ProtectedRun, Setting
 @dataclasses.dataclass(frozen=True)
 class Recovery:
     """What became of one fault. `first_step_after` is what the training program's own logs say."""
+
     fault: Fault
     step_saved: int
     first_step_after: int
@@ -34,8 +35,10 @@ def recovery_of(run: ProtectedRun, fault: Fault) -> Recovery:
     first = next(iter(starts.values()))
     saved, path = newest_durable(run, fault.attempt)
     if first != saved + 1:
-        raise run.failure(f"after the fault in attempt {fault.attempt} step {saved} was the newest saved, so step {saved + 1} was expected "
-                          f"first; the training logs begin with {first}")
+        raise run.failure(
+            f"after the fault in attempt {fault.attempt} step {saved} was the newest saved, so step {saved + 1} was expected "
+            f"first; the training logs begin with {first}"
+        )
     return Recovery(fault=fault, step_saved=saved, first_step_after=first, path=path)
 
 
@@ -59,7 +62,9 @@ def check_steps_follow(run: ProtectedRun, steps: int) -> None:
         logged = run.logged_steps(rank)
         for before, after in zip(logged, logged[1:]):
             if after.attempt == before.attempt and after.step != before.step + 1:
-                raise run.failure(f"rank {rank} made step {after.step} after step {before.step} in attempt {after.attempt}")
+                raise run.failure(
+                    f"rank {rank} made step {after.step} after step {before.step} in attempt {after.attempt}"
+                )
             if after.attempt < before.attempt:
                 raise run.failure(f"rank {rank} went back from attempt {before.attempt} to {after.attempt}")
         if not logged or logged[-1].step != steps:
@@ -75,16 +80,22 @@ def check_manifest(recovery: Recovery, checkpoints: pathlib.Path) -> dict:
     try:
         manifest = json.loads((folder / "manifest.json").read_text())["manifest"]
     except (OSError, ValueError, KeyError) as error:
-        raise Failure(f"the checkpoint {folder} was said to be durable but its manifest cannot be read ({error})") from None
+        raise Failure(
+            f"the checkpoint {folder} was said to be durable but its manifest cannot be read ({error})"
+        ) from None
     if manifest["step"] != recovery.step_saved or manifest["attempt"] != recovery.fault.attempt:
-        raise Failure(f"the manifest in {folder} is of attempt {manifest['attempt']}, step {manifest['step']}; expected attempt "
-                          f"{recovery.fault.attempt}, step {recovery.step_saved}")
+        raise Failure(
+            f"the manifest in {folder} is of attempt {manifest['attempt']}, step {manifest['step']}; expected attempt "
+            f"{recovery.fault.attempt}, step {recovery.step_saved}"
+        )
     return manifest
 
 
 def hash_of(setting: Setting, state: pathlib.Path) -> str:
     """SHA-256 over all tensors of an exported state, by a program that shares no code with what wrote it."""
-    outcome = subprocess.run([setting.programs.hash_tensors, state], capture_output=True, text=True, check=False, timeout=60)
+    outcome = subprocess.run(
+        [setting.programs.hash_tensors, state], capture_output=True, text=True, check=False, timeout=60
+    )
     if outcome.returncode != 0:
         raise Failure(f"the final state {state} cannot be hashed: {outcome.stderr.strip()}")
     return outcome.stdout.strip()

@@ -29,8 +29,14 @@ def timeline_of(events: list[Event], fault: Fault, started_again_at: float | Non
             continue
         if event.name in ("restored", "first_step") and event.attempt == fault.attempt:
             continue
-        entries.append({"milliseconds": round(max(0.0, event.at - fault.at) * 1000, 1), "event": event.name, "step": event.step,
-                        "text": _TOLD[event.name].format(step=event.step, message=event.message)})
+        entries.append(
+            {
+                "milliseconds": round(max(0.0, event.at - fault.at) * 1000, 1),
+                "event": event.name,
+                "step": event.step,
+                "text": _TOLD[event.name].format(step=event.step, message=event.message),
+            }
+        )
         if event.name == "first_step":
             break
     return entries

@@ -22,6 +22,7 @@ SEED = 7
 @dataclasses.dataclass(frozen=True)
 class Setting:
     """What all runs of one demo share."""
+
     programs: Programs
     data: pathlib.Path
     folder: pathlib.Path
@@ -32,6 +33,7 @@ class Setting:
 @dataclasses.dataclass(frozen=True)
 class LoggedStep:
     """A line of a rank's own log: it has made this update."""
+
     attempt: int
     step: int
     time_milliseconds: float
@@ -46,11 +48,27 @@ class UndisturbedRun:
         self.output = self.folder / "final.safetensors"
         self.log = self.folder / "output.log"
         self.started = time.monotonic()
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("REKINDLE_", "VC_", "VK_"))}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("REKINDLE_", "VC_", "VK_"))
+        }
         self._process = processes.start(
-            [setting.programs.digits, "--data", setting.data, "--seed", setting.seed, "--steps", setting.steps, "--spawn", RANKS,
-             "--without-rekindle", "--output", self.output],
-            self.log, {**environment, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())})
+            [
+                setting.programs.digits,
+                "--data",
+                setting.data,
+                "--seed",
+                setting.seed,
+                "--steps",
+                setting.steps,
+                "--spawn",
+                RANKS,
+                "--without-rekindle",
+                "--output",
+                self.output,
+            ],
+            self.log,
+            {**environment, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())},
+        )
 
     def finish(self, patience_seconds: float = 600) -> float:
         """Seconds that it took."""
@@ -58,19 +76,32 @@ class UndisturbedRun:
             code = self._process.wait(patience_seconds)
         except subprocess.TimeoutExpired:
             end_process(self._process, 0)
-            raise Failure(f"the undisturbed run was not done after {patience_seconds:.0f} s; its output: {self.log}") from None
+            raise Failure(
+                f"the undisturbed run was not done after {patience_seconds:.0f} s; its output: {self.log}"
+            ) from None
         if code != 0 or not self.output.exists():
-            raise Failure(f"the undisturbed run ended with {code}; expected 0 and {self.output}. Its last lines ({self.log}):\n"
-                              f"{last_lines(self.log)}")
+            raise Failure(
+                f"the undisturbed run ended with {code}; expected 0 and {self.output}. Its last lines ({self.log}):\n"
+                f"{last_lines(self.log)}"
+            )
         return time.monotonic() - self.started
 
 
 class ProtectedRun:
     """The job under `rekindle run`. Several launches may follow each other on the same folder."""
 
-    def __init__(self, processes: Processes, setting: Setting, name: str, *, checkpoint_every: int = 0,
-                 checkpoints: pathlib.Path | None = None, max_restarts: int = 1000, job: str = "digits",
-                 prefix: tuple = ()) -> None:
+    def __init__(
+        self,
+        processes: Processes,
+        setting: Setting,
+        name: str,
+        *,
+        checkpoint_every: int = 0,
+        checkpoints: pathlib.Path | None = None,
+        max_restarts: int = 1000,
+        job: str = "digits",
+        prefix: tuple = (),
+    ) -> None:
         """`prefix` is put in front of the command, for runs that see the world otherwise (unshare)."""
         self._processes = processes
         self._setting = setting
@@ -93,14 +124,44 @@ class ProtectedRun:
         number = len(self.launches) + 1
         events = self.folder / f"events-{number}.jsonl"
         port = str(free_port())
-        command = [*self._prefix, self._setting.programs.rekindle, "run", "-n", RANKS, "--max-restarts", self._max_restarts, "--events", events,
-                   "--", self._setting.programs.digits, "--data", self._setting.data, "--seed", self._setting.seed,
-                   "--steps", self._setting.steps, "--output", self.output, "--log", self.folder / "steps-%r.jsonl",
-                   "--status-page", self.folder / "status-%r", "--checkpoint-every", self.checkpoint_every]
+        command = [
+            *self._prefix,
+            self._setting.programs.rekindle,
+            "run",
+            "-n",
+            RANKS,
+            "--max-restarts",
+            self._max_restarts,
+            "--events",
+            events,
+            "--",
+            self._setting.programs.digits,
+            "--data",
+            self._setting.data,
+            "--seed",
+            self._setting.seed,
+            "--steps",
+            self._setting.steps,
+            "--output",
+            self.output,
+            "--log",
+            self.folder / "steps-%r.jsonl",
+            "--status-page",
+            self.folder / "status-%r",
+            "--checkpoint-every",
+            self.checkpoint_every,
+        ]
         self.launches.append(EventFile(events, time.monotonic()))
         self.launcher = self._processes.start(
-            command, self.log, {"REKINDLE_CHECKPOINT_DIR": str(self.checkpoints), "REKINDLE_JOB": self.job,
-                                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port})
+            command,
+            self.log,
+            {
+                "REKINDLE_CHECKPOINT_DIR": str(self.checkpoints),
+                "REKINDLE_JOB": self.job,
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": port,
+            },
+        )
 
     def failure(self, sentence: str) -> Failure:
         return Failure(f"{sentence}. Logs are in {self.folder}; the last lines of output.log:\n{last_lines(self.log)}")
@@ -146,21 +207,29 @@ class ProtectedRun:
     def doing(self, rank: int) -> str:
         return doing_of(self.folder / f"status-{rank}")
 
-    def await_training(self, after_attempt: int, patience_seconds: float = 120) -> tuple[dict[int, int], dict[int, Word]]:
+    def await_training(
+        self, after_attempt: int, patience_seconds: float = 120
+    ) -> tuple[dict[int, int], dict[int, Word]]:
         """Until all ranks train in one attempt newer than `after_attempt`: their processes and words."""
         limit = time.monotonic() + patience_seconds
         while time.monotonic() < limit:
             self.launches[-1].follow()
             pids = self.rank_processes()
             words = self.words(pids)
-            if len(words) == RANKS and all(word.is_training and word.attempt > after_attempt for word in words.values()):
+            if len(words) == RANKS and all(
+                word.is_training and word.attempt > after_attempt for word in words.values()
+            ):
                 self.launches[-1].follow()
                 return pids, words
             if self.launcher.poll() is not None:
-                raise self.failure(f"`rekindle run` ended with {self.launcher.returncode} where all {RANKS} ranks were expected to "
-                                   f"train in an attempt after {after_attempt}")
+                raise self.failure(
+                    f"`rekindle run` ended with {self.launcher.returncode} where all {RANKS} ranks were expected to "
+                    f"train in an attempt after {after_attempt}"
+                )
             time.sleep(0.004)
-        raise self.failure(f"not all {RANKS} ranks were training {patience_seconds:.0f} s after attempt {after_attempt}")
+        raise self.failure(
+            f"not all {RANKS} ranks were training {patience_seconds:.0f} s after attempt {after_attempt}"
+        )
 
     def is_running(self) -> bool:
         return self.launcher.poll() is None

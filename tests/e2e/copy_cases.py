@@ -30,7 +30,12 @@ def periodic_steps(scene, pods):
 
 def kill_everything(scene, pods, containers):
     """All processes of these containers of all pods, at once."""
-    victims = [process["pid"] for container in containers for name in pods for process in scene.kubernetes.processes(scene.namespace, name, container)]
+    victims = [
+        process["pid"]
+        for container in containers
+        for name in pods
+        for process in scene.kubernetes.processes(scene.namespace, name, container)
+    ]
     for pid in victims:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -51,14 +56,21 @@ def all_ranks_killed_with_shadows_lose_nothing(site, scene):
 def everything_killed_resumes_from_the_periodic_checkpoint(site, scene):
     """As in a power cut: ranks and sidecars of all pods at once. What is left is what the storage has. Without a policy for PodFailed Volcano would end the job: all of
     its pods have failed."""
-    scene.submit(policies={"PodEvicted": "RestartJob", "PodFailed": "RestartJob"},
-                 annotations={"rekindle.dev/checkpoint-every": f"{PERIOD_STEPS} steps", "rekindle.dev/keep": "2"})
+    scene.submit(
+        policies={"PodEvicted": "RestartJob", "PodFailed": "RestartJob"},
+        annotations={"rekindle.dev/checkpoint-every": f"{PERIOD_STEPS} steps", "rekindle.dev/keep": "2"},
+    )
     old = scene.training()
-    wait_for(lambda: len(periodic_steps(scene, old)) >= 3, 120, "three periodic checkpoints in the sidecars' logs", pause=0.5)
+    wait_for(
+        lambda: len(periodic_steps(scene, old)) >= 3, 120, "three periodic checkpoints in the sidecars' logs", pause=0.5
+    )
     saved = periodic_steps(scene, old)
     kill_everything(scene, old, [SIDECAR, "worker"])
     new = scene.training(other_than=old)
     first = scene.first_step(new)
     expect(first > saved[-1], f"training resumed with step {first}, although step {saved[-1]} was durable")
-    expect(first - 1 - saved[-1] <= 2 * PERIOD_STEPS, f"training resumed with step {first}, far beyond what was durable ({saved[-1]})")
+    expect(
+        first - 1 - saved[-1] <= 2 * PERIOD_STEPS,
+        f"training resumed with step {first}, far beyond what was durable ({saved[-1]})",
+    )
     return f"periodic checkpoints of steps {saved}, resumed with step {first}"

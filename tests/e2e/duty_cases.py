@@ -14,11 +14,28 @@ COMMANDS = "apis/bus.volcano.sh/v1alpha1/namespaces/{namespace}/commands"
 
 def command(scene, action, job="digits"):
     """As `vcctl job suspend` and `vcctl job resume` do."""
-    owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": job, "uid": scene.job(job)["metadata"]["uid"], "controller": True}
-    scene.kubernetes.create(COMMANDS, scene.namespace, {
-        "apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command",
-        "metadata": {"generateName": f"{job}-{action.lower()}-", "namespace": scene.namespace, "ownerReferences": [owner]},
-        "target": owner, "action": action})
+    owner = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": job,
+        "uid": scene.job(job)["metadata"]["uid"],
+        "controller": True,
+    }
+    scene.kubernetes.create(
+        COMMANDS,
+        scene.namespace,
+        {
+            "apiVersion": "bus.volcano.sh/v1alpha1",
+            "kind": "Command",
+            "metadata": {
+                "generateName": f"{job}-{action.lower()}-",
+                "namespace": scene.namespace,
+                "ownerReferences": [owner],
+            },
+            "target": owner,
+            "action": action,
+        },
+    )
 
 
 @case()
@@ -48,9 +65,15 @@ def scaled_down_job_makes_no_breakpoint(site, scene):
     job["spec"]["minAvailable"] = 2
     job["spec"]["tasks"][0]["replicas"] = 2
     job["spec"]["tasks"][0]["minAvailable"] = 2
-    scene.kubernetes.patch(JOBS, scene.namespace, "digits", {"spec": {"minAvailable": 2, "tasks": job["spec"]["tasks"]}})
+    scene.kubernetes.patch(
+        JOBS, scene.namespace, "digits", {"spec": {"minAvailable": 2, "tasks": job["spec"]["tasks"]}}
+    )
     gone = old["digits-worker-2"]["metadata"]["uid"]
-    wait_for(lambda: gone not in {pod["metadata"]["uid"] for pod in scene.kubernetes.pods_of(scene.namespace, "digits")}, 120, "the third pod to be gone")
+    wait_for(
+        lambda: gone not in {pod["metadata"]["uid"] for pod in scene.kubernetes.pods_of(scene.namespace, "digits")},
+        120,
+        "the third pod to be gone",
+    )
     new = scene.training(pods=2, other_than=old, seconds=180)
     first = scene.first_step(new)
     expect(first > before, f"step {before} was made before the job was scaled; it goes on with step {first}")
@@ -83,6 +106,9 @@ def job_of_the_same_name_resumes_from_the_checkpoint(site, scene):
     new = scene.training()
     expect(scene.job()["metadata"]["uid"] != uid, "the job should be another one")
     first = scene.first_step(new)
-    expect(first > before, f"step {before} was made before the job was deleted; the next one of its name began with step {first}")
+    expect(
+        first > before,
+        f"step {before} was made before the job was deleted; the next one of its name began with step {first}",
+    )
     expect_equal([one["metadata"]["name"] for one in scene.breakpoint_list()], [], "Breakpoints")
     return f"resumed with step {first}"

@@ -24,7 +24,10 @@ def evicted_pod_resumes_and_completes(site, scene):
     scene.kubernetes.evict(scene.namespace, "digits-worker-1")
     found = expect_recovered(scene, old, before, retries=1)
     expect_equal(found.breakpoint["spec"]["trigger"], "PreStop", "the trigger")
-    expect("digits-worker-1 evicted" in found.breakpoint["spec"].get("reason", ""), f"the reason should name the eviction: {found.breakpoint['spec']}")
+    expect(
+        "digits-worker-1 evicted" in found.breakpoint["spec"].get("reason", ""),
+        f"the reason should name the eviction: {found.breakpoint['spec']}",
+    )
     scene.reached("Completed", seconds=240)
     expect_equal(len(scene.breakpoint_list()), 1, "Breakpoints after the job has completed")
     return f"saved {found.status['step']}, agreed {found.status['agreedIn']}, durable {found.status['durableIn']}"
@@ -37,7 +40,10 @@ def deleted_pod_with_pod_evicted_policy(site, scene):
     before = scene.last_step(old)
     scene.kubernetes.delete(PODS, scene.namespace, "digits-worker-0")
     found = expect_recovered(scene, old, before, retries=1)
-    expect("digits-worker-0 deleted" in found.breakpoint["spec"].get("reason", ""), f"the reason should name the deletion: {found.breakpoint['spec']}")
+    expect(
+        "digits-worker-0 deleted" in found.breakpoint["spec"].get("reason", ""),
+        f"the reason should name the deletion: {found.breakpoint['spec']}",
+    )
 
 
 @case()
@@ -58,8 +64,13 @@ def kill_a_rank(scene, policies, retries, pod="digits-worker-1", target="rank"):
     pid = process_of(scene.kubernetes, scene.namespace, pod, target)
     before = scene.last_step(old)
     os.kill(pid, signal.SIGKILL)
-    found = expect_recovered(scene, old, before, retries=retries, survivors=2)  # the other pod's; those of this one go soon after
-    expect(found.breakpoint["spec"]["trigger"] in ("RankDied", "ContainerDied"), f"the trigger should tell of a death: {found.breakpoint['spec']}")
+    found = expect_recovered(
+        scene, old, before, retries=retries, survivors=2
+    )  # the other pod's; those of this one go soon after
+    expect(
+        found.breakpoint["spec"]["trigger"] in ("RankDied", "ContainerDied"),
+        f"the trigger should tell of a death: {found.breakpoint['spec']}",
+    )
     return old
 
 
@@ -103,10 +114,13 @@ def killed_sidecar_leaves_training_alone(site, scene):
         pod = scene.kubernetes.get(PODS, scene.namespace, victim)
         sidecar = next(one for one in pod["status"]["initContainerStatuses"] if one["name"] == SIDECAR)
         return sidecar["restartCount"] > 0 and sidecar.get("started") and ready(pod)
+
     wait_for(back, 60, f"the sidecar of {victim} to come back")
     scene.trains_on(old, scene.last_step(old), steps=10)
     expect(scene.last_step(old) > before, "training should have gone on without the sidecar")
-    expect_equal(rank_processes(scene.kubernetes, scene.namespace, victim), processes, "the processes of the main container")
+    expect_equal(
+        rank_processes(scene.kubernetes, scene.namespace, victim), processes, "the processes of the main container"
+    )
     expect_equal(scene.breakpoint_list(), [], "Breakpoints after the sidecar's death")
     time.sleep(3)  # the sidecars find each other again
     before = scene.last_step(old)
@@ -121,20 +135,42 @@ def job_without_the_label_is_not_disturbed(site, scene):
     scene.kubernetes.create(JOBS, scene.namespace, plain)
     scene.submit()
     old = scene.training()
-    neighbours = wait_for(lambda: [pod for pod in scene.kubernetes.pods_of(scene.namespace, "digits-plain") if ready(pod)][1:] and
-                          scene.kubernetes.pods_of(scene.namespace, "digits-plain"), 90, "the unlabelled job to run")
+    neighbours = wait_for(
+        lambda: (
+            [pod for pod in scene.kubernetes.pods_of(scene.namespace, "digits-plain") if ready(pod)][1:]
+            and scene.kubernetes.pods_of(scene.namespace, "digits-plain")
+        ),
+        90,
+        "the unlabelled job to run",
+    )
     scene.kubernetes.evict(scene.namespace, "digits-worker-0")
     expect_recovered(scene, old, scene.last_step(old), retries=1)
     after = scene.kubernetes.pods_of(scene.namespace, "digits-plain")
-    expect_equal({pod["metadata"]["uid"] for pod in after}, {pod["metadata"]["uid"] for pod in neighbours}, "the pods of the unlabelled job")
+    expect_equal(
+        {pod["metadata"]["uid"] for pod in after},
+        {pod["metadata"]["uid"] for pod in neighbours},
+        "the pods of the unlabelled job",
+    )
     job = scene.job("digits-plain")
     for object_ in (*after, job):
-        for field in (object_["metadata"].get("labels", {}), object_["metadata"].get("annotations", {}), object_["spec"]):
-            text = json.dumps({key: value for key, value in field.items() if "last-applied" not in key}).replace("rekindle.dev/digits:", "").replace(
-                "--without-rekindle", "").replace(scene.namespace, "")
+        for field in (
+            object_["metadata"].get("labels", {}),
+            object_["metadata"].get("annotations", {}),
+            object_["spec"],
+        ):
+            text = (
+                json.dumps({key: value for key, value in field.items() if "last-applied" not in key})
+                .replace("rekindle.dev/digits:", "")
+                .replace("--without-rekindle", "")
+                .replace(scene.namespace, "")
+            )
             expect("rekindle" not in text, f"something of ours is on {object_['metadata']['name']}: {text[:400]}")
     for pod in after:
-        expect_equal([one["restartCount"] for one in pod["status"]["containerStatuses"]], [0], f"restarts of {pod['metadata']['name']}")
+        expect_equal(
+            [one["restartCount"] for one in pod["status"]["containerStatuses"]],
+            [0],
+            f"restarts of {pod['metadata']['name']}",
+        )
         expect(ready(pod), f"pod {pod['metadata']['name']} should still be Ready")
     expect_equal(job["status"].get("retryCount", 0), 0, "retryCount of the unlabelled job")
     expect_equal(scene.events("digits-plain"), [], "our events on the unlabelled job")

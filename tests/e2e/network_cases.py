@@ -56,7 +56,14 @@ class Enforced:
             if address in self._known:
                 return
             self._known.add(address)
-        in_network("nft", "-f", "-", text="".join(f"add element {family} {self._table} members {{ {address} }}\n" for family in ("ip", "bridge")))
+        in_network(
+            "nft",
+            "-f",
+            "-",
+            text="".join(
+                f"add element {family} {self._table} members {{ {address} }}\n" for family in ("ip", "bridge")
+            ),
+        )
 
     def refused(self):
         """Packets that the rule has dropped."""
@@ -68,8 +75,12 @@ class Enforced:
 
     def end(self):
         self._watch.close()
-        subprocess.run([EMBEDDED, "exec", "nft", "-f", "-"], capture_output=True, text=True,
-                       input="".join(f"delete table {family} {self._table}\n" for family in ("ip", "bridge")))
+        subprocess.run(
+            [EMBEDDED, "exec", "nft", "-f", "-"],
+            capture_output=True,
+            text=True,
+            input="".join(f"delete table {family} {self._table}\n" for family in ("ip", "bridge")),
+        )
 
 
 @case(node=True)
@@ -77,7 +88,9 @@ def network_policy_of_the_svc_plugin_in_force(site, scene):
     scene.submit()
     old = scene.training()
     policies = scene.kubernetes.list(POLICIES, scene.namespace)
-    expect_equal([policy["metadata"]["name"] for policy in policies], ["digits"], "the NetworkPolicies that Volcano wrote")
+    expect_equal(
+        [policy["metadata"]["name"] for policy in policies], ["digits"], "the NetworkPolicies that Volcano wrote"
+    )
     spec = policies[0]["spec"]
     selector = spec["podSelector"]["matchLabels"]
     expect_equal(spec["ingress"][0]["from"], [{"podSelector": {"matchLabels": selector}}], "whom the policy lets in")
@@ -103,21 +116,64 @@ def network_policy_of_the_svc_plugin_in_force(site, scene):
 
 def stranger(scene):
     """A pod outside the job, with the cluster's own visitor program in it."""
-    archive = subprocess.run(["python3", "-c", "import images; print(images.visitor_archive())"], capture_output=True, text=True,
-                             cwd=pathlib.Path(EMBEDDED).parent)
+    archive = subprocess.run(
+        ["python3", "-c", "import images; print(images.visitor_archive())"],
+        capture_output=True,
+        text=True,
+        cwd=pathlib.Path(EMBEDDED).parent,
+    )
     expect(archive.returncode == 0, f"the visitor image cannot be made: {archive.stderr.strip()}")
     loaded = subprocess.run([EMBEDDED, "load", archive.stdout.strip()], capture_output=True, text=True)
     expect(loaded.returncode == 0, f"the visitor image cannot be loaded: {loaded.stderr.strip()}")
-    scene.kubernetes.create(PODS, scene.namespace, {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stranger", "namespace": scene.namespace}, "spec": {
-            "restartPolicy": "Never", "terminationGracePeriodSeconds": 1,
-            "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}},
-            "containers": [{"name": "visitor", "image": "rekindle.test/visitor:1", "imagePullPolicy": "Never", "args": ["wait"],
-                            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}]}})
-    wait_for(lambda: scene.kubernetes.get(PODS, scene.namespace, "stranger")["status"].get("phase") == "Running", 60, "the stranger to run")
+    scene.kubernetes.create(
+        PODS,
+        scene.namespace,
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "stranger", "namespace": scene.namespace},
+            "spec": {
+                "restartPolicy": "Never",
+                "terminationGracePeriodSeconds": 1,
+                "securityContext": {
+                    "runAsNonRoot": True,
+                    "runAsUser": 1000,
+                    "seccompProfile": {"type": "RuntimeDefault"},
+                },
+                "containers": [
+                    {
+                        "name": "visitor",
+                        "image": "rekindle.test/visitor:1",
+                        "imagePullPolicy": "Never",
+                        "args": ["wait"],
+                        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                    }
+                ],
+            },
+        },
+    )
+    wait_for(
+        lambda: scene.kubernetes.get(PODS, scene.namespace, "stranger")["status"].get("phase") == "Running",
+        60,
+        "the stranger to run",
+    )
 
 
 def reaches(scene, address):
     """Whether the stranger gets a connection to the sidecar's port. What is dropped has no answer, so a few seconds are a no."""
-    return scene.kubernetes.kubectl("-n", scene.namespace, "exec", "stranger", "--", "/visitor", "connect", address, str(PEER_PORT), check=False,
-                                    seconds=4).returncode == 0
+    return (
+        scene.kubernetes.kubectl(
+            "-n",
+            scene.namespace,
+            "exec",
+            "stranger",
+            "--",
+            "/visitor",
+            "connect",
+            address,
+            str(PEER_PORT),
+            check=False,
+            seconds=4,
+        ).returncode
+        == 0
+    )

@@ -39,14 +39,23 @@ def operator_killed_between_durable_and_deletes(site, scene):
         pid = operator.process()
         before = scene.last_step(pods)
         os.kill(victim, signal.SIGKILL)
-        at, _ = scene.breakpoints.first(lambda type_, one: one["metadata"]["name"] not in seen and (condition(one, "Durable") or {}).get("status") == "True",
-                                        90, "the Breakpoint to be durable")
+        at, _ = scene.breakpoints.first(
+            lambda type_, one: (
+                one["metadata"]["name"] not in seen and (condition(one, "Durable") or {}).get("status") == "True"
+            ),
+            90,
+            "the Breakpoint to be durable",
+        )
         operator.kill(pid)
         killed = time.monotonic()
         found = expect_recovered(scene, pods, before, retries=0, beyond=seen, story=SURE, survivors=2)
         expect_own_grace(scene, pods)
         uids = {pod["metadata"]["uid"] for pod in pods.values()}
-        begun = min(moment for moment, _, one in list(scene.pods.events) if one["metadata"]["uid"] in uids and one["metadata"].get("deletionTimestamp"))
+        begun = min(
+            moment
+            for moment, _, one in list(scene.pods.events)
+            if one["metadata"]["uid"] in uids and one["metadata"].get("deletionTimestamp")
+        )
         pods = found.pods
         operator.make_anew()
         if begun > killed + 0.5:  # by the next operator, then: the one that was killed had not begun
@@ -69,7 +78,9 @@ def operator_killed_at_random_moments(site, scene):
         time.sleep(delay)
         operator.kill(pid)
         # Pods that were made while it was away are made anew with their sidecar, which is one restart more.
-        found = expect_recovered(scene, pods, before, retries=(round_, 2 * round_), beyond=seen, story=SURE, timed=False)
+        found = expect_recovered(
+            scene, pods, before, retries=(round_, 2 * round_), beyond=seen, story=SURE, timed=False
+        )
         pods = found.pods
         told.append(f"{delay:.2f}")
         operator.make_anew()
@@ -90,8 +101,12 @@ def operator_killed_while_nothing_happens(site, scene):
         scene.trains_on(pods, scene.last_step(pods), steps=20)
     expect_equal([one["spec"].get("reason") for one in scene.breakpoint_list()], [], "Breakpoints")
     after = scene.kubernetes.pods_of(scene.namespace, "digits")
-    expect_equal({pod["metadata"]["uid"] for pod in after}, {pod["metadata"]["uid"] for pod in pods.values()}, "the pods")
-    parted = [name for name in pods if "a peer is gone" in scene.kubernetes.log(scene.namespace, name, "rekindle-sidecar")]
+    expect_equal(
+        {pod["metadata"]["uid"] for pod in after}, {pod["metadata"]["uid"] for pod in pods.values()}, "the pods"
+    )
+    parted = [
+        name for name in pods if "a peer is gone" in scene.kubernetes.log(scene.namespace, name, "rekindle-sidecar")
+    ]
     expect(not parted, f"the sidecars of {', '.join(parted)} lost each other when the operator came back")
 
 
@@ -108,26 +123,47 @@ def operator_away_in_the_middle_of_a_recovery(site, scene):
     scene.breakpoints.first(lambda _, one: True, 30, "the Breakpoint")
     with operator.away():
         left = time.monotonic() + seconds
-        fresh = wait_for(lambda: [pod for pod in scene.kubernetes.pods_of(scene.namespace, "digits") if pod["metadata"]["uid"] not in uids],
-                         90, "Volcano to make the pods anew", pause=0.5)
-        expect(all(pod["spec"].get("schedulingGates") for pod in fresh if not pod["metadata"].get("annotations", {}).get("rekindle.dev/injected")),
-               "a pod that the webhook missed should wait, gated")
+        fresh = wait_for(
+            lambda: [
+                pod for pod in scene.kubernetes.pods_of(scene.namespace, "digits") if pod["metadata"]["uid"] not in uids
+            ],
+            90,
+            "Volcano to make the pods anew",
+            pause=0.5,
+        )
+        expect(
+            all(
+                pod["spec"].get("schedulingGates")
+                for pod in fresh
+                if not pod["metadata"].get("annotations", {}).get("rekindle.dev/injected")
+            ),
+            "a pod that the webhook missed should wait, gated",
+        )
         plain = digits_job(scene.kubernetes, scene.namespace, file="plain.yaml", steps=60, cpu_limit="500m")
         scene.kubernetes.create(JOBS, scene.namespace, plain)
         scene.reached("Completed", "digits-plain", seconds=120)
         late = digits_job(scene.kubernetes, scene.namespace, name="late")
         refused = scene.kubernetes.kubectl("create", "-f", "-", text=json.dumps(late), check=False)
-        expect(refused.returncode != 0 and "jobs.rekindle.dev" in refused.stderr, f"a protected job created now should be refused by name of the webhook: {refused.stderr}")
+        expect(
+            refused.returncode != 0 and "jobs.rekindle.dev" in refused.stderr,
+            f"a protected job created now should be refused by name of the webhook: {refused.stderr}",
+        )
         while time.monotonic() < left:
             phase = scene.phase()
-            expect(phase not in ("Failed", "Aborted", "Terminated", "Completed", ""), f"the job was lost while the operator was away: it is {phase or 'gone'}")
+            expect(
+                phase not in ("Failed", "Aborted", "Terminated", "Completed", ""),
+                f"the job was lost while the operator was away: it is {phase or 'gone'}",
+            )
             time.sleep(min(5, max(0.1, left - time.monotonic())))
     found = scene.recovered(old, seconds=180)
     status = found.status
     expect(status["restoredStep"] >= before, f"step {before} was made before; it resumed after {status}")
     expect_equal(found.first_step, status["restoredStep"] + 1, "the first step after the recovery")
     for pod in found.pods.values():
-        expect("rekindle.dev/injected" in pod["metadata"].get("annotations", {}), f"pod {pod['metadata']['name']} should be protected again")
+        expect(
+            "rekindle.dev/injected" in pod["metadata"].get("annotations", {}),
+            f"pod {pod['metadata']['name']} should be protected again",
+        )
     expect_equal(len(scene.breakpoint_list("digits")), 1, "the Breakpoints of the job")
     retries = scene.job()["status"].get("retryCount", 0)
     expect(retries <= 3, f"the recovery should cost a few retries at most; retryCount is {retries}")
@@ -144,16 +180,29 @@ def uninstall_leaves_jobs_running_and_nothing_behind(site, scene):
     pods = scene.training()
     site.kubernetes.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
     try:
-        leftovers = site.kubernetes.kubectl("get", "mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,"
-                                            "validatingadmissionpolicybindings,clusterroles,clusterrolebindings", "-o", "name")
+        leftovers = site.kubernetes.kubectl(
+            "get",
+            "mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,"
+            "validatingadmissionpolicybindings,clusterroles,clusterrolebindings",
+            "-o",
+            "name",
+        )
         ours = [line for line in leftovers.splitlines() if "rekindle-system-" in line or "rekindle.dev" in line]
         expect(not ours, f"left behind: {', '.join(ours)}")
         before = scene.last_step(pods)
         scene.trains_on(pods, before, steps=15)
         after = scene.kubernetes.pods_of(scene.namespace, "digits")
-        expect_equal({pod["metadata"]["uid"] for pod in after}, {pod["metadata"]["uid"] for pod in pods.values()}, "the pods of the running job")
+        expect_equal(
+            {pod["metadata"]["uid"] for pod in after},
+            {pod["metadata"]["uid"] for pod in pods.values()},
+            "the pods of the running job",
+        )
         expect(all(ready(pod) for pod in after), "the pods of the running job should be Ready")
-        held = [object_["metadata"]["name"] for object_ in (*after, scene.job()) if any("rekindle" in one for one in object_["metadata"].get("finalizers", []))]
+        held = [
+            object_["metadata"]["name"]
+            for object_ in (*after, scene.job())
+            if any("rekindle" in one for one in object_["metadata"].get("finalizers", []))
+        ]
         expect(not held, f"finalizers of ours are on {', '.join(held)}")
         # A breakpoint without an operator: the hook and the sidecars alone.
         before = scene.last_step(pods)
@@ -167,13 +216,27 @@ def uninstall_leaves_jobs_running_and_nothing_behind(site, scene):
     scene.submit()
     new = scene.training()
     first = scene.first_step(new)
-    expect(first > before, f"step {before} was made before the job was deleted; after the reinstallation it began with step {first}")
+    expect(
+        first > before,
+        f"step {before} was made before the job was deleted; after the reinstallation it began with step {first}",
+    )
     scene.kubernetes.evict(scene.namespace, "digits-worker-0")
     expect_recovered(scene, new, scene.last_step(new), retries=1)
 
 
 def reinstall(site, scene):
     if site.options.installed:
-        site.kubernetes.helm("upgrade", "--install", RELEASE, CHART, "--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout", "120s")
+        site.kubernetes.helm(
+            "upgrade",
+            "--install",
+            RELEASE,
+            CHART,
+            "--namespace",
+            NAMESPACE,
+            "--create-namespace",
+            "--wait",
+            "--timeout",
+            "120s",
+        )
     else:
         install(site.options.context, scene.folder / "reinstall.log")

@@ -11,27 +11,55 @@ TIMES = ("AGREED", "DURABLE")
 STORY = ("FaultSeen", "BreakpointDurable", "JobResumed")
 
 
-def expect_recovered(scene, old, step_before, *, job="digits", retries, pods=2, ranks=4, survivors=None, seconds=150, beyond=(), story=STORY, timed=True):
+def expect_recovered(
+    scene,
+    old,
+    step_before,
+    *,
+    job="digits",
+    retries,
+    pods=2,
+    ranks=4,
+    survivors=None,
+    seconds=150,
+    beyond=(),
+    story=STORY,
+    timed=True,
+):
     """Back in new pods, at the step after the saved one, nothing lost, one Breakpoint, and told so. `survivors`: the fewest ranks that may have been left to save,
     all by default. `timed`: somebody was there to hear how long the save took. The recovery."""
     found = scene.recovered(old, job, beyond=beyond, pods=pods, seconds=seconds)
     status, name = found.status, found.breakpoint["metadata"]["name"]
     saved = status.get("step", 0)
-    expect(saved >= step_before, f"step {step_before} was made before the fault, and only step {saved} was saved (Breakpoint {name})")
+    expect(
+        saved >= step_before,
+        f"step {step_before} was made before the fault, and only step {saved} was saved (Breakpoint {name})",
+    )
     expect_equal(found.first_step, saved + 1, f"the first step after the recovery, step {saved} being saved")
     expect_equal(status.get("firstStep"), saved + 1, f"status.firstStep of Breakpoint {name}")
     expect_equal(status.get("state"), "Restored", f"status.state of Breakpoint {name}")
     for type_ in ("Agreed", "Durable", "Restored"):
         one = condition(found.breakpoint, type_)
-        expect(one is not None and one["status"] == "True", f"condition {type_} of Breakpoint {name} should be True; it is {one}")
+        expect(
+            one is not None and one["status"] == "True",
+            f"condition {type_} of Breakpoint {name} should be True; it is {one}",
+        )
     expect_equal(status.get("ranksExpected"), ranks, f"the ranks expected by Breakpoint {name}")
-    expect((ranks if survivors is None else survivors) <= status.get("ranksSaved", 0) <= ranks, f"the ranks that saved Breakpoint {name}: {status.get('ranks')}")
-    expect(status.get("bytes", 0) > 0 and status.get("path") and status.get("manifestHash"), f"Breakpoint {name} should tell bytes, path and hash; it says {status}")
+    expect(
+        (ranks if survivors is None else survivors) <= status.get("ranksSaved", 0) <= ranks,
+        f"the ranks that saved Breakpoint {name}: {status.get('ranks')}",
+    )
+    expect(
+        status.get("bytes", 0) > 0 and status.get("path") and status.get("manifestHash"),
+        f"Breakpoint {name} should tell bytes, path and hash; it says {status}",
+    )
     scene.trains_on(found.pods, scene.last_step(found.pods))
     fresh = [one["metadata"]["name"] for one in scene.breakpoint_list(job) if one["metadata"]["name"] not in beyond]
     expect_equal(fresh, [name], "the Breakpoints of the job that this fault made")
     owners = found.breakpoint["metadata"].get("ownerReferences", [])
-    expect_equal([owner["uid"] for owner in owners], [scene.job(job)["metadata"]["uid"]], f"the owners of Breakpoint {name}")
+    expect_equal(
+        [owner["uid"] for owner in owners], [scene.job(job)["metadata"]["uid"]], f"the owners of Breakpoint {name}"
+    )
     expect_columns(scene, name, timed)
     expect_retries(scene, job, retries)
     expect_told(scene, job, story)
@@ -43,7 +71,10 @@ def expect_retries(scene, job, retries):
     object_ = scene.job(job)
     fewest, most = retries if isinstance(retries, tuple) else (retries, retries)
     count = object_["status"].get("retryCount", 0)
-    expect(fewest <= count <= most, f"status.retryCount of the job: expected {fewest if fewest == most else f'{fewest} to {most}'}, got {count}")
+    expect(
+        fewest <= count <= most,
+        f"status.retryCount of the job: expected {fewest if fewest == most else f'{fewest} to {most}'}, got {count}",
+    )
     expect_equal(object_["spec"].get("maxRetry"), 100, "spec.maxRetry of the job")
     expect_equal(scene.phase(job), "Running", "the job's phase")
 
@@ -55,20 +86,27 @@ def expect_columns(scene, name, timed=True):
     expect_equal(tuple(header.split()), COLUMNS, "the columns of kubectl get breakpoints")
     row = next((line for line in rows if line.split()[0] == name), "")
     begins = [*(word.start() for word in re.finditer(r"\S+", header)), None]
-    empty = [column for column, begin, end in zip(COLUMNS, begins, begins[1:]) if row[begin:end].strip() in ("", "<none>")]
+    empty = [
+        column for column, begin, end in zip(COLUMNS, begins, begins[1:]) if row[begin:end].strip() in ("", "<none>")
+    ]
     wanted = [column for column in empty if timed or column not in TIMES]
     expect(not wanted, f"columns {', '.join(wanted)} should be filled:\n{header}\n{row}")
 
 
 def expect_told(scene, job, reasons):
     """The Job's events tell the story."""
+
     def missing():
         told = {event["reason"] for event in scene.events(job)}
         return [reason for reason in reasons if reason not in told]
+
     deadline = time.monotonic() + 5
     while missing() and time.monotonic() < deadline:
         time.sleep(0.3)
-    expect(not missing(), f"events {missing()} on the job are missing; it has {sorted({event['reason'] for event in scene.events(job)})}")
+    expect(
+        not missing(),
+        f"events {missing()} on the job are missing; it has {sorted({event['reason'] for event in scene.events(job)})}",
+    )
 
 
 def expect_own_grace(scene, old):
@@ -76,18 +114,28 @@ def expect_own_grace(scene, old):
     graces = scene.deletions(old)
     expect_equal(sorted(graces), sorted(old), "the old pods whose deletion was seen")
     for name, pod in old.items():
-        expect_equal(graces[name], pod["spec"]["terminationGracePeriodSeconds"], f"the grace that pod {name} was deleted with")
+        expect_equal(
+            graces[name], pod["spec"]["terminationGracePeriodSeconds"], f"the grace that pod {name} was deleted with"
+        )
 
 
 def expect_no_restart_by_volcano(scene, job="digits"):
     """Neither counted nor started anew by Volcano: the pods were replaced one by one."""
-    expect_equal(scene.job(job)["status"].get("version", 0), 0, "status.version of the job, which Volcano raises with each restart of its own")
+    expect_equal(
+        scene.job(job)["status"].get("version", 0),
+        0,
+        "status.version of the job, which Volcano raises with each restart of its own",
+    )
 
 
 def expect_quiet(scene, since, job="digits"):
     """Nothing that somebody on call would look at: no Breakpoint, no warning of ours, no error in the operator's log."""
     from operatorpod import Operator
-    names = [f"{one['metadata']['name']} ({one['spec'].get('reason', one['spec']['trigger'])})" for one in scene.breakpoint_list()]
+
+    names = [
+        f"{one['metadata']['name']} ({one['spec'].get('reason', one['spec']['trigger'])})"
+        for one in scene.breakpoint_list()
+    ]
     expect(not names, f"expected no Breakpoint, found {', '.join(names)}")
     warnings = [f"{event['reason']}: {event['note']}" for event in scene.events(job) if event.get("type") == "Warning"]
     expect(not warnings, f"expected no warning on the job, found {'; '.join(warnings)}")
@@ -96,4 +144,9 @@ def expect_quiet(scene, since, job="digits"):
 
 
 def wait_gone(scene, job="digits", seconds=120):
-    wait_for(lambda: scene.job(job) is None and not scene.kubernetes.pods_of(scene.namespace, job), seconds, f"job {job} and its pods to be gone", pause=0.3)
+    wait_for(
+        lambda: scene.job(job) is None and not scene.kubernetes.pods_of(scene.namespace, job),
+        seconds,
+        f"job {job} and its pods to be gone",
+        pause=0.3,
+    )

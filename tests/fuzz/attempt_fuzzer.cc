@@ -1,4 +1,5 @@
-// attempts/<n>.json: what is accepted says the same when it is written again, and its parent lies in the past and inside the folder.
+// attempts/<n>.json: what is accepted says the same when it is written again, and its parent lies
+// in the past and inside the folder.
 #include "tests/fuzz/support/fuzzing.h"
 #include "worker-sidecar/checkpoint/attempt.h"
 

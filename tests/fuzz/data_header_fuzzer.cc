@@ -1,5 +1,6 @@
-// The header of a data file. The input is the length of the data and then the header's JSON; length field and file size are made to fit, so that mutations get
-// past them. The raw input is tried as a whole small file as well.
+// The header of a data file. The input is the length of the data and then the header's JSON; length
+// field and file size are made to fit, so that mutations get past them. The raw input is tried as a
+// whole small file as well.
 #include <algorithm>
 
 #include "tests/fuzz/support/fuzzing.h"

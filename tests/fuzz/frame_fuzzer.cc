@@ -1,5 +1,5 @@
-// The stream of frames, as it comes and with its checksums put right, so that mutations get past them. Where the stream is cut into pieces changes nothing, and no
-// more is kept than what was fed.
+// The stream of frames, as it comes and with its checksums put right, so that mutations get past
+// them. Where the stream is cut into pieces changes nothing, and no more is kept than what was fed.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -49,7 +49,8 @@ Heard hear(std::string_view stream, std::size_t portion) {
 std::size_t bytes_of(const Heard& heard) {
   std::size_t bytes = 0;
   for (const Frame& message : heard.frames) {
-    const std::size_t frames = std::max<std::size_t>(1, (message.body.size() + kFrameBodyBytesMax - 1) / kFrameBodyBytesMax);
+    const std::size_t frames =
+        std::max<std::size_t>(1, (message.body.size() + kFrameBodyBytesMax - 1) / kFrameBodyBytesMax);
     bytes += message.body.size() + frames * kFrameHeaderBytes;
   }
   return bytes;
@@ -77,14 +78,16 @@ struct Said {
   bool broken = false;  // frames that no encoder would have sent so
 };
 
-// The input's bytes as frames one behind the other: two bytes of kind, four of attempt, one of length, the body. A length of 255 goes on, whatever follows.
+// The input's bytes as frames one behind the other: two bytes of kind, four of attempt, one of
+// length, the body. A length of 255 goes on, whatever follows.
 Said framed(std::string_view input) {
   Said said;
   std::uint64_t sequence = 0;
   std::optional<std::pair<std::uint16_t, std::uint32_t>> before;  // of the frame that goes on
   std::size_t full = 0;
   while (!input.empty()) {
-    const auto kind = std::max<std::uint16_t>(take_number<std::uint16_t>(input), 1);  // none has kind 0
+    // none has kind 0
+    const auto kind = std::max<std::uint16_t>(take_number<std::uint16_t>(input), 1);
     const auto attempt = take_number<std::uint32_t>(input);
     const std::size_t bytes = take_number<std::uint8_t>(input);
     std::string body(input.substr(0, bytes));

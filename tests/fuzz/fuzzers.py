@@ -11,8 +11,11 @@ CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 # Parsers keep little more than what they read: no single allocation comes near this for inputs of INPUT_BYTES_MAX.
 _LIMITS = ["-rss_limit_mb=1024", "-malloc_limit_mb=64", "-timeout=20"]
 INPUT_BYTES_MAX = 16384
-_ENVIRONMENT = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0", "UBSAN_OPTIONS": "print_stacktrace=1",
-                "ASAN_SYMBOLIZER_PATH": "/usr/bin/llvm-symbolizer-19"}
+_ENVIRONMENT = {
+    "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "ASAN_SYMBOLIZER_PATH": "/usr/bin/llvm-symbolizer-19",
+}
 
 
 def targets():
@@ -30,12 +33,22 @@ def run(target, log, options, inputs, fault_prefix, seconds_max=None):
     something is written to fault_prefix..."""
     command = [BUILD / "fuzzers" / target, *_LIMITS, f"-artifact_prefix={fault_prefix}", *options, *inputs]
     with log.open("ab") as output:
-        return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT,
-                              env={**os.environ, **_ENVIRONMENT}, timeout=seconds_max).returncode
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+            env={**os.environ, **_ENVIRONMENT},
+            timeout=seconds_max,
+        ).returncode
 
 
 def why_it_ended(log):
     """The line that says what was found."""
     marks = ("rekindle: bug", "runtime error:", "ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "ERROR: libFuzzer")
     lines = log.read_text(errors="replace").splitlines()
-    return next((line.strip() for mark in marks for line in lines if mark in line), lines[-1].strip() if lines else "it printed nothing")
+    return next(
+        (line.strip() for mark in marks for line in lines if mark in line),
+        lines[-1].strip() if lines else "it printed nothing",
+    )

@@ -1,4 +1,5 @@
-// group_info.pb: what is accepted is a group of ranks in order, inside the limits, and comes back when it is written again.
+// group_info.pb: what is accepted is a group of ranks in order, inside the limits, and comes back
+// when it is written again.
 #include <algorithm>
 
 #include "tests/fuzz/support/fuzzing.h"

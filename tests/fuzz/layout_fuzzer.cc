@@ -1,5 +1,5 @@
-// What a rank registers, as frames carry it: an accepted layout comes back from its own text, every tensor lies inside its whole, and the key of a piece is no
-// tensor's name.
+// What a rank registers, as frames carry it: an accepted layout comes back from its own text, every
+// tensor lies inside its whole, and the key of a piece is no tensor's name.
 #include <set>
 
 #include "common/base/json_fields.h"
@@ -20,13 +20,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
   RK_ASSERT(layout->tensors.size() <= bytes);
   for (const TensorDescription& tensor : layout->tensors) {
     RK_ASSERT(keys.insert(tensor.name).second);
-    RK_ASSERT(tensor.shape.size() <= kDimensionsMax && tensor.shape.size() == tensor.global_shape.size() && tensor.shape.size() == tensor.offset.size());
+    RK_ASSERT(tensor.shape.size() <= kDimensionsMax && tensor.shape.size() == tensor.global_shape.size() &&
+              tensor.shape.size() == tensor.offset.size());
     for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
-      RK_ASSERT(tensor.offset[i] <= tensor.global_shape[i] && tensor.shape[i] <= tensor.global_shape[i] - tensor.offset[i]);
+      RK_ASSERT(tensor.offset[i] <= tensor.global_shape[i] &&
+                tensor.shape[i] <= tensor.global_shape[i] - tensor.offset[i]);
     }
     const std::uint64_t rows = row_count(tensor);
     RK_ASSERT(tensor_bytes(tensor) <= kTensorBytesMax && rows_bytes(tensor, rows) == tensor_bytes(tensor));
-    RK_ASSERT(has_rows(tensor, 0, rows) && is_whole_bytes(tensor.dtype, tensor.shape) && is_whole_bytes(tensor.dtype, tensor.offset));
+    RK_ASSERT(has_rows(tensor, 0, rows) && is_whole_bytes(tensor.dtype, tensor.shape) &&
+              is_whole_bytes(tensor.dtype, tensor.offset));
     if (rows > 1) RK_ASSERT(!find_name_fault(piece_key(tensor.name, 0, 1, rows)).empty());
   }
   const Result<Layout> again = decode_layout(encode_layout(*layout));

@@ -1,5 +1,6 @@
-// The manifest: read as it is, and sealed anew with a right hash, as somebody would who edits one and means to be believed. What is accepted encodes to the same
-// bytes, names nothing outside its folder, and a restore from it reads inside its files and writes inside memory.
+// The manifest: read as it is, and sealed anew with a right hash, as somebody would who edits one
+// and means to be believed. What is accepted encodes to the same bytes, names nothing outside its
+// folder, and a restore from it reads inside its files and writes inside memory.
 #include "common/base/json_fields.h"
 #include "tests/fuzz/support/fuzzing.h"
 #include "worker-sidecar/checkpoint/hash.h"
@@ -17,7 +18,8 @@ void check_file(const Manifest& manifest, std::string_view name, std::uint64_t b
 // What this manifest would have a rank read that registers its tensors whole.
 void check_restore(const Manifest& manifest) {
   RestoreTarget target{.rank = 0, .world_size = manifest.world_size, .layout = {}, .states = {}};
-  for (const ManifestTensor& tensor : manifest.tensors) target.layout.tensors.push_back(whole_tensor(tensor.name, tensor.dtype, tensor.global_shape));
+  for (const ManifestTensor& tensor : manifest.tensors)
+    target.layout.tensors.push_back(whole_tensor(tensor.name, tensor.dtype, tensor.global_shape));
   for (const ManifestState& state : manifest.states) {
     if (state.rank == 0) target.states.push_back({state.name, state.bytes});
   }
@@ -35,7 +37,8 @@ void check_restore(const Manifest& manifest) {
       check_file(manifest, reads.file, range.begin_byte, end_byte(range));
       const bool is_tensor = range.kind == TargetKind::tensor;
       RK_ASSERT(range.index < (is_tensor ? target.layout.tensors.size() : target.states.size()));
-      const std::uint64_t room = is_tensor ? tensor_bytes(target.layout.tensors[range.index]) : target.states[range.index].bytes;
+      const std::uint64_t room =
+          is_tensor ? tensor_bytes(target.layout.tensors[range.index]) : target.states[range.index].bytes;
       RK_ASSERT(range.target_byte <= room && target_end_byte(range) <= room);
       filled += is_tensor ? filled_bytes(range) : 0;
     }
@@ -54,7 +57,8 @@ void check(std::string_view text) {
     RK_ASSERT(file.chunks.size() <= text.size());
   }
   RK_ASSERT(!leads_out_of_its_folder(manifest.job.namespace_name) && !leads_out_of_its_folder(manifest.job.name));
-  if (manifest.parent) RK_ASSERT(!leads_out_of_its_folder(manifest.parent->path) && manifest.parent->attempt < manifest.attempt);
+  if (manifest.parent)
+    RK_ASSERT(!leads_out_of_its_folder(manifest.parent->path) && manifest.parent->attempt < manifest.attempt);
   for (const ManifestTensor& tensor : manifest.tensors) {
     for (const ManifestPiece& piece : tensor.pieces) check_file(manifest, piece.file, piece.begin_byte, piece.end_byte);
   }

@@ -1,5 +1,5 @@
-// MindSpore's checkpoint file, as somebody hands it over: content lies inside the file, is never read while it is indexed. What is read at
-// once, and all together, stays small beside the file.
+// MindSpore's checkpoint file, as somebody hands it over: content lies inside the file, is never
+// read while it is indexed. What is read at once, and all together, stays small beside the file.
 #include <set>
 
 #include "tests/fuzz/support/fuzzing.h"
@@ -9,11 +9,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
   using namespace rekindle;
   const std::string_view file = text_of(data, bytes);
   std::uint64_t read_bytes = 0;
-  const Result<MindSporeFile> index = index_mindspore_file(file.size(), [&](std::uint64_t offset, std::size_t wanted) -> Result<std::string> {
-    RK_ASSERT(offset <= file.size() && wanted <= file.size() - offset);
-    read_bytes += wanted;
-    return std::string(file.substr(offset, wanted));
-  });
+  const Result<MindSporeFile> index =
+      index_mindspore_file(file.size(), [&](std::uint64_t offset, std::size_t wanted) -> Result<std::string> {
+        RK_ASSERT(offset <= file.size() && wanted <= file.size() - offset);
+        read_bytes += wanted;
+        return std::string(file.substr(offset, wanted));
+      });
   RK_ASSERT(read_bytes <= 64 * file.size() + 4096);
   if (!index) {
     expect_sentence(index.error());

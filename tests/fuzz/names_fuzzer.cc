@@ -1,4 +1,5 @@
-// Names of folders and files that others chose: what is accepted stays inside its folder and is spelled in one way only.
+// Names of folders and files that others chose: what is accepted stays inside its folder and is
+// spelled in one way only.
 #include "tests/fuzz/support/fuzzing.h"
 #include "worker-sidecar/checkpoint/names.h"
 

@@ -1,5 +1,6 @@
-// The front of a shadow: header and plan. What is accepted stays inside its file, is what its own encoding says, and costs a rank neither a division by
-// zero nor memory that the header alone claims. The checksum is made to fit, so that mutations of the plan get past it.
+// The front of a shadow: header and plan. What is accepted stays inside its file, is what its own
+// encoding says, and costs a rank neither a division by zero nor memory that the header alone
+// claims. The checksum is made to fit, so that mutations of the plan get past it.
 #include <xxhash.h>
 
 #include "tests/fuzz/support/fuzzing.h"

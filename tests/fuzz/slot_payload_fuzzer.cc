@@ -1,5 +1,6 @@
-// A slot of the control block, which the training process may have overwritten: number of entries, bytes claimed, payload. The checksum is made to fit, so that
-// mutations get past it; a wrong one is tried as well.
+// A slot of the control block, which the training process may have overwritten: number of entries,
+// bytes claimed, payload. The checksum is made to fit, so that mutations get past it; a wrong one
+// is tried as well.
 #include <xxhash.h>
 
 #include "tests/fuzz/support/fuzzing.h"
@@ -10,8 +11,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
   std::string_view payload = text_of(data, bytes);
   const auto entries = take_number<std::uint32_t>(payload);
   const auto unused_bytes = take_number<std::uint16_t>(payload);
-  const std::uint64_t claimed = unused_bytes > payload.size() ? payload.size() + unused_bytes : payload.size() - unused_bytes;
-  SlotHeader header{.step = 7, .attempt = 1, .bytes = static_cast<std::uint32_t>(claimed), .entries = entries, .checksum = 0};
+  const std::uint64_t claimed =
+      unused_bytes > payload.size() ? payload.size() + unused_bytes : payload.size() - unused_bytes;
+  SlotHeader header{
+      .step = 7, .attempt = 1, .bytes = static_cast<std::uint32_t>(claimed), .entries = entries, .checksum = 0};
   if (claimed <= payload.size()) header.checksum = XXH3_64bits(payload.data(), claimed);
   const Result<CapturedState> state = decode_slot_payload(header, payload);
   if (state) {

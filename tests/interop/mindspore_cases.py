@@ -16,7 +16,21 @@ from mindspore.train.checkpoint_pb2 import Checkpoint
 from mindspore.train.node_strategy_pb2 import ParallelGroupMap
 from safetensors.numpy import load_file, save_file
 
-KINDS = ["Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64", "Float16", "Float32", "Float64", "Bool", "BFloat16"]
+KINDS = [
+    "Int8",
+    "UInt8",
+    "Int16",
+    "UInt16",
+    "Int32",
+    "UInt32",
+    "Int64",
+    "UInt64",
+    "Float16",
+    "Float32",
+    "Float64",
+    "Bool",
+    "BFloat16",
+]
 
 
 def rekindle(*arguments, code=0):
@@ -38,8 +52,12 @@ def raw(path):
 
 def model():
     random = numpy.random.default_rng(184)
-    arrays = {"weight": random.standard_normal((64, 33)).astype(numpy.float32), "scalar": numpy.array(3.5, numpy.float32),
-              "none": numpy.zeros((0, 4), numpy.float32), "mask": random.integers(0, 2, 17).astype(numpy.bool_)}
+    arrays = {
+        "weight": random.standard_normal((64, 33)).astype(numpy.float32),
+        "scalar": numpy.array(3.5, numpy.float32),
+        "none": numpy.zeros((0, 4), numpy.float32),
+        "mask": random.integers(0, 2, 17).astype(numpy.bool_),
+    }
     for kind in KINDS[:11]:
         arrays[f"layer.{kind.lower()}"] = (random.random((3, 5)) * 100).astype(kind.lower())
     return arrays
@@ -66,7 +84,9 @@ def there_and_back(folder, **more):
     loaded = mindspore.load_checkpoint(str(ours))
     assert sorted(theirs) == sorted(loaded), f"{sorted(theirs)} and {sorted(loaded)}"
     for name, value in theirs.items():
-        assert loaded[name].dtype == value.dtype and loaded[name].shape == value.shape, f"{name}: {loaded[name]} and {value}"
+        assert loaded[name].dtype == value.dtype and loaded[name].shape == value.shape, (
+            f"{name}: {loaded[name]} and {value}"
+        )
         assert raw(ours)[name] == raw(folder / "theirs.ckpt")[name], name
     return f"{len(loaded)} tensors and numbers, {len({kind for _, kind, _ in raw(ours).values()})} types"
 
@@ -93,14 +113,18 @@ def safetensors_both_ways(folder):
     parameters = mindspore.load_checkpoint(str(folder / "m-1_9.ckpt"))
     for name, array in arrays.items():
         assert loaded[name].dtype == array.dtype and numpy.array_equal(loaded[name], array), name
-        assert parameters[name].shape == array.shape and numpy.array_equal(parameters[name].asnumpy(), array), f"{name} in MindSpore"
+        assert parameters[name].shape == array.shape and numpy.array_equal(parameters[name].asnumpy(), array), (
+            f"{name} in MindSpore"
+        )
     return f"{len(arrays)} tensors"
 
 
 def slices(folder):
     """A tensor above MindSpore's slice size, in both directions."""
     array = numpy.random.default_rng(1).integers(0, 256, (600, 1 << 20), numpy.uint8)
-    mindspore.save_checkpoint([{"name": "big", "data": mindspore.Tensor(array)}], str(folder / "theirs.ckpt"), append_dict={"step_num": 7})
+    mindspore.save_checkpoint(
+        [{"name": "big", "data": mindspore.Tensor(array)}], str(folder / "theirs.ckpt"), append_dict={"step_num": 7}
+    )
     checkpoint = import_file(folder, folder / "theirs.ckpt")
     rekindle("export", checkpoint, folder, "--format", "mindspore", "--prefix", "ours", "--epoch", 1)
     count = [len((folder / name).read_bytes().split(b"UInt8")) - 1 for name in ("theirs.ckpt", "ours-1_7.ckpt")]
@@ -150,13 +174,17 @@ def main():
     parser.add_argument("--large", action="store_true", help="also a tensor that is cut into slices")
     large = parser.parse_args().large
     failed = 0
-    for case in [there_and_back, there_and_back_with_checksum, safetensors_both_ways, group_info, rebuild] + ([slices] if large else []):
+    for case in [there_and_back, there_and_back_with_checksum, safetensors_both_ways, group_info, rebuild] + (
+        [slices] if large else []
+    ):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 print(f"ok {case.__name__}: {case(pathlib.Path(folder))}", flush=True)
             except Exception as error:  # every case is to be told about
                 failed += 1
-                print(f"FAIL {case.__name__}: {type(error).__name__}: {' / '.join(str(error).splitlines())}", flush=True)
+                print(
+                    f"FAIL {case.__name__}: {type(error).__name__}: {' / '.join(str(error).splitlines())}", flush=True
+                )
     return 1 if failed else 0
 
 

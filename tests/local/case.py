@@ -35,5 +35,7 @@ def expect_said(log: pathlib.Path, *words: str) -> None:
     """All words, in any case, somewhere in what was printed."""
     text = log.read_text(errors="replace").lower()
     missing = [word for word in words if word.lower() not in text]
-    expect(not missing, f"expected the output to mention {', '.join(repr(word) for word in missing)}; it is in {log}: "
-                        f"{text[-600:]}")
+    expect(
+        not missing,
+        f"expected the output to mention {', '.join(repr(word) for word in missing)}; it is in {log}: {text[-600:]}",
+    )

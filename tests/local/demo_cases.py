@@ -15,16 +15,37 @@ from processes import Processes, end_process
 from proof import hash_of, recovery_of
 from trainingrun import ProtectedRun, UndisturbedRun
 
-FIELDS = ("fault", "step_at_fault", "step_saved", "first_step_after", "steps_lost", "weights_sha256", "weights_sha256_undisturbed",
-          "timeline")
+FIELDS = (
+    "fault",
+    "step_at_fault",
+    "step_saved",
+    "first_step_after",
+    "steps_lost",
+    "weights_sha256",
+    "weights_sha256_undisturbed",
+    "timeline",
+)
 
 
-def _demo(context: Context, processes: Processes, folder: pathlib.Path, *options: str, patience_seconds: float = 900) -> dict:
+def _demo(
+    context: Context, processes: Processes, folder: pathlib.Path, *options: str, patience_seconds: float = 900
+) -> dict:
     """Runs it and gives its report."""
     report = folder / "demo.json"
     log = folder / "demo.log"
-    process = processes.start([sys.executable, REPOSITORY / "tests" / "demo" / "demo", "--local", "--build", context.build,
-                               "--report", report, *options], log)
+    process = processes.start(
+        [
+            sys.executable,
+            REPOSITORY / "tests" / "demo" / "demo",
+            "--local",
+            "--build",
+            context.build,
+            "--report",
+            report,
+            *options,
+        ],
+        log,
+    )
     try:
         code = process.wait(patience_seconds)
     except subprocess.TimeoutExpired:
@@ -40,14 +61,22 @@ def _expect_nothing_lost(report: dict) -> None:
     missing = [field for field in FIELDS if field not in report]
     expect(not missing, f"the report lacks {', '.join(missing)}")
     expect(report["steps_lost"] == 0, f"{report['steps_lost']} steps were lost; expected 0")
-    expect(report["step_saved"] >= report["step_at_fault"],
-           f"step {report['step_saved']} was saved although step {report['step_at_fault']} had been made")
-    expect(report["first_step_after"] == report["step_saved"] + 1, f"went on with step {report['first_step_after']} after saving "
-                                                                  f"{report['step_saved']}")
-    expect(re.fullmatch("[0-9a-f]{64}", report["weights_sha256"]) is not None, f"no SHA-256: {report['weights_sha256']}")
+    expect(
+        report["step_saved"] >= report["step_at_fault"],
+        f"step {report['step_saved']} was saved although step {report['step_at_fault']} had been made",
+    )
+    expect(
+        report["first_step_after"] == report["step_saved"] + 1,
+        f"went on with step {report['first_step_after']} after saving {report['step_saved']}",
+    )
+    expect(
+        re.fullmatch("[0-9a-f]{64}", report["weights_sha256"]) is not None, f"no SHA-256: {report['weights_sha256']}"
+    )
     expect(report["weights_sha256"] == report["weights_sha256_undisturbed"], "the end states differ")
     times = [entry["milliseconds"] for entry in report["timeline"]]
-    expect(times == sorted(times) and len(times) >= 5, f"the timeline is out of order or too short: {report['timeline']}")
+    expect(
+        times == sorted(times) and len(times) >= 5, f"the timeline is out of order or too short: {report['timeline']}"
+    )
 
 
 def evicted_run_resumes_at_the_next_step(context: Context, processes: Processes, folder: pathlib.Path) -> None:
@@ -61,12 +90,16 @@ def killed_rank_costs_no_step(context: Context, processes: Processes, folder: pa
     expect(report["target"].startswith("rank "), f"killed was {report['target']}; expected a rank")
 
 
-def killed_launcher_resumes_from_the_newest_complete_checkpoint(context: Context, processes: Processes, folder: pathlib.Path) -> None:
+def killed_launcher_resumes_from_the_newest_complete_checkpoint(
+    context: Context, processes: Processes, folder: pathlib.Path
+) -> None:
     """What is promised when nobody is left to save: what was durable stands, the steps behind it are made again to the same end."""
     report = _demo(context, processes, folder, "--fault", "sigkill", "--target", "launcher")
     expect(report["step_saved"] > 0, "no checkpoint was there to resume from")
-    expect(report["first_step_after"] == report["step_saved"] + 1, f"went on with step {report['first_step_after']} after "
-                                                                  f"{report['step_saved']}")
+    expect(
+        report["first_step_after"] == report["step_saved"] + 1,
+        f"went on with step {report['first_step_after']} after {report['step_saved']}",
+    )
     expect(report["weights_sha256"] == report["weights_sha256_undisturbed"], "the end states differ")
 
 
@@ -94,18 +127,36 @@ def rank_killed_inside_its_update_costs_no_step(context: Context, processes: Pro
     run.await_training(attempt)
     run.finish()
     hit = sum(fault.word == "updating" for fault in faults)
-    expect(hit > 0, f"none of {len(faults)} kills hit an update; they hit {[fault.word for fault in faults]}, seed {seed}")
+    expect(
+        hit > 0, f"none of {len(faults)} kills hit an update; they hit {[fault.word for fault in faults]}, seed {seed}"
+    )
     for fault in faults:
         recovery = recovery_of(run, fault)
-        expect(recovery.steps_lost == 0, f"a kill while {fault.word} at step {fault.step_at_fault} lost {recovery.steps_lost} steps, seed {seed}; "
-                                         f"logs: {run.folder}")
-    expect(hash_of(setting, run.output) == hash_of(setting, undisturbed.output), f"the end states differ, seed {seed}; logs: {run.folder}")
+        expect(
+            recovery.steps_lost == 0,
+            f"a kill while {fault.word} at step {fault.step_at_fault} lost {recovery.steps_lost} steps, seed {seed}; "
+            f"logs: {run.folder}",
+        )
+    expect(
+        hash_of(setting, run.output) == hash_of(setting, undisturbed.output),
+        f"the end states differ, seed {seed}; logs: {run.folder}",
+    )
 
 
 def demo_that_is_interrupted_ends_what_it_started(context: Context, processes: Processes, folder: pathlib.Path) -> None:
     log = folder / "demo.log"
-    process = processes.start([sys.executable, REPOSITORY / "tests" / "demo" / "demo", "--local", "--build", context.build,
-                               "--report", folder / "demo.json"], log)
+    process = processes.start(
+        [
+            sys.executable,
+            REPOSITORY / "tests" / "demo" / "demo",
+            "--local",
+            "--build",
+            context.build,
+            "--report",
+            folder / "demo.json",
+        ],
+        log,
+    )
     try:
         process.wait(6)
         raise AssertionError(f"the demo was over before it could be interrupted: {log.read_text()[-500:]}")
@@ -113,7 +164,9 @@ def demo_that_is_interrupted_ends_what_it_started(context: Context, processes: P
         process.terminate()
     code = process.wait(20)
     expect(code != 0, "an interrupted demo ended with 0")
-    left = [entry for entry in os.listdir("/proc") if entry.isdigit() and _belongs_to(int(entry), f"local-{process.pid}/")]
+    left = [
+        entry for entry in os.listdir("/proc") if entry.isdigit() and _belongs_to(int(entry), f"local-{process.pid}/")
+    ]
     expect(not left, f"processes {left} of the interrupted demo are still there")
 
 
@@ -125,5 +178,11 @@ def _belongs_to(pid: int, mark: str) -> bool:
         return False
 
 
-CASES = [evicted_run_resumes_at_the_next_step, killed_rank_costs_no_step, ten_random_kills_cost_no_step, rank_killed_inside_its_update_costs_no_step,
-         killed_launcher_resumes_from_the_newest_complete_checkpoint, demo_that_is_interrupted_ends_what_it_started]
+CASES = [
+    evicted_run_resumes_at_the_next_step,
+    killed_rank_costs_no_step,
+    ten_random_kills_cost_no_step,
+    rank_killed_inside_its_update_costs_no_step,
+    killed_launcher_resumes_from_the_newest_complete_checkpoint,
+    demo_that_is_interrupted_ends_what_it_started,
+]

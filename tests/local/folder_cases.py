@@ -57,8 +57,11 @@ def full_folder_keeps_the_older_checkpoint(context: Context, processes: Processe
     run.launch()
     pids, words = run.await_training(0)
     _await_step(run, 70)
-    expect(run.launches[-1].count("durable") == 1, f"{run.launches[-1].count('durable')} checkpoints were reported durable where one has "
-                                                   f"room; events: {run.launches[-1].path}")
+    expect(
+        run.launches[-1].count("durable") == 1,
+        f"{run.launches[-1].count('durable')} checkpoints were reported durable where one has "
+        f"room; events: {run.launches[-1].path}",
+    )
     fault = kill_random_rank(run, random.Random(1))
     run.await_training(fault.attempt)
     run.finish()
@@ -72,12 +75,14 @@ def damaged_checkpoints_give_way_to_the_older_one(context: Context, processes: P
     """Two complete checkpoints; the newer one is damaged in one way after the other. Each time the older one is taken, and said why."""
     setting = context.setting(folder, STEPS)
     older, newer = _two_checkpoints(processes, setting, folder)
-    damages = {"manifest-cut-short": lambda at: _truncate(at / "manifest.json"),
-               "manifest-with-a-wrong-hash": lambda at: _change_manifest(at / "manifest.json"),
-               "manifest-empty": lambda at: (at / "manifest.json").write_text(""),
-               "data-cut-short": lambda at: _truncate(next(at.glob("rank-*.safetensors"))),
-               "data-with-one-bit-changed": lambda at: _flip_bit(next(at.glob("rank-*.safetensors"))),
-               "data-missing": lambda at: next(at.glob("rank-*.safetensors")).unlink()}
+    damages = {
+        "manifest-cut-short": lambda at: _truncate(at / "manifest.json"),
+        "manifest-with-a-wrong-hash": lambda at: _change_manifest(at / "manifest.json"),
+        "manifest-empty": lambda at: (at / "manifest.json").write_text(""),
+        "data-cut-short": lambda at: _truncate(next(at.glob("rank-*.safetensors"))),
+        "data-with-one-bit-changed": lambda at: _flip_bit(next(at.glob("rank-*.safetensors"))),
+        "data-missing": lambda at: next(at.glob("rank-*.safetensors")).unlink(),
+    }
     problems = []
     for name, damage in damages.items():
         checkpoints = folder / f"checkpoints-{name}"
@@ -138,7 +143,9 @@ def two_jobs_of_different_names_share_a_folder(context: Context, processes: Proc
     for run in (first, second):
         run.finish()
     _expect_end_of_undisturbed(processes, setting, first)
-    expect(hash_of(setting, first.output) == hash_of(setting, second.output), "the two jobs ended with different states")
+    expect(
+        hash_of(setting, first.output) == hash_of(setting, second.output), "the two jobs ended with different states"
+    )
 
 
 def ended_run_leaves_nothing_behind(context: Context, processes: Processes, folder: pathlib.Path) -> None:
@@ -229,16 +236,31 @@ def _expect_end_of_undisturbed(processes: Processes, setting: Setting, run: Prot
         undisturbed.finish()
         _undisturbed_hashes[setting.steps] = hash_of(setting, undisturbed.output)
     actual = hash_of(setting, run.output)
-    expect(actual == _undisturbed_hashes[setting.steps], f"the end state is {actual}, that of an undisturbed run "
-                                                         f"{_undisturbed_hashes[setting.steps]}; logs: {run.folder}")
+    expect(
+        actual == _undisturbed_hashes[setting.steps],
+        f"the end state is {actual}, that of an undisturbed run "
+        f"{_undisturbed_hashes[setting.steps]}; logs: {run.folder}",
+    )
 
 
 def _run_folders() -> set[str]:
-    return {f"{root}/{name}" for root in ("/dev/shm", "/tmp") if os.path.isdir(root)
-            for name in os.listdir(root) if name.startswith("rekindle-run")}
+    return {
+        f"{root}/{name}"
+        for root in ("/dev/shm", "/tmp")
+        if os.path.isdir(root)
+        for name in os.listdir(root)
+        if name.startswith("rekindle-run")
+    }
 
 
-CASES = [missing_folder_is_made, missing_folder_that_cannot_be_made_is_named, read_only_folder_is_refused_before_training,
-         full_folder_keeps_the_older_checkpoint, damaged_checkpoints_give_way_to_the_older_one,
-         damage_of_every_checkpoint_stops_the_run, second_run_on_one_folder_is_refused, two_jobs_of_different_names_share_a_folder,
-         ended_run_leaves_nothing_behind]
+CASES = [
+    missing_folder_is_made,
+    missing_folder_that_cannot_be_made_is_named,
+    read_only_folder_is_refused_before_training,
+    full_folder_keeps_the_older_checkpoint,
+    damaged_checkpoints_give_way_to_the_older_one,
+    damage_of_every_checkpoint_stops_the_run,
+    second_run_on_one_folder_is_refused,
+    two_jobs_of_different_names_share_a_folder,
+    ended_run_leaves_nothing_behind,
+]

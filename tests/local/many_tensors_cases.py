@@ -16,10 +16,32 @@ def many_tensors_are_saved_and_restored(context: Context, _processes: Processes,
     build_targets(context.build, "dev", ("test_rank",))
     results, checkpoints, log = folder / "results", folder / "checkpoints", folder / "log"
     results.mkdir()
-    environment = {**os.environ, "TEST_FOLDER": str(results), "TEST_MANY_TENSORS": str(TENSORS), "TEST_STEPS": "8", "TEST_FAULT": "1:4:committed"}
+    environment = {
+        **os.environ,
+        "TEST_FOLDER": str(results),
+        "TEST_MANY_TENSORS": str(TENSORS),
+        "TEST_STEPS": "8",
+        "TEST_FAULT": "1:4:committed",
+    }
     with open(log, "wb") as output:
-        ended = subprocess.run([context.programs.rekindle, "run", "-n", "2", "--checkpoint-dir", checkpoints, "--", context.build / "bin" / "test_rank"],
-                               cwd=REPOSITORY, env=environment, stdout=output, stderr=subprocess.STDOUT, timeout=120, check=False)
+        ended = subprocess.run(
+            [
+                context.programs.rekindle,
+                "run",
+                "-n",
+                "2",
+                "--checkpoint-dir",
+                checkpoints,
+                "--",
+                context.build / "bin" / "test_rank",
+            ],
+            cwd=REPOSITORY,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            timeout=120,
+            check=False,
+        )
     expect(ended.returncode == 0, f"the run ended with {ended.returncode}: {log.read_text(errors='replace')[-600:]}")
     expect_said(log, "step 4 saved", "goes on with step 5")
     for rank in range(2):
@@ -28,7 +50,13 @@ def many_tensors_are_saved_and_restored(context: Context, _processes: Processes,
     place = next(path.parent for path in checkpoints.glob("*/*/manifest.json"))
     manifest = (place / "manifest.json").read_text()
     expect(manifest.count('"name":"model.layers.') == TENSORS, "the manifest does not name every tensor")
-    verified = subprocess.run([context.programs.rekindle, "checkpoint", "verify", place], capture_output=True, text=True, timeout=60, check=False)
+    verified = subprocess.run(
+        [context.programs.rekindle, "checkpoint", "verify", place],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     expect(verified.returncode == 0, f"verify says: {verified.stdout[-300:]} {verified.stderr[-300:]}")
 
 

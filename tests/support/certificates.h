@@ -1,12 +1,12 @@
-// Certificates for tests: one authority and leaves under it, valid from a day ago for a day to come unless said
-// otherwise.
+// Certificates for tests: one authority and leaves under it, valid from a day ago for a day to come
+// unless said otherwise.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <string>
 #include <utility>
-
-#include <gtest/gtest.h>
 
 #include "common/net/certificate.h"
 

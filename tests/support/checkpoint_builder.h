@@ -1,4 +1,5 @@
-// Small whole checkpoints for tests: two ranks hold the same tensors, each writes its share, one manifest is published.
+// Small whole checkpoints for tests: two ranks hold the same tensors, each writes its share, one
+// manifest is published.
 #pragma once
 
 #include <cstdint>
@@ -39,25 +40,30 @@ inline std::string make_bytes(std::uint64_t count, std::uint64_t seed) {
   return bytes;
 }
 
-inline RankMemory make_memory(std::uint64_t seed, Layout layout, std::vector<StateDescription> states = {{"sampler", 24}}) {
+inline RankMemory make_memory(std::uint64_t seed, Layout layout,
+                              std::vector<StateDescription> states = {{"sampler", 24}}) {
   RankMemory memory{std::move(layout), std::move(states), {}, {}};
   for (std::size_t i = 0; i < memory.layout.tensors.size(); ++i) {
     memory.tensor_bytes_held.push_back(make_bytes(tensor_bytes(memory.layout.tensors[i]), seed * 1000 + i));
   }
-  for (std::size_t i = 0; i < memory.states.size(); ++i) memory.state_bytes_held.push_back(make_bytes(memory.states[i].bytes, seed * 1000 + 500 + i));
+  for (std::size_t i = 0; i < memory.states.size(); ++i)
+    memory.state_bytes_held.push_back(make_bytes(memory.states[i].bytes, seed * 1000 + 500 + i));
   return memory;
 }
 
 inline Layout small_layout() {
-  return {{whole_tensor("w1", Dtype::f32, {5, 3}), whole_tensor("b1", Dtype::f32, {5}), whole_tensor("empty", Dtype::f32, {0, 4}),
-           whole_tensor("step_scale", Dtype::f64, {}), whole_tensor("seen", Dtype::u8, {3}, WrittenIn::anywhere)}};
+  return {{whole_tensor("w1", Dtype::f32, {5, 3}), whole_tensor("b1", Dtype::f32, {5}),
+           whole_tensor("empty", Dtype::f32, {0, 4}), whole_tensor("step_scale", Dtype::f64, {}),
+           whole_tensor("seen", Dtype::u8, {3}, WrittenIn::anywhere)}};
 }
 
-// Saves `memory` for a job of `world_size` ranks the way the real parts do: every rank writes its share, one state file, publish. `turn` is told whose
-// calls follow: 0 is the coordinating sidecar, 1 the first rank.
-inline Result<std::string> save_checkpoint(FileSystem& file_system, const std::string& job_folder, const JobIdentity& job,
-                                           const FolderName& name, const RankMemory& memory, std::optional<ParentPoint> parent = {},
-                                           std::uint32_t world_size = 2, const std::function<void(std::size_t)>& turn = {}) {
+// Saves `memory` for a job of `world_size` ranks the way the real parts do: every rank writes its
+// share, one state file, publish. `turn` is told whose calls follow: 0 is the coordinating sidecar,
+// 1 the first rank.
+inline Result<std::string> save_checkpoint(FileSystem& file_system, const std::string& job_folder,
+                                           const JobIdentity& job, const FolderName& name, const RankMemory& memory,
+                                           std::optional<ParentPoint> parent = {}, std::uint32_t world_size = 2,
+                                           const std::function<void(std::size_t)>& turn = {}) {
   Result<std::string> folder_name = create_checkpoint_folder(file_system, job_folder, name);
   if (!folder_name) return folder_name;
   const std::string folder = job_folder + "/" + *folder_name;
@@ -84,12 +90,13 @@ inline Result<std::string> save_checkpoint(FileSystem& file_system, const std::s
       }
     }
     if (turn) turn(stripes.size() + 1);
-    Result<WrittenDataFile> written = write_data_file(file_system, folder, plan.file, pieces, {.block_bytes = plan.bytes < 4096 ? 32u : 4u << 20});
+    Result<WrittenDataFile> written =
+        write_data_file(file_system, folder, plan.file, pieces, {.block_bytes = plan.bytes < 4096 ? 32u : 4u << 20});
     if (!written) return std::unexpected(written.error());
     WrittenFile report{plan.file, written->bytes, written->hash, written->chunks, {}};
     for (std::size_t i = 0; i < plan.pieces.size(); ++i) {
-      report.entries.push_back({written->entries[i].key, plan.pieces[i].tensor, plan.pieces[i].begin_row, plan.pieces[i].end_row,
-                                written->entries[i].begin_byte, written->entries[i].end_byte});
+      report.entries.push_back({written->entries[i].key, plan.pieces[i].tensor, plan.pieces[i].begin_row,
+                                plan.pieces[i].end_row, written->entries[i].begin_byte, written->entries[i].end_byte});
     }
     stripes.push_back({&memory.layout, std::move(report)});
   }
@@ -101,7 +108,8 @@ inline Result<std::string> save_checkpoint(FileSystem& file_system, const std::s
   for (std::uint32_t rank = 0; rank < world_size; ++rank) {
     for (std::size_t i = 0; i < memory.states.size(); ++i) {
       pieces.push_back({entry_of_state(rank, memory.states[i]), memory.state_bytes_held[i].data()});
-      states.push_back({rank, memory.states[i].name, state_file_name(0), pieces.back().entry.key, memory.states[i].bytes});
+      states.push_back(
+          {rank, memory.states[i].name, state_file_name(0), pieces.back().entry.key, memory.states[i].bytes});
     }
   }
   Result<WrittenDataFile> written = write_data_file(file_system, folder, state_file_name(0), pieces);
@@ -111,13 +119,15 @@ inline Result<std::string> save_checkpoint(FileSystem& file_system, const std::s
     states[i].end_byte = written->entries[i].end_byte;
   }
   add_states(manifest, {state_file_name(0), written->bytes, written->hash, written->chunks}, states);
-  if (Result<std::string> hash = publish_manifest(file_system, job_folder, *folder_name, manifest, name.nonce); !hash) return hash;
+  if (Result<std::string> hash = publish_manifest(file_system, job_folder, *folder_name, manifest, name.nonce); !hash)
+    return hash;
   return folder_name;
 }
 
 // Restores one rank into memory of the same shape, all bytes 0xee before.
-inline Result<RankMemory> load_checkpoint(FileSystem& file_system, const std::string& job_folder, const std::string& folder_name,
-                                          const Layout& layout, const std::vector<StateDescription>& states, std::uint32_t rank = 0,
+inline Result<RankMemory> load_checkpoint(FileSystem& file_system, const std::string& job_folder,
+                                          const std::string& folder_name, const Layout& layout,
+                                          const std::vector<StateDescription>& states, std::uint32_t rank = 0,
                                           std::uint32_t world_size = 2) {
   const Result<SealedManifest> sealed = read_manifest(file_system, job_folder, folder_name);
   if (!sealed) return std::unexpected(sealed.error());
@@ -126,11 +136,14 @@ inline Result<RankMemory> load_checkpoint(FileSystem& file_system, const std::st
   RankMemory memory{layout, states, {}, {}};
   std::vector<Destination> tensors;
   std::vector<Destination> state_places;
-  for (const TensorDescription& tensor : layout.tensors) memory.tensor_bytes_held.emplace_back(tensor_bytes(tensor), '\xee');
+  for (const TensorDescription& tensor : layout.tensors)
+    memory.tensor_bytes_held.emplace_back(tensor_bytes(tensor), '\xee');
   for (const StateDescription& state : states) memory.state_bytes_held.emplace_back(state.bytes, '\xee');
   for (std::string& bytes : memory.tensor_bytes_held) tensors.push_back({bytes.data(), bytes.size()});
   for (std::string& bytes : memory.state_bytes_held) state_places.push_back({bytes.data(), bytes.size()});
-  if (Status status = read_plan(file_system, job_folder + "/" + folder_name, sealed->manifest, *plan, {tensors, state_places}); !status) {
+  if (Status status =
+          read_plan(file_system, job_folder + "/" + folder_name, sealed->manifest, *plan, {tensors, state_places});
+      !status) {
     return std::unexpected(status.error());
   }
   return memory;

@@ -18,7 +18,8 @@ constexpr std::size_t kViolationsMost = 20;
 }  // namespace
 
 const Layout& harness_layout() {
-  static const Layout kLayout{{whole_tensor("w", Dtype::f32, {64, 4}), whole_tensor("b", Dtype::f32, {}), whole_tensor("m", Dtype::f32, {10})}};
+  static const Layout kLayout{
+      {whole_tensor("w", Dtype::f32, {64, 4}), whole_tensor("b", Dtype::f32, {}), whole_tensor("m", Dtype::f32, {10})}};
   return kLayout;
 }
 
@@ -30,11 +31,14 @@ std::optional<Layout> layout_for(std::string_view parallel, std::uint32_t rank, 
     return tensor;
   };
   if (parallel == "data") return harness_layout();
-  if (parallel == "tensor") return Layout{{rows("w", 64, rank % 2 * 32, rank % 2 * 32 + 32), whole_tensor("norm", Dtype::f32, {16})}};
-  if (parallel == "pipeline") return Layout{{whole_tensor("stage" + std::to_string(rank % 2) + ".w", Dtype::f32, {64, 4})}};
+  if (parallel == "tensor")
+    return Layout{{rows("w", 64, rank % 2 * 32, rank % 2 * 32 + 32), whole_tensor("norm", Dtype::f32, {16})}};
+  if (parallel == "pipeline")
+    return Layout{{whole_tensor("stage" + std::to_string(rank % 2) + ".w", Dtype::f32, {64, 4})}};
   if (parallel == "zero") {
     const std::uint64_t parts = world_size;
-    return Layout{{whole_tensor("w", Dtype::f32, {64, 4}), rows("moment", 64, 64 * rank / parts, 64 * (rank + 1) / parts)}};
+    return Layout{
+        {whole_tensor("w", Dtype::f32, {64, 4}), rows("moment", 64, 64 * rank / parts, 64 * (rank + 1) / parts)}};
   }
   return std::nullopt;
 }
@@ -46,7 +50,8 @@ CoordinationHarness::CoordinationHarness(HarnessOptions options) : options_(opti
   config_.limits = options.limits;
   pods_.resize(options.pods);
   ranks_.resize(config_.world_size());
-  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank].rebuilds = options.rebuilds && !options.unable.contains(rank);
+  for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank)
+    ranks_[rank].rebuilds = options.rebuilds && !options.unable.contains(rank);
   for (std::uint32_t pod = 0; pod < options.pods; ++pod) {
     CoordinationConfig own = config_;
     own.ordinal = pod;
@@ -57,10 +62,13 @@ CoordinationHarness::CoordinationHarness(HarnessOptions options) : options_(opti
 
 // --- time ---
 
-void CoordinationHarness::after(Duration delay, std::function<void()> what) { queue_.push({now_ + delay, ++order_, std::move(what)}); }
+void CoordinationHarness::after(Duration delay, std::function<void()> what) {
+  queue_.push({now_ + delay, ++order_, std::move(what)});
+}
 
 Duration CoordinationHarness::between(Duration least, Duration most) {
-  return least + Duration(static_cast<Duration::rep>(prng_.below(static_cast<std::uint64_t>((most - least).count()) + 1)));
+  return least +
+         Duration(static_cast<Duration::rep>(prng_.below(static_cast<std::uint64_t>((most - least).count()) + 1)));
 }
 
 bool CoordinationHarness::run_until(const std::function<bool()>& condition, Duration most) {
@@ -141,8 +149,8 @@ void CoordinationHarness::perform(std::uint32_t pod, const SendToPeer& send) {
   const int copies = prng_.unit() < options_.duplicate ? 2 : 1;
   for (int i = 0; i < copies; ++i) {
     after(between(microseconds(50), options_.delay_most),
-          [this, pod, to, message = *message, attempt = pods_[pod].machine->attempt(), from_generation = pods_[pod].generation,
-           to_generation = pods_[to].generation] {
+          [this, pod, to, message = *message, attempt = pods_[pod].machine->attempt(),
+           from_generation = pods_[pod].generation, to_generation = pods_[to].generation] {
             if (pods_[pod].generation == from_generation && pods_[to].generation == to_generation && linked(pod, to)) {
               deliver(to, PeerMessageArrived{pod, attempt, message});
             }
@@ -173,17 +181,22 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
     deliver_later(pod, milliseconds(1), CandidatesListed{candidates_});
   } else if (const auto* verify = std::get_if<VerifyCandidate>(&output)) {
     const auto bad = bad_.find(verify->path);
-    deliver_later(pod, milliseconds(1), CandidateVerified{verify->path, bad == bad_.end() ? Status{} : Status{std::unexpected(bad->second)}});
+    deliver_later(pod, milliseconds(1),
+                  CandidateVerified{verify->path, bad == bad_.end() ? Status{} : Status{std::unexpected(bad->second)}});
   } else if (const auto* claim = std::get_if<ClaimAttempt>(&output)) {
-    log(who + "claims attempt " + std::to_string(next_attempt_) + " from " + (claim->parent ? claim->parent->path : "the start"));
+    log(who + "claims attempt " + std::to_string(next_attempt_) + " from " +
+        (claim->parent ? claim->parent->path : "the start"));
     deliver_later(pod, milliseconds(1), AttemptClaimed{next_attempt_++});
   } else if (const auto* begun = std::get_if<AttemptBegun>(&output)) {
     pods_[pod].begun = *begun;
-    log(who + "lives in attempt " + std::to_string(begun->attempt) + (begun->rejoined ? ", rejoined" : " from step " + std::to_string(begun->step)));
+    log(who + "lives in attempt " + std::to_string(begun->attempt) +
+        (begun->rejoined ? ", rejoined" : " from step " + std::to_string(begun->step)));
   } else if (std::get_if<HoldRanks>(&output)) {
     hold(pod);
   } else if (const auto* permit = std::get_if<PermitUpdate>(&output)) {
-    if (permit->step != 0) log(who + "permits rank " + comma_separated(permit->ranks) + " the update to step " + std::to_string(permit->step));
+    if (permit->step != 0)
+      log(who + "permits rank " + comma_separated(permit->ranks) + " the update to step " +
+          std::to_string(permit->step));
     for (const std::uint32_t number : permit->ranks) {
       ranks_[number].permit = permit->step;
       act_later(number, microseconds(10), microseconds(300));
@@ -203,22 +216,26 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
   } else if (const auto* answer = std::get_if<AnswerHook>(&output)) {
     answer_hook(*answer);
   } else if (const auto* create = std::get_if<CreateFolder>(&output)) {
-    const std::string path = checkpoint_folder_name({create->attempt, create->step, "n" + std::to_string(next_folder_++)});
+    const std::string path =
+        checkpoint_folder_name({create->attempt, create->step, "n" + std::to_string(next_folder_++)});
     log(who + "makes folder " + path);
     deliver_later(pod, between(microseconds(200), milliseconds(2)), FolderCreated{create->term, path});
   } else if (const auto* remove = std::get_if<RemoveFolder>(&output)) {
     log(who + "removes folder " + remove->path);
     removed_.insert(remove->path);
-    if (std::ranges::any_of(published_, [&](const Published& each) { return each.path == remove->path; })) violate(remove->path + " was published, and is removed");
+    if (std::ranges::any_of(published_, [&](const Published& each) { return each.path == remove->path; }))
+      violate(remove->path + " was published, and is removed");
   } else if (const auto* publish = std::get_if<PublishCheckpoint>(&output)) {
     perform(pod, *publish);
   } else if (const auto* report = std::get_if<ReportBreakpoint>(&output)) {
     records_.push_back(report->record);
     BreakpointRecord shown = report->record;
-    shown.agreed_milliseconds = shown.durable_milliseconds = 0;  // they follow from the times of the lines
+    // they follow from the times of the lines
+    shown.agreed_milliseconds = shown.durable_milliseconds = 0;
     log(who + to_text(shown));
   } else if (const auto* restore = std::get_if<ReportRestore>(&output)) {
-    log(who + "restored step " + std::to_string(restore->step) + ", refused on the way: " + std::to_string(restore->refused.size()));
+    log(who + "restored step " + std::to_string(restore->step) +
+        ", refused on the way: " + std::to_string(restore->refused.size()));
   } else if (const auto* problem = std::get_if<NoteProblem>(&output)) {
     log(who + "problem " + problem->code + ": " + problem->message);
   } else if (std::get_if<ExitAllowed>(&output)) {
@@ -232,7 +249,8 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
 void CoordinationHarness::connect_rank(std::uint32_t number) {
   Rank& rank = ranks_[number];
   rank.alive = true;
-  deliver(pod_of(number), RankConnected{number, rank.attempt, std::max(rank.highest_term, rank.order.term), rank.word, rank.held, rank.rebuilds, rank.order.term});
+  deliver(pod_of(number), RankConnected{number, rank.attempt, std::max(rank.highest_term, rank.order.term), rank.word,
+                                        rank.held, rank.rebuilds, rank.order.term});
 }
 
 void CoordinationHarness::connect_everything() {
@@ -253,7 +271,8 @@ void CoordinationHarness::start(std::optional<RestoreCandidate> restore) {
     next_attempt_ = restore->attempt + 1;
   }
   connect_everything();
-  if (!run_until([this] { return all_running(); }, std::chrono::seconds(60))) violate("the job did not come together: " + describe());
+  if (!run_until([this] { return all_running(); }, std::chrono::seconds(60)))
+    violate("the job did not come together: " + describe());
 }
 
 bool CoordinationHarness::all_running() const {
@@ -277,8 +296,10 @@ void CoordinationHarness::kill_rank(std::uint32_t number) {
   if (!rank.alive) return;
   rank.alive = false;
   ++rank.generation;
-  log("rank " + std::to_string(number) + " dies " + std::string(to_string(rank.word.phase)) + " at step " + std::to_string(rank.word.step));
-  if (pods_[pod_of(number)].up) deliver_later(pod_of(number), microseconds(200), RankDied{number, rank.word, rank.attempt, rank.shadow_steps});
+  log("rank " + std::to_string(number) + " dies " + std::string(to_string(rank.word.phase)) + " at step " +
+      std::to_string(rank.word.step));
+  if (pods_[pod_of(number)].up)
+    deliver_later(pod_of(number), microseconds(200), RankDied{number, rank.word, rank.attempt, rank.shadow_steps});
 }
 
 void CoordinationHarness::kill_pod(std::uint32_t pod) {
@@ -310,7 +331,8 @@ void CoordinationHarness::restart_sidecar(std::uint32_t pod) {
   own.ordinal = pod;
   pods_[pod].machine = std::make_unique<Coordination>(own);
   for (auto& [id, hook] : hooks_) {
-    if (hook.pod == pod && !hook.answer) hook.pod_died = true;  // its connection is gone with the sidecar
+    // its connection is gone with the sidecar
+    if (hook.pod == pod && !hook.answer) hook.pod_died = true;
   }
   if (table_) deliver_later(pod, milliseconds(5), *table_);
   for (std::uint32_t other = 0; other < config_.pods; ++other) {
@@ -357,7 +379,8 @@ void CoordinationHarness::set_network(double drop, double duplicate, Duration de
 void CoordinationHarness::hook(std::uint32_t pod, double seconds) {
   if (!pods_[pod].up) return;
   const std::uint64_t id = next_hook_++;
-  hooks_[id] = {.pod = pod, .until = now_ + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds))};
+  hooks_[id] = {.pod = pod,
+                .until = now_ + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds))};
   log("hook of pod " + std::to_string(pod));
   deliver(pod, HookCalled{id, "main", seconds});
 }
@@ -371,13 +394,15 @@ void CoordinationHarness::answer_hook(const AnswerHook& answer) {
   if (hook->second.answer) violate("a hook was answered twice");
   if (now_ > hook->second.until) violate("a hook was answered after its time");
   hook->second.answer = answer.done;
-  log("hook of pod " + std::to_string(hook->second.pod) + " is told " + std::string(to_string(answer.done.outcome)) + " step=" +
-      std::to_string(answer.done.step) + (answer.done.outcome == HookOutcome::failed ? ": " + answer.done.message : ""));
+  log("hook of pod " + std::to_string(hook->second.pod) + " is told " + std::string(to_string(answer.done.outcome)) +
+      " step=" + std::to_string(answer.done.step) +
+      (answer.done.outcome == HookOutcome::failed ? ": " + answer.done.message : ""));
 }
 
 void CoordinationHarness::order(const std::string& breakpoint, AfterBreakpoint after_it, double seconds) {
   log("the operator orders " + breakpoint + ", " + std::string(to_string(after_it)));
-  for (std::uint32_t pod = 0; pod < config_.pods; ++pod) deliver(pod, OrderArrived{breakpoint, "a fault elsewhere", seconds, after_it});
+  for (std::uint32_t pod = 0; pod < config_.pods; ++pod)
+    deliver(pod, OrderArrived{breakpoint, "a fault elsewhere", seconds, after_it});
 }
 
 void CoordinationHarness::want_checkpoint(std::uint32_t number) {
@@ -413,7 +438,8 @@ bool CoordinationHarness::quiet() const {
       return false;
     }
   }
-  return std::all_of(hooks_.begin(), hooks_.end(), [](const auto& entry) { return entry.second.answer || entry.second.pod_died; });
+  return std::all_of(hooks_.begin(), hooks_.end(),
+                     [](const auto& entry) { return entry.second.answer || entry.second.pod_died; });
 }
 
 std::string CoordinationHarness::describe() const {
@@ -423,8 +449,12 @@ std::string CoordinationHarness::describe() const {
   }
   for (std::uint32_t number = 0; number < ranks_.size(); ++number) {
     const Rank& rank = ranks_[number];
-    text += "rank " + std::to_string(number) + ": " + (rank.finished ? "finished" : rank.alive ? "alive" : "dead") + " step=" +
-            std::to_string(rank.word.step) + " phase=" + std::string(to_string(rank.word.phase)) + (rank.held ? " held" : "") + "\n";
+    text += "rank " + std::to_string(number) + ": " +
+            (rank.finished ? "finished"
+             : rank.alive  ? "alive"
+                           : "dead") +
+            " step=" + std::to_string(rank.word.step) + " phase=" + std::string(to_string(rank.word.phase)) +
+            (rank.held ? " held" : "") + "\n";
   }
   return text;
 }

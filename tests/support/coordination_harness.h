@@ -1,5 +1,6 @@
-// N coordination machines with simulated ranks, network and storage on one virtual time line. One seed, one run: every delay, loss and choice comes
-// from it. Checks safety while it runs (violations()) and lets a test or a scenario script faults.
+// N coordination machines with simulated ranks, network and storage on one virtual time line. One
+// seed, one run: every delay, loss and choice comes from it. Checks safety while it runs
+// (violations()) and lets a test or a scenario script faults.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,13 @@ struct HarnessOptions {
   std::uint64_t seed = 1;
   std::uint32_t pods = 2;
   std::uint32_t ranks_per_pod = 1;
-  bool states = false;        // ranks register small state
-  bool trains = false;        // ranks step by themselves; otherwise a script places them
-  bool rebuilds = false;      // ranks can make their communicators anew
+  bool states = false;                  // ranks register small state
+  bool trains = false;                  // ranks step by themselves; otherwise a script places them
+  bool rebuilds = false;                // ranks can make their communicators anew
   std::set<std::uint32_t> unable = {};  // but not these
-  std::uint32_t shadow_every = 0;  // steps; ranks that train keep a copy of each such step, the newest two
-  double drop = 0;            // of messages between pods
+  // steps; ranks that train keep a copy of each such step, the newest two
+  std::uint32_t shadow_every = 0;
+  double drop = 0;  // of messages between pods
   double duplicate = 0;
   Duration delay_most = std::chrono::microseconds(500);
   AfterBreakpoint after_fault = AfterBreakpoint::park;
@@ -60,7 +62,8 @@ class CoordinationHarness {
   void fail_collective(std::uint32_t rank);
   // All collectives of the communicators that there are now fail.
   void break_communicators();
-  // A rank that a script has placed comes to a gate: an order to rebuild that it has not carried out is.
+  // A rank that a script has placed comes to a gate: an order to rebuild that it has not carried
+  // out is.
   void reach_gate(std::uint32_t rank);
   void set_load_time(Duration duration) { load_time_ = duration; }
   void terminate(std::uint32_t pod, double seconds);
@@ -75,7 +78,9 @@ class CoordinationHarness {
   void set_write_time(Duration duration) { write_time_ = duration; }
   void set_layout_of(std::uint32_t rank, Layout layout) { layouts_[rank] = std::move(layout); }
   void register_late(std::uint32_t rank, Layout layout);
-  void set_shadows(std::uint32_t rank, std::vector<std::uint64_t> steps) { ranks_[rank].shadow_steps = std::move(steps); }
+  void set_shadows(std::uint32_t rank, std::vector<std::uint64_t> steps) {
+    ranks_[rank].shadow_steps = std::move(steps);
+  }
   void fail_shadows_of(std::uint32_t rank, Error error) { shadow_errors_[rank] = std::move(error); }
   void set_network(double drop, double duplicate, Duration delay_most);
 
@@ -93,11 +98,12 @@ class CoordinationHarness {
     std::uint64_t generation = 0;
     std::uint64_t highest_term = 0;
     bool rebuilds = false;
-    RebuildOrder order;          // the newest; term 0: there was none
-    std::uint64_t rebuilt = 0;   // term of the newest that was carried out
+    RebuildOrder order;         // the newest; term 0: there was none
+    std::uint64_t rebuilt = 0;  // term of the newest that was carried out
     std::uint32_t rebuilds_made = 0;
     bool must_rebuild() const { return order.term != rebuilt; }
-    std::vector<std::uint64_t> shadow_steps;  // sorted; in memory that its pod takes away and its death does not
+    // sorted; in memory that its pod takes away and its death does not
+    std::vector<std::uint64_t> shadow_steps;
   };
   struct Published {
     std::uint64_t step = 0;
@@ -117,9 +123,11 @@ class CoordinationHarness {
   const Rank& rank(std::uint32_t number) const { return ranks_.at(number); }
   const Coordination& pod(std::uint32_t ordinal) const { return *pods_.at(ordinal).machine; }
   bool pod_up(std::uint32_t ordinal) const { return pods_.at(ordinal).up; }
-  const AttemptBegun& begun(std::uint32_t ordinal) const { return pods_.at(ordinal).begun; }  // as that pod was told last
+  // as that pod was told last
+  const AttemptBegun& begun(std::uint32_t ordinal) const { return pods_.at(ordinal).begun; }
   const std::vector<Published>& published() const { return published_; }
-  const std::set<std::string>& removed() const { return removed_; }  // checkpoints that were given up
+  // checkpoints that were given up
+  const std::set<std::string>& removed() const { return removed_; }
   const std::map<std::uint64_t, Hook>& hooks() const { return hooks_; }
   const std::vector<BreakpointRecord>& records() const { return records_; }
   const std::vector<std::string>& violations() const { return violations_; }
@@ -192,7 +200,8 @@ class CoordinationHarness {
   std::vector<Pod> pods_;
   std::vector<Rank> ranks_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> links_down_;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::set<std::uint32_t>> contributions_;  // by the order that made the communicators, and step
+  // by the order that made the communicators, and step
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::set<std::uint32_t>> contributions_;
   std::uint64_t broken_until_ = 0;  // communicators that no later order has made
   bool any_broken_ = false;
   Duration load_time_ = std::chrono::milliseconds(4);
@@ -228,8 +237,9 @@ std::string comma_separated(const std::vector<std::uint32_t>& list);
 // What every rank of the harness registers unless it is told otherwise.
 const Layout& harness_layout();
 
-// What `rank` of a job registers that is trained in one of the usual ways: "data", "tensor" (pairs hold halves), "pipeline" (even and odd ranks
-// hold stages), "zero" (whole parameters, moments cut over all). Nothing for another word.
+// What `rank` of a job registers that is trained in one of the usual ways: "data", "tensor" (pairs
+// hold halves), "pipeline" (even and odd ranks hold stages), "zero" (whole parameters, moments cut
+// over all). Nothing for another word.
 std::optional<Layout> layout_for(std::string_view parallel, std::uint32_t rank, std::uint32_t world_size);
 
 }  // namespace rekindle

@@ -26,8 +26,8 @@ std::string comma_separated(const std::vector<std::uint32_t>& list) {
 // --- storage ---
 
 void CoordinationHarness::perform(std::uint32_t pod, const StartWrite& start) {
-  log("rank " + std::to_string(start.rank) + " writes " + std::to_string(start.write.pieces.size()) + " pieces of step " +
-      std::to_string(start.write.step));
+  log("rank " + std::to_string(start.rank) + " writes " + std::to_string(start.write.pieces.size()) +
+      " pieces of step " + std::to_string(start.write.step));
   Rank& writer = ranks_[start.rank];
   writer.highest_term = std::max(writer.highest_term, start.write.term);
   const RankWord at_start = writer.word;
@@ -40,7 +40,8 @@ void CoordinationHarness::perform(std::uint32_t pod, const StartWrite& start) {
     }
     // The library looks at its own word before and after each chunk (P4).
     if (rank.word.step != start.write.step || at_start.step != start.write.step || !is_clean(rank.word)) {
-      deliver(pod, RankWriteFailed{start.rank, {start.write.term, {ErrorCode::conflict, "the rank moved while it was written"}}});
+      deliver(pod, RankWriteFailed{start.rank,
+                                   {start.write.term, {ErrorCode::conflict, "the rank moved while it was written"}}});
       return;
     }
     finish_write(pod, start.rank, start.write);
@@ -48,15 +49,16 @@ void CoordinationHarness::perform(std::uint32_t pod, const StartWrite& start) {
 }
 
 void CoordinationHarness::perform(std::uint32_t pod, const WriteFromShadow& start) {
-  log("pod " + std::to_string(pod) + " writes " + std::to_string(start.write.pieces.size()) + " pieces of step " + std::to_string(start.write.step) +
-      " from the shadow of rank " + std::to_string(start.rank));
+  log("pod " + std::to_string(pod) + " writes " + std::to_string(start.write.pieces.size()) + " pieces of step " +
+      std::to_string(start.write.step) + " from the shadow of rank " + std::to_string(start.rank));
   after(between(write_time_ / 2, write_time_), [this, pod, start, generation = pods_[pod].generation] {
     if (pods_[pod].generation != generation) return;
     const std::vector<std::uint64_t>& held = ranks_[start.rank].shadow_steps;
     if (const auto error = shadow_errors_.find(start.rank); error != shadow_errors_.end()) {
       deliver(pod, RankWriteFailed{start.rank, {start.write.term, error->second}});
     } else if (std::find(held.begin(), held.end(), start.write.step) == held.end()) {
-      deliver(pod, RankWriteFailed{start.rank, {start.write.term, {ErrorCode::conflict, "the shadow holds another step"}}});
+      deliver(pod,
+              RankWriteFailed{start.rank, {start.write.term, {ErrorCode::conflict, "the shadow holds another step"}}});
     } else {
       finish_write(pod, start.rank, start.write);
     }
@@ -90,11 +92,12 @@ void CoordinationHarness::finish_write(std::uint32_t pod, std::uint32_t rank, co
       registered = has_rows(tensor, piece.begin_row, piece.end_row);
       if (!registered) break;
       const std::uint64_t bytes = rows_bytes(tensor, piece.end_row - piece.begin_row);
-      file.entries.push_back({piece_key(piece.tensor, piece.begin_row, piece.end_row, row_count(tensor)), piece.tensor, piece.begin_row,
-                              piece.end_row, file.bytes, file.bytes + bytes});
+      file.entries.push_back({piece_key(piece.tensor, piece.begin_row, piece.end_row, row_count(tensor)), piece.tensor,
+                              piece.begin_row, piece.end_row, file.bytes, file.bytes + bytes});
       file.bytes += bytes;
     }
-    if (!registered) violate("rank " + std::to_string(rank) + " is to write rows of " + piece.tensor + " that it does not hold");
+    if (!registered)
+      violate("rank " + std::to_string(rank) + " is to write rows of " + piece.tensor + " that it does not hold");
   }
   file.hash = hash_of("step " + std::to_string(write.step) + " rank " + std::to_string(rank));
   const std::string name = write.path + "/" + file.file;
@@ -112,7 +115,8 @@ void CoordinationHarness::perform(std::uint32_t pod, const WriteStates& write) {
       states.missing.push_back(number);
       continue;
     }
-    states.states.push_back({number, "sampler", states.file.name, state_key(number, "sampler"), 16, states.file.bytes, states.file.bytes + 16});
+    states.states.push_back({number, "sampler", states.file.name, state_key(number, "sampler"), 16, states.file.bytes,
+                             states.file.bytes + 16});
     states.file.bytes += 16;
   }
   if (states.states.empty()) states.file = {};
@@ -123,10 +127,12 @@ void CoordinationHarness::perform(std::uint32_t pod, const PublishCheckpoint& pu
   Manifest manifest = publish.manifest;
   manifest.job = {"ns", "job", "uid"};
   manifest.time = "2026-01-01T00:00:00Z";
-  if (const Status status = check_manifest(manifest); !status) violate("a manifest that breaks a rule: " + status.error().message);
+  if (const Status status = check_manifest(manifest); !status)
+    violate("a manifest that breaks a rule: " + status.error().message);
   for (std::uint32_t number = 0; number < ranks_.size(); ++number) {
     for (const TensorDescription& tensor : layout_of(number).tensors) {
-      if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(), [&](const ManifestTensor& saved) { return saved.name == tensor.name; })) {
+      if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(),
+                       [&](const ManifestTensor& saved) { return saved.name == tensor.name; })) {
         violate(publish.path + " does not have \"" + tensor.name + "\" of rank " + std::to_string(number));
       }
     }
@@ -148,9 +154,12 @@ void CoordinationHarness::perform(std::uint32_t pod, const PublishCheckpoint& pu
     const auto [known, fresh] = published_contents_.emplace(publish.path, encoded.text);
     if (!fresh) violate("published twice under " + publish.path);
     if (removed_.contains(publish.path)) violate(publish.path + " was removed, and is published");
-    published_.push_back({publish.manifest.step, publish.path, publish.term, publish.manifest.inexact_ranks, now_, summarize(publish.manifest)});
+    published_.push_back({publish.manifest.step, publish.path, publish.term, publish.manifest.inexact_ranks, now_,
+                          summarize(publish.manifest)});
     log("pod " + std::to_string(pod) + " published " + publish.path +
-        (publish.manifest.inexact_ranks.empty() ? "" : " inexact for rank " + comma_separated(publish.manifest.inexact_ranks)));
+        (publish.manifest.inexact_ranks.empty()
+             ? ""
+             : " inexact for rank " + comma_separated(publish.manifest.inexact_ranks)));
     deliver(pod, CheckpointPublished{publish.term, PublishedCheckpoint{encoded.hash, file_bytes(publish.manifest)}});
   });
 }
@@ -161,9 +170,10 @@ void CoordinationHarness::load(std::uint32_t pod, std::uint32_t number, const Of
     loaded.ok = false;
     loaded.error = error->second;
   }
-  after(between(microseconds(300), milliseconds(2)), [this, pod, number, loaded, generation = ranks_[number].generation] {
-    if (ranks_[number].alive && ranks_[number].generation == generation) deliver(pod, RankLoaded{number, loaded});
-  });
+  after(between(microseconds(300), milliseconds(2)),
+        [this, pod, number, loaded, generation = ranks_[number].generation] {
+          if (ranks_[number].alive && ranks_[number].generation == generation) deliver(pod, RankLoaded{number, loaded});
+        });
 }
 
 // --- gates and ranks ---
@@ -174,7 +184,8 @@ void CoordinationHarness::hold(std::uint32_t pod) {
     if (pod_of(number) != pod || !rank.alive || rank.finished) continue;
     rank.held = true;
     after(microseconds(20), [this, number] {
-      if (ranks_[number].alive) deliver(pod_of(number), RankSeen{number, ranks_[number].word, ranks_[number].shadow_steps});
+      if (ranks_[number].alive)
+        deliver(pod_of(number), RankSeen{number, ranks_[number].word, ranks_[number].shadow_steps});
     });
   }
 }
@@ -227,10 +238,15 @@ void CoordinationHarness::rebuild(std::uint32_t number) {
     be_there();
     return;
   }
-  log("rank " + std::to_string(number) + " loads step " + std::to_string(order.step) + " from " + order.path + " to rebuild");
-  if (rank.word.step > order.step) violate("rank " + std::to_string(number) + " is beyond the step that it is told to rebuild at");
-  const bool there = std::any_of(published_.begin(), published_.end(), [&](const Published& one) { return one.path == order.path && one.step == order.step; }) ||
-                     std::any_of(candidates_.begin(), candidates_.end(), [&](const RestoreCandidate& one) { return one.path == order.path && one.step == order.step; });
+  log("rank " + std::to_string(number) + " loads step " + std::to_string(order.step) + " from " + order.path +
+      " to rebuild");
+  if (rank.word.step > order.step)
+    violate("rank " + std::to_string(number) + " is beyond the step that it is told to rebuild at");
+  const bool there =
+      std::any_of(published_.begin(), published_.end(),
+                  [&](const Published& one) { return one.path == order.path && one.step == order.step; }) ||
+      std::any_of(candidates_.begin(), candidates_.end(),
+                  [&](const RestoreCandidate& one) { return one.path == order.path && one.step == order.step; });
   if (!there) violate("a rank is to rebuild from " + order.path + ", which nobody has published");
   set_word(number, {rank.word.step, RankPhase::restoring, rank.word.slot});
   after(load_time_, [this, number, order, be_there, generation = rank.generation] {
@@ -246,7 +262,8 @@ void CoordinationHarness::set_word(std::uint32_t number, RankWord word) {
   rank.word = word;
   if (!rank.held) return;
   after(between(microseconds(50), milliseconds(1)), [this, number, generation = rank.generation] {
-    if (ranks_[number].alive && ranks_[number].generation == generation) deliver(pod_of(number), RankSeen{number, ranks_[number].word, ranks_[number].shadow_steps});
+    if (ranks_[number].alive && ranks_[number].generation == generation)
+      deliver(pod_of(number), RankSeen{number, ranks_[number].word, ranks_[number].shadow_steps});
   });
 }
 
@@ -272,8 +289,8 @@ void CoordinationHarness::act(std::uint32_t number) {
   Rank& rank = ranks_[number];
   if (rank.finished || rank.attempt == 0) return;
   const RankWord word = rank.word;
-  const bool at_a_gate = word.phase == RankPhase::between || word.phase == RankPhase::waiting_at_step || word.phase == RankPhase::waiting_at_update ||
-                         word.phase == RankPhase::collective_failed;
+  const bool at_a_gate = word.phase == RankPhase::between || word.phase == RankPhase::waiting_at_step ||
+                         word.phase == RankPhase::waiting_at_update || word.phase == RankPhase::collective_failed;
   if (at_a_gate && !rank.held && !rank.stop && rank.must_rebuild()) return rebuild(number);
   switch (word.phase) {
     case RankPhase::between:
@@ -281,7 +298,8 @@ void CoordinationHarness::act(std::uint32_t number) {
       if (rank.stop && options_.trains) {
         leave(number);
       } else if (rank.held) {
-        if (word.phase != RankPhase::waiting_at_step) set_word(number, {word.step, RankPhase::waiting_at_step, word.slot});
+        if (word.phase != RankPhase::waiting_at_step)
+          set_word(number, {word.step, RankPhase::waiting_at_step, word.slot});
       } else if (options_.trains) {
         set_word(number, {word.step, RankPhase::computing, word.slot});
         act_later(number, microseconds(500), milliseconds(5));
@@ -299,9 +317,10 @@ void CoordinationHarness::act(std::uint32_t number) {
         act_later(number, microseconds(100), milliseconds(1));
         return;
       }
-      const bool broken = (any_broken_ && rank.rebuilt <= broken_until_) || std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& other) {
-        return (!other.alive && other.word.step <= word.step) || other.rebuilt > rank.rebuilt;
-      });
+      const bool broken = (any_broken_ && rank.rebuilt <= broken_until_) ||
+                          std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& other) {
+                            return (!other.alive && other.word.step <= word.step) || other.rebuilt > rank.rebuilt;
+                          });
       if (broken && prng_.unit() < (contributed.size() == ranks_.size() ? 0.3 : 0.05)) {
         report_failed_collective(number);
         act_later(number, milliseconds(1), milliseconds(2));

@@ -1,12 +1,13 @@
-// An array whose calls are counted and cost as much as a device's; its memory is a vector that the test looks at.
+// An array whose calls are counted and cost as much as a device's; its memory is a vector that the
+// test looks at.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "worker-sidecar/storage/array_memory.h"
 
@@ -14,7 +15,8 @@ namespace rekindle {
 
 class CountedArray final : public ArrayMemory {
  public:
-  explicit CountedArray(std::size_t size, std::size_t bytes_worth_a_call = 64u << 10) : bytes(size, '\xee'), bytes_worth_a_call_(bytes_worth_a_call) {}
+  explicit CountedArray(std::size_t size, std::size_t bytes_worth_a_call = 64u << 10)
+      : bytes(size, '\xee'), bytes_worth_a_call_(bytes_worth_a_call) {}
 
   Status copy_out(void* to, std::uint64_t begin_byte, std::size_t count) const override {
     check(begin_byte, count);

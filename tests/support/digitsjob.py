@@ -18,8 +18,20 @@ def example(kubernetes, file):
     return copy.deepcopy(_read[file])
 
 
-def digits_job(kubernetes, namespace, *, file="job.yaml", name=None, steps=800, replicas=None, ranks_per_pod=None, policies=None,
-               cpu_limit=None, annotations=None, more_arguments=()):
+def digits_job(
+    kubernetes,
+    namespace,
+    *,
+    file="job.yaml",
+    name=None,
+    steps=800,
+    replicas=None,
+    ranks_per_pod=None,
+    policies=None,
+    cpu_limit=None,
+    annotations=None,
+    more_arguments=(),
+):
     """`policies`: {event: action}, empty for none, None as the example has them. `annotations`: beside the example's own."""
     job = example(kubernetes, file)
     job["metadata"]["namespace"] = namespace
@@ -28,7 +40,9 @@ def digits_job(kubernetes, namespace, *, file="job.yaml", name=None, steps=800, 
     job["metadata"]["annotations"] = {**job["metadata"].get("annotations", {}), **(annotations or {})}
     spec, task = job["spec"], job["spec"]["tasks"][0]
     container = task["template"]["spec"]["containers"][0]
-    container["args"] = [f"--steps={steps}" if word.startswith("--steps=") else word for word in container["args"]] + list(more_arguments)
+    container["args"] = [
+        f"--steps={steps}" if word.startswith("--steps=") else word for word in container["args"]
+    ] + list(more_arguments)
     if replicas is not None:
         task["replicas"] = spec["minAvailable"] = replicas
     if ranks_per_pod is not None:

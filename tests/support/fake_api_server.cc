@@ -53,7 +53,8 @@ struct FakeApiServer::Shared {
   std::vector<std::string> requests;
   HttpHeaders last_headers;
   std::size_t open_watches = 0;
-  std::vector<std::pair<std::uint64_t, std::string>> spoken;  // lines for the watches that were open then
+  // lines for the watches that were open then
+  std::vector<std::pair<std::uint64_t, std::string>> spoken;
 
   void record(const std::string& collection, const std::string& type, const Json& object) {
     const Json event = {{"type", type}, {"object", object}};

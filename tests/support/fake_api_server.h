@@ -1,7 +1,8 @@
-// An API server small enough to read, on loopback and over real HTTP, written on another HTTP library than the client
-// that it tests. Collections hold objects under names; each change gets the next version and goes to the open watches.
-// Lists come in pages, watches resume from a version, and a test can compact the history, refuse requests, break
-// streams and rotate the token. Thread-safe.
+// An API server small enough to read, on loopback and over real HTTP, written on another HTTP
+// library than the client that it tests. Collections hold objects under names; each change gets the
+// next version and goes to the open watches. Lists come in pages, watches resume from a version,
+// and a test can compact the history, refuse requests, break streams and rotate the token.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +55,8 @@ class FakeApiServer {
   HttpHeaders last_headers() const;
   std::size_t open_watches() const;
 
-  // Blocks until `condition` holds over requests and watches, looked at after each change. False after a minute.
+  // Blocks until `condition` holds over requests and watches, looked at after each change. False
+  // after a minute.
   bool wait_until(const std::function<bool(const FakeApiServer&)>& condition) const;
 
  private:

@@ -1,5 +1,6 @@
-// A file system that breaks at one chosen call: the k-th call fails with an errno, or the k-th write is short and the next one
-// fails. With `power_off`, everything after the k-th call fails, too: the process is dead from there on.
+// A file system that breaks at one chosen call: the k-th call fails with an errno, or the k-th
+// write is short and the next one fails. With `power_off`, everything after the k-th call fails,
+// too: the process is dead from there on.
 #pragma once
 
 #include <cerrno>
@@ -21,13 +22,16 @@ struct Breakage {
 
 class FaultyFileSystem : public FileSystem {
  public:
-  explicit FaultyFileSystem(Breakage breakage, FileSystem& inner = real_file_system()) : breakage_(breakage), inner_(inner) {}
+  explicit FaultyFileSystem(Breakage breakage, FileSystem& inner = real_file_system())
+      : breakage_(breakage), inner_(inner) {}
 
   std::size_t calls() const { return calls_; }
   // Name of the call that broke, "fsync"; empty when none did.
   const std::string& broken() const { return broken_; }
 
-  int open(const std::string& path, int flags, mode_t mode) override { return fails("open") ? -error() : inner_.open(path, flags, mode); }
+  int open(const std::string& path, int flags, mode_t mode) override {
+    return fails("open") ? -error() : inner_.open(path, flags, mode);
+  }
   // A descriptor is really closed even when the call reports an error, as in the kernel.
   int close(int descriptor) override {
     const bool broken = fails("close");
@@ -45,19 +49,35 @@ class FaultyFileSystem : public FileSystem {
     return -error();
   }
   int fsync(int descriptor) override { return fails("fsync") ? -error() : inner_.fsync(descriptor); }
-  int allocate(int descriptor, std::uint64_t bytes) override { return fails("allocate") ? -error() : inner_.allocate(descriptor, bytes); }
-  int fchmod(int descriptor, mode_t mode) override { return fails("fchmod") ? -error() : inner_.fchmod(descriptor, mode); }
-  int fstat(int descriptor, FileInfo& info) override { return fails("fstat") ? -error() : inner_.fstat(descriptor, info); }
-  int stat(const std::string& path, FileInfo& info) override { return fails("stat") ? -error() : inner_.stat(path, info); }
-  int link(const std::string& from, const std::string& to) override { return fails("link") ? -error() : inner_.link(from, to); }
+  int allocate(int descriptor, std::uint64_t bytes) override {
+    return fails("allocate") ? -error() : inner_.allocate(descriptor, bytes);
+  }
+  int fchmod(int descriptor, mode_t mode) override {
+    return fails("fchmod") ? -error() : inner_.fchmod(descriptor, mode);
+  }
+  int fstat(int descriptor, FileInfo& info) override {
+    return fails("fstat") ? -error() : inner_.fstat(descriptor, info);
+  }
+  int stat(const std::string& path, FileInfo& info) override {
+    return fails("stat") ? -error() : inner_.stat(path, info);
+  }
+  int link(const std::string& from, const std::string& to) override {
+    return fails("link") ? -error() : inner_.link(from, to);
+  }
   int unlink(const std::string& path) override { return fails("unlink") ? -error() : inner_.unlink(path); }
-  int mkdir(const std::string& path, mode_t mode) override { return fails("mkdir") ? -error() : inner_.mkdir(path, mode); }
+  int mkdir(const std::string& path, mode_t mode) override {
+    return fails("mkdir") ? -error() : inner_.mkdir(path, mode);
+  }
   int rmdir(const std::string& path) override { return fails("rmdir") ? -error() : inner_.rmdir(path); }
-  int chmod(const std::string& path, mode_t mode) override { return fails("chmod") ? -error() : inner_.chmod(path, mode); }
+  int chmod(const std::string& path, mode_t mode) override {
+    return fails("chmod") ? -error() : inner_.chmod(path, mode);
+  }
   int change_group(const std::string& path, gid_t group) override {
     return fails("change_group") ? -error() : inner_.change_group(path, group);
   }
-  int list(const std::string& path, std::vector<std::string>& names) override { return fails("list") ? -error() : inner_.list(path, names); }
+  int list(const std::string& path, std::vector<std::string>& names) override {
+    return fails("list") ? -error() : inner_.list(path, names);
+  }
   int resolve(const std::string& path, std::string& resolved) override { return inner_.resolve(path, resolved); }
   bool is_member_of(gid_t group) override { return inner_.is_member_of(group); }
 

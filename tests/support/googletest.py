@@ -21,8 +21,15 @@ def run_googletest(program, log, seconds_max, arguments=(), environment=None, pr
         temporary = {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}
         with log.open("wb") as output:
             try:
-                code = subprocess.run([*prefix, program, f"--gtest_output=json:{report}", *arguments], stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                      env={**os.environ, **temporary, **(environment or {})}, cwd=ROOT, timeout=seconds_max).returncode
+                code = subprocess.run(
+                    [*prefix, program, f"--gtest_output=json:{report}", *arguments],
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                    env={**os.environ, **temporary, **(environment or {})},
+                    cwd=ROOT,
+                    timeout=seconds_max,
+                ).returncode
             except subprocess.TimeoutExpired:
                 return [Outcome(name, "failed", f"still running after {seconds_max} s; log {log}")]
         if not report.exists():

@@ -37,9 +37,19 @@ def install(context, log):
     command = [ROOT / "deploy" / "install"] + (["--context", context] if context else [])
     print(f"setting up cluster, images and chart (log {log.relative_to(ROOT)})", flush=True)
     with log.open("wb") as output:
-        if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=ROOT).returncode != 0:
+        if (
+            subprocess.run(
+                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=ROOT
+            ).returncode
+            != 0
+        ):
             raise Failed("setting up failed: " + "\n".join(log.read_text(errors="replace").splitlines()[-8:]))
 
 
 def _quiet(*command):
-    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL).returncode == 0
+    return (
+        subprocess.run(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+        ).returncode
+        == 0
+    )

@@ -61,10 +61,17 @@ class Kubernetes:
     def __enter__(self):
         self._folder = tempfile.mkdtemp(prefix="rk-proxy-")
         self._socket = os.path.join(self._folder, "s")
-        self._proxy = subprocess.Popen([*self._prefix, "proxy", f"--unix-socket={self._socket}"], stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self._proxy = subprocess.Popen(
+            [*self._prefix, "proxy", f"--unix-socket={self._socket}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         try:
-            wait_for(lambda: os.path.exists(self._socket) or self._proxy.poll() is not None, 20, "kubectl proxy to listen")
+            wait_for(
+                lambda: os.path.exists(self._socket) or self._proxy.poll() is not None, 20, "kubectl proxy to listen"
+            )
             if self._proxy.poll() is not None:
                 raise Failed(f"kubectl proxy ended: {self._proxy.stderr.read().strip()}")
         except BaseException:
@@ -90,7 +97,9 @@ class Kubernetes:
 
     def start_kubectl(self, *words, output):
         """A kubectl that goes on until it is terminated."""
-        return subprocess.Popen([*self._prefix, *words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(
+            [*self._prefix, *words], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL
+        )
 
     def helm(self, *words, check=True):
         """Standard output. Failed with helm's own words when it fails."""
@@ -109,7 +118,9 @@ class Kubernetes:
         connection = UnixConnection(self._socket, timeout)
         try:
             target = "/" + path + ("?" + urllib.parse.urlencode(query) if query else "")
-            connection.request(method, target, json.dumps(body) if body is not None else None, {"Content-Type": content_type})
+            connection.request(
+                method, target, json.dumps(body) if body is not None else None, {"Content-Type": content_type}
+            )
             answer = connection.getresponse()
             content = answer.read()
             try:
@@ -139,7 +150,9 @@ class Kubernetes:
         return self.request("POST", kind.format(namespace=namespace), body)
 
     def patch(self, kind, namespace, name, body):
-        return self.request("PATCH", f"{kind.format(namespace=namespace)}/{name}", body, content_type="application/merge-patch+json")
+        return self.request(
+            "PATCH", f"{kind.format(namespace=namespace)}/{name}", body, content_type="application/merge-patch+json"
+        )
 
     def delete(self, kind, namespace, name, grace_seconds=None):
         body = {} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}
@@ -150,8 +163,11 @@ class Kubernetes:
                 raise
 
     def evict(self, namespace, pod):
-        self.request("POST", f"{PODS.format(namespace=namespace)}/{pod}/eviction",
-                     {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}})
+        self.request(
+            "POST",
+            f"{PODS.format(namespace=namespace)}/{pod}/eviction",
+            {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}},
+        )
 
     def logs(self, namespace, pod, container):
         done = self.kubectl("-n", namespace, "logs", pod, "-c", container, check=False)
@@ -161,8 +177,11 @@ class Kubernetes:
         """The log of a container as the API has it, without kubectl; `query` as in the API (tailLines, limitBytes, sinceTime...)."""
         connection = UnixConnection(self._socket, 60)
         try:
-            connection.request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log?"
-                               + urllib.parse.urlencode({"container": container, **query}))
+            connection.request(
+                "GET",
+                f"/api/v1/namespaces/{namespace}/pods/{pod}/log?"
+                + urllib.parse.urlencode({"container": container, **query}),
+            )
             answer = connection.getresponse()
             content = answer.read().decode(errors="replace")
             if answer.status >= 400:
@@ -173,7 +192,11 @@ class Kubernetes:
 
     def follow_log(self, namespace, pod, container, path):
         """Appends the whole log, and what comes, to the file `path` on a thread of its own. close() ends it."""
-        return Follower(UnixConnection(self._socket, None), f"/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}&follow=true", path)
+        return Follower(
+            UnixConnection(self._socket, None),
+            f"/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}&follow=true",
+            path,
+        )
 
     def pods_of(self, namespace, job):
         return self.list(PODS, namespace, f"volcano.sh/job-name={job}")
@@ -186,8 +209,11 @@ class Kubernetes:
             yield name
         finally:
             self.kubectl("delete", "namespace", name, "--wait=false", check=False)
-            wait_for(lambda: self.kubectl("get", "namespace", name, check=False).returncode != 0, 180,
-                     f"namespace {name} to be gone")
+            wait_for(
+                lambda: self.kubectl("get", "namespace", name, check=False).returncode != 0,
+                180,
+                f"namespace {name} to be gone",
+            )
 
     def watch(self, kind, namespace, on_event=None):
         """`on_event(type, object)` is called on the watch's thread."""

@@ -82,14 +82,16 @@ std::vector<std::size_t> MemoryFileSystem::uncertain(std::size_t end) const {
     if (operations_[i].kind == Kind::sync) continue;
     bool synced = false;
     for (std::size_t j = i + 1; j < end && !synced; ++j) {
-      synced = operations_[j].kind == Kind::sync && operations_[j].node == operations_[i].node && operations_[j].client == operations_[i].client;
+      synced = operations_[j].kind == Kind::sync && operations_[j].node == operations_[i].node &&
+               operations_[j].client == operations_[i].client;
     }
     if (!synced) indices.push_back(i);
   }
   return indices;
 }
 
-MemoryFileSystem MemoryFileSystem::after_power_loss(std::size_t end, const std::vector<std::size_t>& uncertain, const std::vector<Kept>& kept) const {
+MemoryFileSystem MemoryFileSystem::after_power_loss(std::size_t end, const std::vector<std::size_t>& uncertain,
+                                                    const std::vector<Kept>& kept) const {
   RK_ASSERT(uncertain.size() == kept.size());
   MemoryFileSystem found;
   for (std::size_t i = 1; i < nodes_.size(); ++i) found.make_node(nodes_[i].kind);
@@ -148,7 +150,10 @@ int MemoryFileSystem::close(int descriptor) { return open_.erase(descriptor) == 
 ssize_t MemoryFileSystem::pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) {
   const auto found = open_.find(descriptor);
   if (found == open_.end()) return -EBADF;
-  record({.kind = Kind::write, .node = found->second, .offset = offset, .text = std::string(static_cast<const char*>(data), bytes)});
+  record({.kind = Kind::write,
+          .node = found->second,
+          .offset = offset,
+          .text = std::string(static_cast<const char*>(data), bytes)});
   return static_cast<ssize_t>(bytes);
 }
 
@@ -171,8 +176,15 @@ int MemoryFileSystem::fsync(int descriptor) {
 
 FileInfo MemoryFileSystem::info(std::size_t node) const {
   std::uint64_t links = 0;
-  for (const Node& each : nodes_) links += static_cast<std::uint64_t>(std::ranges::count_if(each.entries, [&](const auto& entry) { return entry.second == node; }));
-  return {.kind = nodes_[node].kind, .bytes = nodes_[node].content.size(), .inode = node + 1, .links = links, .mode = 0770, .group = 64532};
+  for (const Node& each : nodes_)
+    links += static_cast<std::uint64_t>(
+        std::ranges::count_if(each.entries, [&](const auto& entry) { return entry.second == node; }));
+  return {.kind = nodes_[node].kind,
+          .bytes = nodes_[node].content.size(),
+          .inode = node + 1,
+          .links = links,
+          .mode = 0770,
+          .group = 64532};
 }
 
 int MemoryFileSystem::fstat(int descriptor, FileInfo& result) {
@@ -236,10 +248,11 @@ int MemoryFileSystem::list(const std::string& path, std::vector<std::string>& na
   return 0;
 }
 
-std::size_t for_each_power_loss(const MemoryFileSystem& recorded, std::size_t begin, std::size_t end, std::uint64_t seed,
-                                const std::function<bool(MemoryFileSystem&&, std::size_t)>& look) {
+std::size_t for_each_power_loss(const MemoryFileSystem& recorded, std::size_t begin, std::size_t end,
+                                std::uint64_t seed, const std::function<bool(MemoryFileSystem&&, std::size_t)>& look) {
   using Kept = MemoryFileSystem::Kept;
-  constexpr std::size_t kAllOf = 6;    // so many uncertain operations are tried in every combination
+  // so many uncertain operations are tried in every combination
+  constexpr std::size_t kAllOf = 6;
   constexpr std::size_t kSample = 96;  // of the combinations of more
   Prng prng(seed);
   std::size_t count = 0;

@@ -1,8 +1,10 @@
-// A file system in memory that remembers what was done to it, so that a test can ask how it may look after the power went off.
+// A file system in memory that remembers what was done to it, so that a test can ask how it may
+// look after the power went off.
 //
-// The model is the weakest that POSIX allows: what was written to a file is certain after a later fsync of that file, a name in a folder after a later fsync of
-// that folder, by the same client (storage over a network promises nothing for what others did); of everything else any part may be there or not, in any
-// order, and a write may be there by half. One thread.
+// The model is the weakest that POSIX allows: what was written to a file is certain after a later
+// fsync of that file, a name in a folder after a later fsync of that folder, by the same client
+// (storage over a network promises nothing for what others did); of everything else any part may be
+// there or not, in any order, and a write may be there by half. One thread.
 #pragma once
 
 #include <cerrno>
@@ -46,8 +48,10 @@ class MemoryFileSystem : public FileSystem {
 
   // Indices of the operations before `end` that no sync before `end` has made certain.
   std::vector<std::size_t> uncertain(std::size_t end) const;
-  // What is found after a loss of power right before operation `end`, with this much of each uncertain operation. The answer remembers nothing of before.
-  MemoryFileSystem after_power_loss(std::size_t end, const std::vector<std::size_t>& uncertain, const std::vector<Kept>& kept) const;
+  // What is found after a loss of power right before operation `end`, with this much of each
+  // uncertain operation. The answer remembers nothing of before.
+  MemoryFileSystem after_power_loss(std::size_t end, const std::vector<std::size_t>& uncertain,
+                                    const std::vector<Kept>& kept) const;
 
   // Whole content of a file, to be changed at will; null when there is none.
   std::string* content(const std::string& path);
@@ -93,9 +97,11 @@ class MemoryFileSystem : public FileSystem {
   std::size_t lie_at_ = 0;
 };
 
-// Calls `look` for every way in which the file system may be found after a loss of power within operations [begin, end], as far as they are few, and for a
-// sample of them drawn from `seed` where they are many, until it answers false. Returns how many it has seen.
-std::size_t for_each_power_loss(const MemoryFileSystem& recorded, std::size_t begin, std::size_t end, std::uint64_t seed,
+// Calls `look` for every way in which the file system may be found after a loss of power within
+// operations [begin, end], as far as they are few, and for a sample of them drawn from `seed` where
+// they are many, until it answers false. Returns how many it has seen.
+std::size_t for_each_power_loss(const MemoryFileSystem& recorded, std::size_t begin, std::size_t end,
+                                std::uint64_t seed,
                                 const std::function<bool(MemoryFileSystem&& found, std::size_t at)>& look);
 
 }  // namespace rekindle

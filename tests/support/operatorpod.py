@@ -24,9 +24,11 @@ class Operator:
 
     def pod(self):
         """The one that is Ready."""
+
         def found():
             pods = [pod for pod in self.pods() if ready(pod)]
             return pods[0] if len(pods) == 1 else None
+
         return wait_for(found, 90, "the operator to be ready")
 
     def process(self):
@@ -43,7 +45,9 @@ class Operator:
         old = {pod["metadata"]["uid"] for pod in self.pods()}
         for pod in self.pods():
             self._kubernetes.delete(PODS, NAMESPACE, pod["metadata"]["name"], grace_seconds=1)
-        wait_for(lambda: not old & {pod["metadata"]["uid"] for pod in self.pods()}, 60, "the old operator pod to be gone")
+        wait_for(
+            lambda: not old & {pod["metadata"]["uid"] for pod in self.pods()}, 60, "the old operator pod to be gone"
+        )
         self.pod()
 
     def scale(self, replicas):
@@ -64,7 +68,11 @@ class Operator:
 
     def log(self, since=None):
         """All that the running pods have logged, as objects; `since` a wall time in seconds. Lines that are not JSON are kept under `msg`."""
-        query = {} if since is None else {"sinceTime": datetime.datetime.fromtimestamp(since, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        query = (
+            {}
+            if since is None
+            else {"sinceTime": datetime.datetime.fromtimestamp(since, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+        )
         lines = []
         for pod in self.pods():
             with contextlib.suppress(Exception):
@@ -77,7 +85,11 @@ class Operator:
 
     def errors_about(self, namespace, since):
         """What it logged as an error with the namespace's name in it, or about nothing in particular."""
-        return [line for line in self.log(since) if line.get("level") == "error" and (namespace in json.dumps(line) or "job" not in line)]
+        return [
+            line
+            for line in self.log(since)
+            if line.get("level") == "error" and (namespace in json.dumps(line) or "job" not in line)
+        ]
 
 
 def operator_is_installed(kubernetes):

@@ -8,7 +8,7 @@ import sys
 from kubernetes import ROOT, Failed
 
 sys.path.append(str(ROOT / "tests" / "demo"))
-from controlblock import ControlBlock  # noqa: E402
+from controlblock import ControlBlock
 
 MAIN = "worker"
 SIDECAR = "rekindle-sidecar"

@@ -8,7 +8,7 @@ import time
 import digitsjob
 import installation
 import workspace
-from kubernetes import BREAKPOINTS, EVENTS, JOBS, PODS, Failed, Watch, condition, ready, wait_for
+from kubernetes import BREAKPOINTS, EVENTS, JOBS, PODS, condition, ready, wait_for
 from ranks import Ranks
 
 # For cases whose jobs are not meant to end by themselves.
@@ -54,7 +54,9 @@ class Scene:
 
     def submit(self, **changes):
         """The example job with these changes; long and modest unless they say otherwise."""
-        job = digitsjob.digits_job(self.kubernetes, self.namespace, **{"steps": ENDLESS, "cpu_limit": CPU_LIMIT, **changes})
+        job = digitsjob.digits_job(
+            self.kubernetes, self.namespace, **{"steps": ENDLESS, "cpu_limit": CPU_LIMIT, **changes}
+        )
         self.kubernetes.create(JOBS, self.namespace, job)
         return job["metadata"]["name"]
 
@@ -64,15 +66,28 @@ class Scene:
         deadline = time.monotonic() + seconds
 
         def running():
-            found = [pod for pod in self.kubernetes.pods_of(self.namespace, job) if pod["metadata"]["uid"] not in unwanted]
+            found = [
+                pod for pod in self.kubernetes.pods_of(self.namespace, job) if pod["metadata"]["uid"] not in unwanted
+            ]
             return found if len(found) == pods and all(ready(pod) for pod in found) else None
-        found = {pod["metadata"]["name"]: pod for pod in wait_for(running, seconds, f"{pods} pods of {job} to be Ready", pause=0.3)}
-        begin = wait_for(lambda: self.last_step(found), max(5, deadline - time.monotonic()), f"job {job} to train", pause=0.3)
+
+        found = {
+            pod["metadata"]["name"]: pod
+            for pod in wait_for(running, seconds, f"{pods} pods of {job} to be Ready", pause=0.3)
+        }
+        begin = wait_for(
+            lambda: self.last_step(found), max(5, deadline - time.monotonic()), f"job {job} to train", pause=0.3
+        )
         self.trains_on(found, begin, steps, max(10, deadline - time.monotonic()))
         return found
 
     def trains_on(self, pods, from_step, steps=5, seconds=60):
-        wait_for(lambda: self.last_step(pods) >= from_step + steps, seconds, f"training to go beyond step {from_step + steps}", pause=0.3)
+        wait_for(
+            lambda: self.last_step(pods) >= from_step + steps,
+            seconds,
+            f"training to go beyond step {from_step + steps}",
+            pause=0.3,
+        )
 
     def last_step(self, pods):
         return self.ranks.last_step(pods)
@@ -92,19 +107,34 @@ class Scene:
         wait_for(lambda: self.phase(name) == phase, seconds, f"job {name} to be {phase}", pause=0.3)
 
     def breakpoint_list(self, job=None):
-        return [one for one in self.kubernetes.list(BREAKPOINTS, self.namespace) if job is None or one["spec"]["jobRef"]["name"] == job]
+        return [
+            one
+            for one in self.kubernetes.list(BREAKPOINTS, self.namespace)
+            if job is None or one["spec"]["jobRef"]["name"] == job
+        ]
 
     def events(self, name="digits", ours=True):
         """Events about the Job: ours only, or everybody's."""
-        return [event for event in self.kubernetes.list(EVENTS, self.namespace)
-                if event.get("regarding", {}).get("name") == name and event["regarding"].get("kind") == "Job"
-                and (not ours or event.get("reportingController") == "rekindle.dev/operator")]
+        return [
+            event
+            for event in self.kubernetes.list(EVENTS, self.namespace)
+            if event.get("regarding", {}).get("name") == name
+            and event["regarding"].get("kind") == "Job"
+            and (not ours or event.get("reportingController") == "rekindle.dev/operator")
+        ]
 
     def restored(self, job="digits", *, beyond=(), seconds=150):
         """The Breakpoint of the job that says Restored and is none of `beyond` (names)."""
         return self.breakpoints.first(
-            lambda type_, one: type_ != "DELETED" and one["spec"]["jobRef"]["name"] == job and one["metadata"]["name"] not in beyond
-            and (condition(one, "Restored") or {}).get("status") == "True", seconds, f"a Breakpoint of {job} to be Restored")[1]
+            lambda type_, one: (
+                type_ != "DELETED"
+                and one["spec"]["jobRef"]["name"] == job
+                and one["metadata"]["name"] not in beyond
+                and (condition(one, "Restored") or {}).get("status") == "True"
+            ),
+            seconds,
+            f"a Breakpoint of {job} to be Restored",
+        )[1]
 
     def recovered(self, old, job="digits", *, beyond=(), pods=2, seconds=150):
         """The job trains again, in pods other than `old`."""
@@ -128,26 +158,66 @@ class Scene:
         for one in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
             state, key = one.get("state", {}), (pod["metadata"]["uid"], one["name"], one.get("containerID"))
             with self._lock:
-                if type_ == "DELETED" or self._ended or key in self._followers or not ("running" in state or "terminated" in state):
+                if (
+                    type_ == "DELETED"
+                    or self._ended
+                    or key in self._followers
+                    or not ("running" in state or "terminated" in state)
+                ):
                     continue
                 path = self.folder / f"{pod['metadata']['name']}-{pod['metadata']['uid'][:8]}-{one['name']}.log"
-                self._followers[key] = self.kubernetes.follow_log(self.namespace, pod["metadata"]["name"], one["name"], path)
+                self._followers[key] = self.kubernetes.follow_log(
+                    self.namespace, pod["metadata"]["name"], one["name"], path
+                )
 
     def dump(self):
         """What helps to understand a failure, into the case's folder."""
+
         def write(name, *words):
             done = self.kubernetes.kubectl(*words, check=False)
             (self.folder / name).write_text(done.stdout + done.stderr)
+
         if self.level is not None:
-            write("objects.yaml", "-n", self.namespace, "get", "jobs.batch.volcano.sh,podgroups,breakpoints,pods", "-o", "yaml")
-            write("overview.txt", "-n", self.namespace, "get", "jobs.batch.volcano.sh,podgroups,breakpoints,pods,pvc", "-o", "wide")
+            write(
+                "objects.yaml",
+                "-n",
+                self.namespace,
+                "get",
+                "jobs.batch.volcano.sh,podgroups,breakpoints,pods",
+                "-o",
+                "yaml",
+            )
+            write(
+                "overview.txt",
+                "-n",
+                self.namespace,
+                "get",
+                "jobs.batch.volcano.sh,podgroups,breakpoints,pods,pvc",
+                "-o",
+                "wide",
+            )
             write("describe.txt", "-n", self.namespace, "describe", "pods")
             write("events.txt", "-n", self.namespace, "get", "events", "--sort-by=.metadata.creationTimestamp")
             with contextlib.suppress(Exception):
-                (self.folder / "breakpoints-seen.txt").write_text("\n".join(
-                    f"{moment:.3f} {type_} {one['metadata']['name']} {one.get('status', {})}" for moment, type_, one in self.breakpoints.events))
-        write("operator.log", "-n", installation.NAMESPACE, "logs", "-l", "app.kubernetes.io/name=rekindle", "--tail=-1")
-        write("operator-previous.log", "-n", installation.NAMESPACE, "logs", "-l", "app.kubernetes.io/name=rekindle", "--tail=-1", "--previous")
+                (self.folder / "breakpoints-seen.txt").write_text(
+                    "\n".join(
+                        f"{moment:.3f} {type_} {one['metadata']['name']} {one.get('status', {})}"
+                        for moment, type_, one in self.breakpoints.events
+                    )
+                )
+        write(
+            "operator.log", "-n", installation.NAMESPACE, "logs", "-l", "app.kubernetes.io/name=rekindle", "--tail=-1"
+        )
+        write(
+            "operator-previous.log",
+            "-n",
+            installation.NAMESPACE,
+            "logs",
+            "-l",
+            "app.kubernetes.io/name=rekindle",
+            "--tail=-1",
+            "--previous",
+        )
         write("operator-pods.txt", "-n", installation.NAMESPACE, "describe", "pods")
 
     def begin_end(self):

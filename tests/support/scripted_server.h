@@ -1,7 +1,8 @@
-// A TCP server on loopback that says and hears exactly the bytes of a test, right or wrong. One script a connection, in
-// order; it runs on a thread of the server.
+// A TCP server on loopback that says and hears exactly the bytes of a test, right or wrong. One
+// script a connection, in order; it runs on a thread of the server.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -13,8 +14,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "common/net/clock.h"
 #include "common/net/socket.h"
@@ -39,7 +38,8 @@ class ScriptedPeer {
     return true;
   }
 
-  // Reads until what was heard ends with `end`, or the peer hangs up. Gives everything heard since the last call.
+  // Reads until what was heard ends with `end`, or the peer hangs up. Gives everything heard since
+  // the last call.
   std::string hear_until(std::string_view end) {
     std::string heard;
     while (!heard.ends_with(end)) {

@@ -1,9 +1,20 @@
-// A sidecar that does what the test says, line by line: listens on a Unix socket of its own, speaks the local protocol with the real
-// codecs, owns a control block in a memfd and opens and closes its gates. Nothing happens by itself.
+// A sidecar that does what the test says, line by line: listens on a Unix socket of its own, speaks
+// the local protocol with the real codecs, owns a control block in a memfd and opens and closes its
+// gates. Nothing happens by itself.
 //
-// Waiting is bounded: what does not come within kPatience throws with a sentence, which fails the test. A test that runs the rank on a
-// future declares the future before the sidecar, so that a failing test opens the gates (the sidecar's end) before it joins the rank.
+// Waiting is bounded: what does not come within kPatience throws with a sentence, which fails the
+// test. A test that runs the rank on a future declares the future before the sidecar, so that a
+// failing test opens the gates (the sidecar's end) before it joins the rank.
 #pragma once
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <xxhash.h>
 
 #include <chrono>
 #include <cstring>
@@ -13,16 +24,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <linux/futex.h>
-#include <poll.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <xxhash.h>
 
 #include "common/base/sentence.h"
 #include "tests/support/temporary_folder.h"
@@ -56,7 +57,8 @@ class ControlMemory {
   ControlMemory() : ControlMemory(Shape{}) {}
   explicit ControlMemory(const Shape& shape) : bytes_(kControlSlotsOffset + 2ull * shape.slot_bytes) {
     descriptor_ = ::memfd_create("rekindle-control", MFD_CLOEXEC);
-    if (descriptor_ < 0 || ::ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0) throw std::runtime_error("no memfd");
+    if (descriptor_ < 0 || ::ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0)
+      throw std::runtime_error("no memfd");
     void* const memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
     if (memory == MAP_FAILED) throw std::runtime_error("no mapping");
     block_ = static_cast<ControlBlock*>(memory);
@@ -113,7 +115,8 @@ class ControlMemory {
   }
 
   void wait_for_phase(RankPhase phase) const {
-    wait_until([&] { return word().phase == phase; }, sentence("the rank's phase is {}, now {}", static_cast<int>(phase), static_cast<int>(word().phase)));
+    wait_until([&] { return word().phase == phase; },
+               sentence("the rank's phase is {}, now {}", static_cast<int>(phase), static_cast<int>(word().phase)));
   }
 
   // The values of a slot, or an error text when its checksum or its entries are wrong.
@@ -124,7 +127,8 @@ class ControlMemory {
     std::string fault;
   };
   Slot slot(std::uint8_t index) const {
-    const char* const start = reinterpret_cast<const char*>(block_) + block_->slot_offset + index * std::uint64_t{block_->slot_bytes};
+    const char* const start =
+        reinterpret_cast<const char*>(block_) + block_->slot_offset + index * std::uint64_t{block_->slot_bytes};
     SlotHeader header;
     std::memcpy(&header, start, sizeof header);
     Slot slot{.step = header.step, .attempt = header.attempt, .values = {}, .fault = {}};
@@ -189,7 +193,8 @@ class ScriptedSidecar {
     address.sun_family = AF_UNIX;
     std::strncpy(address.sun_path, socket_path().c_str(), sizeof address.sun_path - 1);
     ::unlink(address.sun_path);
-    if (::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener_, 8) != 0) {
+    if (::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(listener_, 8) != 0) {
       throw std::runtime_error("the scripted sidecar cannot listen");
     }
   }
@@ -234,7 +239,8 @@ class ScriptedSidecar {
       rights->cmsg_len = CMSG_LEN(sizeof(int));
       std::memcpy(CMSG_DATA(rights), &passed_descriptor, sizeof(int));
     }
-    if (::sendmsg(connection_, &header, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) throw std::runtime_error("the rank does not read");
+    if (::sendmsg(connection_, &header, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
+      throw std::runtime_error("the rank does not read");
   }
 
   struct Arrival {
@@ -250,7 +256,8 @@ class ScriptedSidecar {
         if (!message) throw std::runtime_error("the rank sent nonsense: " + message.error().message);
         return {.attempt = (*frame)->header.attempt, .message = *std::move(message)};
       }
-      if (!read_more(expected)) throw std::runtime_error("the rank hung up instead of sending " + std::string(expected));
+      if (!read_more(expected))
+        throw std::runtime_error("the rank hung up instead of sending " + std::string(expected));
     }
   }
   template <typename Message>
@@ -258,7 +265,8 @@ class ScriptedSidecar {
     Arrival arrival = next(name);
     last_attempt_seen = arrival.attempt;
     if (auto* message = std::get_if<Message>(&arrival.message)) return std::move(*message);
-    throw std::runtime_error(sentence("expected {}, the rank sent kind {}", name, static_cast<int>(local_kind_of(arrival.message))));
+    throw std::runtime_error(
+        sentence("expected {}, the rank sent kind {}", name, static_cast<int>(local_kind_of(arrival.message))));
   }
   // True when the rank has closed the connection and sent nothing more.
   bool sees_end() { return !read_more("the end of the connection"); }
@@ -266,7 +274,10 @@ class ScriptedSidecar {
   int passed_descriptor() const { return passed_; }
 
   void send_control() {
-    send(ControlMessage{.slot_bytes = control->slot_bytes, .incarnation = control->incarnation, .checkpoint_dir = job_folder}, control.descriptor());
+    send(
+        ControlMessage{
+            .slot_bytes = control->slot_bytes, .incarnation = control->incarnation, .checkpoint_dir = job_folder},
+        control.descriptor());
   }
   HelloMessage greet() {
     accept();
@@ -292,7 +303,8 @@ class ScriptedSidecar {
  private:
   static void wait_readable(int descriptor, std::string_view what) {
     pollfd readable{.fd = descriptor, .events = POLLIN, .revents = 0};
-    if (::poll(&readable, 1, kPatienceMilliseconds) != 1) throw std::runtime_error("waited in vain until " + std::string(what));
+    if (::poll(&readable, 1, kPatienceMilliseconds) != 1)
+      throw std::runtime_error("waited in vain until " + std::string(what));
   }
   bool read_more(std::string_view expected) {
     wait_readable(connection_, sentence("the rank sends {}", expected));

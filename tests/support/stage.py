@@ -19,7 +19,6 @@ import traceback
 import typing
 
 import installation
-import workspace
 from kubernetes import ROOT, ApiError, Failed, Kubernetes
 from scene import Scene
 
@@ -46,6 +45,7 @@ def expect_equal(actual, expected, what):
 class Case:
     """A story. `alone`: nothing else may run beside it. `node`: it reaches into a node, which only the embedded cluster allows. `level`: the
     Pod Security level that its namespace enforces; None: it has no namespace."""
+
     tell: typing.Callable
     alone: bool
     node: bool
@@ -66,12 +66,14 @@ class Cases:
         def collect(tell):
             self.all.append(Case(tell, alone, node, level))
             return tell
+
         return collect
 
 
 @dataclasses.dataclass
 class Site:
     """What every case is told: the cluster, and the options."""
+
     stage: str
     kubernetes: Kubernetes
     options: argparse.Namespace
@@ -113,7 +115,10 @@ class Runner:
     def _run(self, case):
         began = time.monotonic()
         if case.node and not self._site.kubernetes.embedded:
-            self._say("skipped", f"skip {case.name}: it reaches into a node, which only the embedded cluster allows; run it without --context")
+            self._say(
+                "skipped",
+                f"skip {case.name}: it reaches into a node, which only the embedded cluster allows; run it without --context",
+            )
             return
         folder = self._site.logs / case.name
         shutil.rmtree(folder, ignore_errors=True)
@@ -139,7 +144,10 @@ class Runner:
             (folder / "traceback.txt").write_text(traceback.format_exc())
         with contextlib.suppress(Exception):
             scene.dump()
-        self._say("failed", f"FAIL {case.name}: {sentence} (after {time.monotonic() - began:.0f} s; logs in {folder.relative_to(ROOT)})")
+        self._say(
+            "failed",
+            f"FAIL {case.name}: {sentence} (after {time.monotonic() - began:.0f} s; logs in {folder.relative_to(ROOT)})",
+        )
         scene.begin_end()
 
     def _say(self, result, line):
@@ -149,11 +157,22 @@ class Runner:
 
 
 def main(stage, cases, describe, add_options=None, at_once=3):
-    parser = argparse.ArgumentParser(prog=f"tests/{stage}/run", description=describe, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog=f"tests/{stage}/run", description=describe, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--context", metavar="NAME", help="a kubeconfig context instead of the embedded cluster")
-    parser.add_argument("--only", metavar="NAME", action="extend", nargs="+", default=[], help="only cases whose name begins with one of these")
+    parser.add_argument(
+        "--only",
+        metavar="NAME",
+        action="extend",
+        nargs="+",
+        default=[],
+        help="only cases whose name begins with one of these",
+    )
     parser.add_argument("--installed", action="store_true", help="take cluster and chart as they are")
-    parser.add_argument("--at-once", type=int, default=at_once, metavar="N", help=f"cases beside each other ({at_once})")
+    parser.add_argument(
+        "--at-once", type=int, default=at_once, metavar="N", help=f"cases beside each other ({at_once})"
+    )
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="of everything random")
     parser.add_argument("--list", action="store_true", help="name the cases and do nothing")
     if add_options is not None:
@@ -168,7 +187,10 @@ def main(stage, cases, describe, add_options=None, at_once=3):
     logs.mkdir(parents=True, exist_ok=True)
     results = []
     try:
-        with installation.installed(options.context, logs / "install.log", take_as_is=options.installed), Kubernetes(options.context) as kubernetes:
+        with (
+            installation.installed(options.context, logs / "install.log", take_as_is=options.installed),
+            Kubernetes(options.context) as kubernetes,
+        ):
             runner = Runner(Site(stage, kubernetes, options, logs))
             results = runner.results
             try:
@@ -178,7 +200,10 @@ def main(stage, cases, describe, add_options=None, at_once=3):
     except Failed as why:
         results.append("failed")
         print(f"FAIL set_up: {' / '.join(line.strip() for line in str(why).splitlines())}", flush=True)
-    print(f"{results.count('passed')} passed, {results.count('failed')} failed, {results.count('skipped')} skipped", flush=True)
+    print(
+        f"{results.count('passed')} passed, {results.count('failed')} failed, {results.count('skipped')} skipped",
+        flush=True,
+    )
     sys.stdout.flush()
     # Threads of cases that were cut short must not hold the program.
     os._exit(1 if "failed" in results or not results else 0)

@@ -1,4 +1,5 @@
-// A folder that lives as long as the test: in memory, unless TMPDIR says otherwise, because tests here sync thousands of times.
+// A folder that lives as long as the test: in memory, unless TMPDIR says otherwise, because tests
+// here sync thousands of times.
 #pragma once
 
 #include <stdlib.h>
@@ -14,7 +15,8 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     const bool in_memory = ::getenv("TMPDIR") == nullptr && std::filesystem::is_directory("/dev/shm");
-    const std::filesystem::path parent = in_memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();
+    const std::filesystem::path parent =
+        in_memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();
     std::string pattern = (parent / "rekindle-test-XXXXXX").string();
     path_ = ::mkdtemp(pattern.data());
   }

@@ -1,5 +1,11 @@
-// A program of ours as a child of a test: its environment, its output, its end. What a test starts ends with it.
+// A program of ours as a child of a test: its environment, its output, its end. What a test starts
+// ends with it.
 #pragma once
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -10,14 +16,10 @@
 #include <thread>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 namespace rekindle {
 
-// Looks every millisecond until `holds` or the patience is over. Tests wait for conditions, never for time.
+// Looks every millisecond until `holds` or the patience is over. Tests wait for conditions, never
+// for time.
 template <typename Condition>
 bool eventually(Condition holds, std::chrono::seconds patience = std::chrono::seconds(60)) {
   const auto limit = std::chrono::steady_clock::now() + patience;
@@ -33,7 +35,8 @@ class TestProcess {
   using Environment = std::map<std::string, std::string>;
 
   // Output of both kinds goes to `log`, appended.
-  TestProcess(std::vector<std::string> command, const Environment& environment, std::string log) : log_(std::move(log)) {
+  TestProcess(std::vector<std::string> command, const Environment& environment, std::string log)
+      : log_(std::move(log)) {
     std::vector<char*> arguments;
     for (std::string& word : command) arguments.push_back(word.data());
     arguments.push_back(nullptr);

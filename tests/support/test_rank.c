@@ -1,29 +1,28 @@
-/* A training program for tests: a deterministic update loop over rekindle.h, in step with its peers through a barrier in a shared
- * file, and able to die where a test asks. Everything is set by environment:
+/* A training program for tests: a deterministic update loop over rekindle.h, in step with its peers through a barrier
+ * in a shared file, and able to die where a test asks. Everything is set by environment:
  *
  *   TEST_STEPS          steps to train (20)
  *   TEST_STEP_MICROSECONDS  time that the forward pass of a step takes (1000)
  *   TEST_FOLDER         where results, marks and the barrier are kept (required)
- *   TEST_LAYOUT         who holds what: "alike" (every rank all rows), "rows" (each its rows of every tensor, as shards of it), "stages" (the same
- *                       rows, as tensors of its own under a name that no other rank has)
- *   TEST_LATE_MOMENTS   "1": in the first life of the process moments are registered after step 1, as those of Adam are
- *   TEST_BALLAST_MIB    so many MiB more of state, which every rank has and every update changes (0)
- *   TEST_MANY_TENSORS   this many small tensors beside the model, as mixtures of experts have (0); every rank holds them
- *   TEST_MOVES          "1": weights move to other memory between all steps
- *   TEST_FAULT          "<rank>:<step>:<where>[:<attempt>]": where is computing, updating, committed or before_open; the process kills itself with
- *                       SIGKILL there. "<where>" exit3 leaves with code 3 instead, while computing. attempt is 1 unless given
- *   TEST_COLLECTIVE_SECONDS  how long the barrier waits for a peer before it counts as failed (30)
- *   TEST_HANG_RANK      this rank stops inside the barrier for ever at step TEST_HANG_STEP
+ *   TEST_LAYOUT         who holds what: "alike" (every rank all rows), "rows" (each its rows of every tensor, as shards
+ * of it), "stages" (the same rows, as tensors of its own under a name that no other rank has) TEST_LATE_MOMENTS   "1":
+ * in the first life of the process moments are registered after step 1, as those of Adam are TEST_BALLAST_MIB    so
+ * many MiB more of state, which every rank has and every update changes (0) TEST_MANY_TENSORS   this many small tensors
+ * beside the model, as mixtures of experts have (0); every rank holds them TEST_MOVES          "1": weights move to
+ * other memory between all steps TEST_FAULT          "<rank>:<step>:<where>[:<attempt>]": where is computing, updating,
+ * committed or before_open; the process kills itself with SIGKILL there. "<where>" exit3 leaves with code 3 instead,
+ * while computing. attempt is 1 unless given TEST_COLLECTIVE_SECONDS  how long the barrier waits for a peer before it
+ * counts as failed (30) TEST_HANG_RANK      this rank stops inside the barrier for ever at step TEST_HANG_STEP
  *   TEST_REBUILDS       "1": makes its communicators anew in the process (RK_REBUILDS); "0,2": only these ranks can
- *   TEST_FLAP           "<rank>:<step>:<when>[:<times>]": that rank breaks the communicators of all, instead of giving its part to this step's collective
- *                       (when is "before"), or after it, when all others have made this step and it has not ("after"). `times` in a row (1), in the first
- *                       life of the job
- *   TEST_SLOW_TO_NOTICE this rank looks no more for half a second when its communicator breaks
- *   TEST_ASK_STEP       rank 0 calls rk_checkpoint after this step
+ *   TEST_FLAP           "<rank>:<step>:<when>[:<times>]": that rank breaks the communicators of all, instead of giving
+ * its part to this step's collective (when is "before"), or after it, when all others have made this step and it has
+ * not ("after"). `times` in a row (1), in the first life of the job TEST_SLOW_TO_NOTICE this rank looks no more for
+ * half a second when its communicator breaks TEST_ASK_STEP       rank 0 calls rk_checkpoint after this step
  *
- * Results in TEST_FOLDER: rebuilt-<rank> (how often it made its communicators anew), pid-<rank> (of each process a line), weights-<rank> (weights and moments of the rows that it holds, written at the end), first-<rank>-<attempt> (the first step of each attempt), step-<rank>
- * (the last committed step). Exit code: that of rk_close, 9 when what was restored is not what this step should have, 8 when the
- * library reports an error. */
+ * Results in TEST_FOLDER: rebuilt-<rank> (how often it made its communicators anew), pid-<rank> (of each process a
+ * line), weights-<rank> (weights and moments of the rows that it holds, written at the end), first-<rank>-<attempt>
+ * (the first step of each attempt), step-<rank> (the last committed step). Exit code: that of rk_close, 9 when what was
+ * restored is not what this step should have, 8 when the library reports an error. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -104,8 +103,8 @@ static void pause_microseconds(long microseconds) {
   nanosleep(&time, NULL);
 }
 
-/* A communicator: each rank writes the step it has reached; the collective is complete when all have reached it. Broken, it completes no collective any
- * more. One is made for each attempt, and each time that the ranks rebuild. */
+/* A communicator: each rank writes the step it has reached; the collective is complete when all have reached it.
+ * Broken, it completes no collective any more. One is made for each attempt, and each time that the ranks rebuild. */
 struct communicator {
   _Atomic unsigned long long broken;
   _Atomic unsigned long long arrived[];
@@ -185,7 +184,8 @@ static long many_count;
 static double* many;
 
 static void update_many(double* elements, unsigned long long step) {
-  for (long i = 0; i < many_count * MANY_ELEMENTS; ++i) elements[i] += (double)((step * 31 + (unsigned long long)i * 7) % 101);
+  for (long i = 0; i < many_count * MANY_ELEMENTS; ++i)
+    elements[i] += (double)((step * 31 + (unsigned long long)i * 7) % 101);
 }
 
 static uint64_t ballast_value(unsigned long long step, size_t place) { return step * 1000003 + place; }
@@ -224,7 +224,8 @@ static void check_restored(const rk_position* at) {
     for (int row = begin_row; row < end_row; ++row) update_row(&expected, expected.weights, done, row);
     expected.scale *= 0.9999;
   }
-  const int same = memcmp(expected.weights, weights, sizeof expected.weights) == 0 && memcmp(expected.moments, model.moments, sizeof expected.moments) == 0 &&
+  const int same = memcmp(expected.weights, weights, sizeof expected.weights) == 0 &&
+                   memcmp(expected.moments, model.moments, sizeof expected.moments) == 0 &&
                    expected.scale == model.scale && extras_are_right(at->step);
   if (!same) {
     fprintf(stderr, "rank %d: what was restored is not the state of step %llu\n", rank, (unsigned long long)at->step);
@@ -235,7 +236,11 @@ static void check_restored(const rk_position* at) {
 static rk_tensor rows_of(const char* name, double (*data)[COLUMNS]) {
   static char names[4][64];
   static int used;
-  rk_tensor tensor = {.struct_size = sizeof tensor, .name = name, .data = data[begin_row], .dtype = RK_F64, .rank = 2,
+  rk_tensor tensor = {.struct_size = sizeof tensor,
+                      .name = name,
+                      .data = data[begin_row],
+                      .dtype = RK_F64,
+                      .rank = 2,
                       .shape = {end_row - begin_row, COLUMNS}};
   const char* layout = getenv("TEST_LAYOUT");
   if (layout && strcmp(layout, "rows") == 0) {
@@ -257,12 +262,22 @@ static void register_extras(rk_session* session) {
   for (long i = 0; i < many_count; ++i) {
     char name[128];
     snprintf(name, sizeof name, "model.layers.%ld.mlp.experts.%ld.gate_proj.weight.exp_avg_sq", i / 512, i % 512);
-    must(rk_register(session, &(rk_tensor){.struct_size = sizeof(rk_tensor), .name = name, .data = many + i * MANY_ELEMENTS, .dtype = RK_F64, .rank = 2,
-                                           .shape = {2, MANY_ELEMENTS / 2}}), "rk_register");
+    must(rk_register(session, &(rk_tensor){.struct_size = sizeof(rk_tensor),
+                                           .name = name,
+                                           .data = many + i * MANY_ELEMENTS,
+                                           .dtype = RK_F64,
+                                           .rank = 2,
+                                           .shape = {2, MANY_ELEMENTS / 2}}),
+         "rk_register");
   }
   if (ballast_count > 0) {
-    must(rk_register(session, &(rk_tensor){.struct_size = sizeof(rk_tensor), .name = "ballast", .data = ballast, .dtype = RK_U64, .rank = 2,
-                                           .shape = {(int64_t)ballast_count / 1024, 1024}}), "rk_register");
+    must(rk_register(session, &(rk_tensor){.struct_size = sizeof(rk_tensor),
+                                           .name = "ballast",
+                                           .data = ballast,
+                                           .dtype = RK_U64,
+                                           .rank = 2,
+                                           .shape = {(int64_t)ballast_count / 1024, 1024}}),
+         "rk_register");
   }
 }
 
@@ -307,7 +322,8 @@ static rk_status train(rk_session* session, const rk_position* at, unsigned long
     must(rk_update_end(session), "rk_update_end");
     note(name, step);
     die_here("committed", step, at->attempt);
-    if (rank == 0 && step == (unsigned long long)number("TEST_ASK_STEP", 0)) must(rk_checkpoint(session), "rk_checkpoint");
+    if (rank == 0 && step == (unsigned long long)number("TEST_ASK_STEP", 0))
+      must(rk_checkpoint(session), "rk_checkpoint");
     status = rk_step_end(session);
     must(status, "rk_step_end");
     if (status != RK_OK) return status;
@@ -317,7 +333,7 @@ static rk_status train(rk_session* session, const rk_position* at, unsigned long
       if (status != RK_OK) return status;
     }
     if (moves) {
-      double (*to)[COLUMNS] = weights == elsewhere ? model.weights : elsewhere;
+      double(*to)[COLUMNS] = weights == elsewhere ? model.weights : elsewhere;
       memcpy(to, weights, sizeof elsewhere);
       status = rk_move(session, weights_tensor.name, to[begin_row]);
       must(status, "rk_move");
@@ -366,7 +382,10 @@ int main(void) {
   moments_tensor = rows_of("moments", model.moments);
   must(rk_register(session, &weights_tensor), "rk_register");
   if (!late) must(rk_register(session, &moments_tensor), "rk_register");
-  must(rk_register(session, &(rk_tensor){.struct_size = sizeof(rk_tensor), .name = "scale", .data = &model.scale, .dtype = RK_F64}), "rk_register");
+  must(rk_register(
+           session,
+           &(rk_tensor){.struct_size = sizeof(rk_tensor), .name = "scale", .data = &model.scale, .dtype = RK_F64}),
+       "rk_register");
   register_extras(session);
   must(rk_register_state(session, "sampler", &sampler, sizeof sampler), "rk_register_state");
   rk_position at = {.struct_size = sizeof at};

@@ -70,7 +70,14 @@ def links_follow_the_layers(files):
             calls.append((path, folder, match[1], links[1].split() if links else []))
             owner[match[1]] = folder
         for match in re.finditer(r"target_link_libraries\(\s*(\S+)([^)]*)\)", text):
-            calls.append((path, folder, match[1], [word for word in match[2].split() if word not in ("PUBLIC", "PRIVATE", "INTERFACE")]))
+            calls.append(
+                (
+                    path,
+                    folder,
+                    match[1],
+                    [word for word in match[2].split() if word not in ("PUBLIC", "PRIVATE", "INTERFACE")],
+                )
+            )
     faults = []
     for path, folder, target, links in calls:
         for link in links:
@@ -82,8 +89,7 @@ def links_follow_the_layers(files):
 
 # What a pure folder must not name, with what to do instead.
 IMPURE = {
-    r"#\s*include\s*<(thread|mutex|condition_variable|fstream|filesystem|iostream|random|ctime|unistd\.h|fcntl\.h|poll\.h|pthread\.h|time\.h|sys/[^>]+|netinet/[^>]+|arpa/[^>]+|asio[^>]*|httplib\.h|openssl/[^>]+|spdlog/[^>]+)>":
-        "IO, threads and randomness belong to an io folder; take the value as an argument",
+    r"#\s*include\s*<(thread|mutex|condition_variable|fstream|filesystem|iostream|random|ctime|unistd\.h|fcntl\.h|poll\.h|pthread\.h|time\.h|sys/[^>]+|netinet/[^>]+|arpa/[^>]+|asio[^>]*|httplib\.h|openssl/[^>]+|spdlog/[^>]+)>": "IO, threads and randomness belong to an io folder; take the value as an argument",
     r"\b(?:system_clock|steady_clock|high_resolution_clock|random_device)\b": "take an Instant or a seed as an argument",
     r"\b(?:getenv|time\s*\(\s*(?:NULL|nullptr|0)\s*\)|clock_gettime|gettimeofday|rand)\s*\(": "take the value as an argument",
 }
@@ -152,9 +158,11 @@ LINES_MAX = 600
 
 
 def files_stay_small(files):
-    return [f"{path} has {text.count(chr(10))} lines; at most {LINES_MAX}: split it by noun"
-            for path, text in files.items()
-            if path.endswith(SOURCE + (".py",)) and text.count("\n") > LINES_MAX]
+    return [
+        f"{path} has {text.count(chr(10))} lines; at most {LINES_MAX}: split it by noun"
+        for path, text in files.items()
+        if path.endswith(SOURCE + (".py",)) and text.count("\n") > LINES_MAX
+    ]
 
 
 def documents_have_one_title(files):
@@ -169,8 +177,11 @@ def documents_have_one_title(files):
 
 def no_unfinished_words(files):
     pattern = re.compile(r"\b(TODO|FIXME|XXX|not implemented)\b")
-    return [f"{path} says '{match[0]}'" for path, text in files.items()
-            if not path.startswith(("tests/tidy/", "CONTRIBUTING")) and (match := pattern.search(text))]
+    return [
+        f"{path} says '{match[0]}'"
+        for path, text in files.items()
+        if not path.startswith(("tests/tidy/", "CONTRIBUTING")) and (match := pattern.search(text))
+    ]
 
 
 def chart_carries_the_crds_as_they_are(files):
@@ -182,7 +193,18 @@ def chart_carries_the_crds_as_they_are(files):
     return faults
 
 
-ALL = {check.__name__.replace("_", "-"): check for check in (
-    layer_table_is_complete_and_pure, includes_follow_the_layers, links_follow_the_layers, pure_folders_have_no_io,
-    banned_calls_are_absent, every_test_file_is_in_a_target, files_stay_small, documents_have_one_title, no_unfinished_words,
-    chart_carries_the_crds_as_they_are)}
+ALL = {
+    check.__name__.replace("_", "-"): check
+    for check in (
+        layer_table_is_complete_and_pure,
+        includes_follow_the_layers,
+        links_follow_the_layers,
+        pure_folders_have_no_io,
+        banned_calls_are_absent,
+        every_test_file_is_in_a_target,
+        files_stay_small,
+        documents_have_one_title,
+        no_unfinished_words,
+        chart_carries_the_crds_as_they_are,
+    )
+}

@@ -11,7 +11,8 @@ BAD = {
     rules.links_follow_the_layers: {
         "tests/tidy/layers.txt": LAYERS,
         "a/shell/CMakeLists.txt": "rekindle_library(shell SOURCES y.cc LINKS pure_part)",
-        "a/pure_part/CMakeLists.txt": "rekindle_library(pure_part\n  SOURCES x.cc\n  LINKS shell)"},
+        "a/pure_part/CMakeLists.txt": "rekindle_library(pure_part\n  SOURCES x.cc\n  LINKS shell)",
+    },
     rules.pure_folders_have_no_io: {"tests/tidy/layers.txt": LAYERS, "a/pure_part/x.cc": "#include <sys/socket.h>\n"},
     rules.banned_calls_are_absent: {"a/shell/x.cc": "std::this_thread::sleep" + "_for(1s);"},
     rules.every_test_file_is_in_a_target: {"tests/unit/a/x_test.cc": "", "tests/unit/a/CMakeLists.txt": "y_test.cc"},

@@ -1,13 +1,13 @@
-// The record of one attempt, attempts/<n>.json: who claimed it and where it took its state from (PROTOCOL P15). Pure.
+// The record of one attempt, attempts/<n>.json: who claimed it and where it took its state from
+// (PROTOCOL P15). Pure.
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "common/base/error.h"
 
@@ -43,10 +43,12 @@ struct AttemptRecord {
 
 std::string encode_attempt(const AttemptRecord& record);
 
-// Refuses other formats, newer versions by name, a parent that is not an earlier attempt, unsafe paths.
+// Refuses other formats, newer versions by name, a parent that is not an earlier attempt, unsafe
+// paths.
 Result<AttemptRecord> decode_attempt(std::string_view text);
 
-// Shared with the manifest. decode_parent is given the value of the field `parent` (null: empty) and the attempt that has it.
+// Shared with the manifest. decode_parent is given the value of the field `parent` (null: empty)
+// and the attempt that has it.
 nlohmann::json encode_parent(const std::optional<ParentPoint>& parent);
 Result<std::optional<ParentPoint>> decode_parent(const nlohmann::json& value, std::uint64_t attempt);
 

@@ -20,20 +20,23 @@ std::map<std::uint64_t, Origin> gather_origins(const FolderScan& scan, std::vect
       origins[found.attempt] = {found.record->parent};
     } else {
       notes.push_back("the record of attempt " + std::to_string(found.attempt) + " cannot be used: " +
-                      (found.record ? "it speaks of attempt " + std::to_string(found.record->attempt) : found.record.error().message));
+                      (found.record ? "it speaks of attempt " + std::to_string(found.record->attempt)
+                                    : found.record.error().message));
     }
   }
   for (const FoundFolder& folder : scan.folders) {
     if (!folder.manifest || !*folder.manifest) continue;
     const Manifest& manifest = (*folder.manifest)->manifest;
     if (origins.emplace(manifest.attempt, Origin{manifest.parent}).second) {
-      notes.push_back("attempt " + std::to_string(manifest.attempt) + " has no record; its checkpoints say where it came from");
+      notes.push_back("attempt " + std::to_string(manifest.attempt) +
+                      " has no record; its checkpoints say where it came from");
     }
   }
   return origins;
 }
 
-// For each attempt of the line the last step that counts, and the attempt that left it there (0: nobody).
+// For each attempt of the line the last step that counts, and the attempt that left it there (0:
+// nobody).
 struct LinePoint {
   std::uint64_t last_step = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t left_by = 0;
@@ -58,15 +61,17 @@ std::map<std::uint64_t, LinePoint> trace_line(const std::map<std::uint64_t, Orig
 std::string find_refusal(const FoundFolder& folder, const Manifest& manifest, const JobIdentity& job,
                          const std::map<std::uint64_t, LinePoint>& line) {
   if (manifest.attempt != folder.name.attempt || manifest.step != folder.name.step) {
-    return "its manifest is of attempt " + std::to_string(manifest.attempt) + ", step " + std::to_string(manifest.step) +
-           ": the folder was renamed or the manifest copied";
+    return "its manifest is of attempt " + std::to_string(manifest.attempt) + ", step " +
+           std::to_string(manifest.step) + ": the folder was renamed or the manifest copied";
   }
   if (Status status = check_job(manifest, job); !status) return status.error().message;
   const auto point = line.find(manifest.attempt);
-  if (point == line.end()) return "attempt " + std::to_string(manifest.attempt) + " was abandoned: the newest attempt does not descend from it";
+  if (point == line.end())
+    return "attempt " + std::to_string(manifest.attempt) +
+           " was abandoned: the newest attempt does not descend from it";
   if (manifest.step > point->second.last_step) {
-    return "attempt " + std::to_string(point->second.left_by) + " left attempt " + std::to_string(manifest.attempt) + " at step " +
-           std::to_string(point->second.last_step) + ", this is step " + std::to_string(manifest.step);
+    return "attempt " + std::to_string(point->second.left_by) + " left attempt " + std::to_string(manifest.attempt) +
+           " at step " + std::to_string(point->second.last_step) + ", this is step " + std::to_string(manifest.step);
   }
   return {};
 }
@@ -87,7 +92,8 @@ CandidateOrder order_candidates(const FolderScan& scan, const JobIdentity& job) 
       order.usable.push_back({folder.path, folder.name.attempt, folder.name.step, **folder.manifest});
     }
   }
-  // Along a line steps only grow with the attempts. Two plans may have published one step: the later term first, then by name.
+  // Along a line steps only grow with the attempts. Two plans may have published one step: the
+  // later term first, then by name.
   std::ranges::sort(order.usable, [](const Candidate& left, const Candidate& right) {
     return std::tuple(right.step, right.attempt, right.sealed.manifest.term, left.path) <
            std::tuple(left.step, left.attempt, left.sealed.manifest.term, right.path);
@@ -101,7 +107,8 @@ void leave_out_other_jobs(CandidateOrder& order, const std::string& job_uid) {
     if (made_by == job_uid) return false;
     order.refused.push_back({.path = candidate.path,
                              .complete = true,
-                             .reason = "it was made by an earlier job of this name (uid " + made_by + "), and this one resumes from its own only"});
+                             .reason = "it was made by an earlier job of this name (uid " + made_by +
+                                       "), and this one resumes from its own only"});
     return true;
   });
 }
@@ -110,11 +117,13 @@ Status may_start_afresh(const CandidateOrder& order, const std::string& job_fold
   if (!order.usable.empty()) return {};
   std::string broken;
   for (const RefusedFolder& refused : order.refused) {
-    if (refused.published && !refused.complete) broken += (broken.empty() ? "" : "; ") + refused.path + ": " + refused.reason;
+    if (refused.published && !refused.complete)
+      broken += (broken.empty() ? "" : "; ") + refused.path + ": " + refused.reason;
   }
   if (broken.empty()) return {};
   return fail(ErrorCode::corrupt, "no checkpoint in " + job_folder + " can be used (" + broken +
-                                      "). Training is not begun anew over them: repair them from a copy, or move the folder away to start from the beginning");
+                                      "). Training is not begun anew over them: repair them from a copy, or move the "
+                                      "folder away to start from the beginning");
 }
 
 std::uint64_t newest_attempt(const FolderScan& scan) {

@@ -1,10 +1,11 @@
-// Which checkpoints a job may restore from, newest first, and why the others are refused. Pure: works on what a scan of the
-// job's folder found (storage/scan.h).
+// Which checkpoints a job may restore from, newest first, and why the others are refused. Pure:
+// works on what a scan of the job's folder found (storage/scan.h).
 //
-// The line of a job is its newest attempt, that attempt's parent, and so on. A checkpoint of attempt a counts only if a is on
-// the line and its step is not beyond the point where the next attempt of the line left a (PROTOCOL P15): state of an
-// abandoned line is refused even if its step is higher. An attempt whose record is lost is taken from its manifests; one of
-// which nothing can be read has published nothing and is stepped over, with a note.
+// The line of a job is its newest attempt, that attempt's parent, and so on. A checkpoint of
+// attempt a counts only if a is on the line and its step is not beyond the point where the next
+// attempt of the line left a (PROTOCOL P15): state of an abandoned line is refused even if its step
+// is higher. An attempt whose record is lost is taken from its manifests; one of which nothing can
+// be read has published nothing and is stepped over, with a note.
 #pragma once
 
 #include <cstdint>
@@ -58,14 +59,17 @@ struct CandidateOrder {
 
 CandidateOrder order_candidates(const FolderScan& scan, const JobIdentity& job);
 
-// For jobs that go on only from their own checkpoints: those of an earlier job of the same name are refused.
+// For jobs that go on only from their own checkpoints: those of an earlier job of the same name are
+// refused.
 void leave_out_other_jobs(CandidateOrder& order, const std::string& job_uid);
 
-// Whether a job that finds nothing usable may begin from nothing. Not when checkpoints have been published and cannot be read: that
-// would look like success and lose everything, so it is left to a person (corrupt; the sentence names the folders).
+// Whether a job that finds nothing usable may begin from nothing. Not when checkpoints have been
+// published and cannot be read: that would look like success and lose everything, so it is left to
+// a person (corrupt; the sentence names the folders).
 Status may_start_afresh(const CandidateOrder& order, const std::string& job_folder);
 
-// Highest attempt that anything in the folder speaks of, 0 for none. The next claim starts one above.
+// Highest attempt that anything in the folder speaks of, 0 for none. The next claim starts one
+// above.
 std::uint64_t newest_attempt(const FolderScan& scan);
 
 }  // namespace rekindle

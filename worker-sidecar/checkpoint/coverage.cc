@@ -7,7 +7,8 @@ namespace {
 
 bool overlap(const ManifestPiece& left, const ManifestPiece& right) {
   for (std::size_t i = 0; i < left.shape.size(); ++i) {
-    if (left.offset[i] + left.shape[i] <= right.offset[i] || right.offset[i] + right.shape[i] <= left.offset[i]) return false;
+    if (left.offset[i] + left.shape[i] <= right.offset[i] || right.offset[i] + right.shape[i] <= left.offset[i])
+      return false;
   }
   return true;
 }
@@ -18,7 +19,8 @@ std::string find_row_gap(const Extents& global_shape, const std::vector<const Ma
   std::uint64_t covered = 0;
   for (const ManifestPiece* piece : sorted) {
     if (!std::equal(piece->shape.begin() + 1, piece->shape.end(), global_shape.begin() + 1)) return {};
-    if (piece->offset[0] > covered) return "rows " + std::to_string(covered) + " to " + std::to_string(piece->offset[0]) + " are in no file";
+    if (piece->offset[0] > covered)
+      return "rows " + std::to_string(covered) + " to " + std::to_string(piece->offset[0]) + " are in no file";
     covered = piece->offset[0] + piece->shape[0];
   }
   return "rows " + std::to_string(covered) + " to " + std::to_string(global_shape[0]) + " are in no file";
@@ -61,22 +63,27 @@ std::string find_coverage_fault(const Extents& global_shape, const std::vector<M
         return "has a piece outside its shape: \"" + piece.key + "\"";
       }
     }
-    // Inside the global shape, whose volume fits: neither this product nor the sum of kPiecesMax of them overflows.
+    // Inside the global shape, whose volume fits: neither this product nor the sum of kPiecesMax of
+    // them overflows.
     const std::uint64_t volume = volume_of(piece.shape);
     covered += volume;
     if (volume > 0) filled.push_back(&piece);
   }
 
-  std::ranges::stable_sort(filled, {}, [](const ManifestPiece* piece) { return piece->offset.empty() ? 0 : piece->offset[0]; });
-  std::vector<const ManifestPiece*> open;  // those that reach beyond the row where the current one begins
+  std::ranges::stable_sort(filled, {},
+                           [](const ManifestPiece* piece) { return piece->offset.empty() ? 0 : piece->offset[0]; });
+  // those that reach beyond the row where the current one begins
+  std::vector<const ManifestPiece*> open;
   for (const ManifestPiece* piece : filled) {
     if (!global_shape.empty()) {
-      std::erase_if(open, [&](const ManifestPiece* other) { return other->offset[0] + other->shape[0] <= piece->offset[0]; });
+      std::erase_if(open,
+                    [&](const ManifestPiece* other) { return other->offset[0] + other->shape[0] <= piece->offset[0]; });
     }
     for (const ManifestPiece* other : open) {
       if (overlap(*piece, *other)) {
-        return "has pieces that overlap: \"" + other->key + "\" of " + other->file + " at " + describe_box(other->offset, other->shape) +
-               " and \"" + piece->key + "\" of " + piece->file + " at " + describe_box(piece->offset, piece->shape);
+        return "has pieces that overlap: \"" + other->key + "\" of " + other->file + " at " +
+               describe_box(other->offset, other->shape) + " and \"" + piece->key + "\" of " + piece->file + " at " +
+               describe_box(piece->offset, piece->shape);
       }
     }
     open.push_back(piece);
@@ -86,7 +93,8 @@ std::string find_coverage_fault(const Extents& global_shape, const std::vector<M
   if (covered == wanted) return {};
   const std::string rows = find_row_gap(global_shape, filled);
   return "is not complete: " +
-         (rows.empty() ? std::to_string(wanted - covered) + " of " + std::to_string(wanted) + " elements are in no file" : rows);
+         (rows.empty() ? std::to_string(wanted - covered) + " of " + std::to_string(wanted) + " elements are in no file"
+                       : rows);
 }
 
 }  // namespace rekindle

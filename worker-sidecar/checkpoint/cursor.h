@@ -1,5 +1,6 @@
-// The cursor: how far a job has read its data, counted over all ranks, so that any number of ranks can go on from it. It is kept as a small
-// state of every rank, which all hold alike (docs/formats/checkpoint.md). Pure.
+// The cursor: how far a job has read its data, counted over all ranks, so that any number of ranks
+// can go on from it. It is kept as a small state of every rank, which all hold alike
+// (docs/formats/checkpoint.md). Pure.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +25,15 @@ struct Cursor {
   bool operator==(const Cursor&) const = default;
 };
 
-// The copies of the cursor in a checkpoint, by rank; empty when none was kept. Their bytes lie in the files that they name.
+// The copies of the cursor in a checkpoint, by rank; empty when none was kept. Their bytes lie in
+// the files that they name.
 std::vector<const ManifestState*> find_cursor(const Manifest& manifest);
 
 // From the bytes of one copy; an error when there are not kCursorBytes of them.
 Result<Cursor> decode_cursor(std::string_view bytes);
 
-// The one cursor that the copies of these ranks, one behind the other, all say. Corrupt, with two ranks that differ, otherwise.
+// The one cursor that the copies of these ranks, one behind the other, all say. Corrupt, with two
+// ranks that differ, otherwise.
 Result<Cursor> agree_on_cursor(std::string_view copies, std::span<const std::uint32_t> ranks);
 
 }  // namespace rekindle

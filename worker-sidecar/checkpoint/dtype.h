@@ -1,4 +1,5 @@
-// Element types of tensors. Numbers are those of rk_dtype in rekindle.h, names and sizes those of safetensors. Pure.
+// Element types of tensors. Numbers are those of rk_dtype in rekindle.h, names and sizes those of
+// safetensors. Pure.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,8 @@ std::string_view to_string(Dtype dtype);
 
 std::size_t element_bits(Dtype dtype);
 
-// So many elements are whole bytes: 1, but 2 of F4 and 4 of the F6 kinds, which stand packed without gaps.
+// So many elements are whole bytes: 1, but 2 of F4 and 4 of the F6 kinds, which stand packed
+// without gaps.
 std::size_t packed_elements(Dtype dtype);
 
 // Of a number of elements that is a multiple of packed_elements.

@@ -15,14 +15,16 @@ EntriesByFile entries_by_file(const Manifest& manifest) {
   return files;
 }
 
-Result<std::vector<DataEntry>> entries_misplaced(const std::vector<DataEntry>& expected, std::string_view header, std::uint64_t file_bytes) {
+Result<std::vector<DataEntry>> entries_misplaced(const std::vector<DataEntry>& expected, std::string_view header,
+                                                 std::uint64_t file_bytes) {
   const Result<std::vector<DataEntry>> entries = decode_data_header(header, file_bytes);
   if (!entries) return std::unexpected(entries.error());
   std::map<std::string_view, const DataEntry*> by_key;
   for (const DataEntry& entry : *entries) by_key.emplace(entry.key, &entry);
   std::vector<DataEntry> misplaced;
   for (const DataEntry& entry : expected) {
-    if (const auto found = by_key.find(entry.key); found == by_key.end() || *found->second != entry) misplaced.push_back(entry);
+    if (const auto found = by_key.find(entry.key); found == by_key.end() || *found->second != entry)
+      misplaced.push_back(entry);
   }
   return misplaced;
 }

@@ -33,9 +33,8 @@ std::string chunk_hash_of(std::string_view bytes) {
 }
 
 bool is_hash_text(std::string_view text, std::size_t digits) {
-  return text.size() == digits && std::ranges::all_of(text, [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+  return text.size() == digits &&
+         std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 struct HashStream::State {

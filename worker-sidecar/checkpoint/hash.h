@@ -1,5 +1,5 @@
-// The hashes of the checkpoint format: xxh3_128 over whole files and manifests, xxh3_64 over chunks, both as lower-case
-// hex. They find damage, not forgery. Pure.
+// The hashes of the checkpoint format: xxh3_128 over whole files and manifests, xxh3_64 over
+// chunks, both as lower-case hex. They find damage, not forgery. Pure.
 #pragma once
 
 #include <cstddef>

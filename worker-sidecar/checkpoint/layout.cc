@@ -18,7 +18,10 @@ std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
   if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xc2 && first <= 0xdf ? 2 : (first & 0xf0) == 0xe0 ? 3 : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+  const std::size_t length = first >= 0xc2 && first <= 0xdf   ? 2
+                             : (first & 0xf0) == 0xe0         ? 3
+                             : first >= 0xf0 && first <= 0xf4 ? 4
+                                                              : 0;
   if (length == 0 || text.size() < length) return 0;
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
@@ -48,16 +51,20 @@ Status tensor_fault(const TensorDescription& tensor, const std::string& what) {
 
 Status check_whole_bytes(const TensorDescription& tensor) {
   const std::string packed = std::to_string(packed_elements(tensor.dtype));
-  const std::string kind = "is " + std::string(to_string(tensor.dtype)) + ", of which only " + packed + " elements together are whole bytes: ";
-  if (tensor.shape.empty() && packed_elements(tensor.dtype) > 1) return tensor_fault(tensor, kind + "it cannot be a scalar; keep its byte as U8");
+  const std::string kind = "is " + std::string(to_string(tensor.dtype)) + ", of which only " + packed +
+                           " elements together are whole bytes: ";
+  if (tensor.shape.empty() && packed_elements(tensor.dtype) > 1)
+    return tensor_fault(tensor, kind + "it cannot be a scalar; keep its byte as U8");
   struct Field {
     const char* name;
     const Extents& extents;
   };
-  for (const Field& field : {Field{"shape", tensor.shape}, Field{"global shape", tensor.global_shape}, Field{"offset", tensor.offset}}) {
+  for (const Field& field :
+       {Field{"shape", tensor.shape}, Field{"global shape", tensor.global_shape}, Field{"offset", tensor.offset}}) {
     if (is_whole_bytes(tensor.dtype, field.extents)) continue;
-    return tensor_fault(tensor, kind + "in its " + field.name + " the last dimension is " + std::to_string(field.extents.back()) +
-                                    " and has to be a multiple of " + packed + "; pad it, cut it elsewhere, or keep its bytes as U8");
+    return tensor_fault(tensor, kind + "in its " + field.name + " the last dimension is " +
+                                    std::to_string(field.extents.back()) + " and has to be a multiple of " + packed +
+                                    "; pad it, cut it elsewhere, or keep its bytes as U8");
   }
   return {};
 }
@@ -73,7 +80,8 @@ TensorDescription whole_tensor(std::string name, Dtype dtype, Extents shape, Wri
 bool is_whole(const TensorDescription& tensor) { return tensor.shape == tensor.global_shape; }
 
 Result<std::uint64_t> array_bytes(Dtype dtype, const Extents& shape) {
-  // A zero anywhere makes the array empty, but the other dimensions still have to be sane: they are kept in files.
+  // A zero anywhere makes the array empty, but the other dimensions still have to be sane: they are
+  // kept in files.
   constexpr std::uint64_t kBitsMax = kTensorBytesMax * 8;
   std::uint64_t bits = element_bits(dtype);
   bool empty = false;
@@ -81,11 +89,14 @@ Result<std::uint64_t> array_bytes(Dtype dtype, const Extents& shape) {
     if (extent == 0) {
       empty = true;
     } else if (__builtin_mul_overflow(bits, extent, &bits) || bits > kBitsMax) {
-      return fail(ErrorCode::invalid_input, "its shape makes more than " + std::to_string(kTensorBytesMax >> 40) + " TiB");
+      return fail(ErrorCode::invalid_input,
+                  "its shape makes more than " + std::to_string(kTensorBytesMax >> 40) + " TiB");
     }
   }
   if (empty) return 0;
-  if (bits % 8 != 0) return fail(ErrorCode::invalid_input, "its shape makes " + std::to_string(bits) + " bits, which are not whole bytes");
+  if (bits % 8 != 0)
+    return fail(ErrorCode::invalid_input,
+                "its shape makes " + std::to_string(bits) + " bits, which are not whole bytes");
   return bits / 8;
 }
 
@@ -102,7 +113,9 @@ std::uint64_t tensor_bytes(const TensorDescription& tensor) {
 
 std::uint64_t row_count(const TensorDescription& tensor) { return tensor.shape.empty() ? 1 : tensor.shape.front(); }
 
-std::uint64_t row_step(const TensorDescription& tensor) { return tensor.shape.size() == 1 ? packed_elements(tensor.dtype) : 1; }
+std::uint64_t row_step(const TensorDescription& tensor) {
+  return tensor.shape.size() == 1 ? packed_elements(tensor.dtype) : 1;
+}
 
 std::uint64_t rows_bytes(const TensorDescription& tensor, std::uint64_t rows) {
   std::uint64_t elements = rows;
@@ -123,7 +136,8 @@ std::string find_name_fault(std::string_view name) {
   for (std::size_t i = 0; i < name.size();) {
     const std::size_t length = utf8_length(name.substr(i));
     if (length == 0) return "is not valid UTF-8";
-    if (length == 1 && (static_cast<unsigned char>(name[i]) < 0x20 || name[i] == 0x7f)) return "has a control character in it";
+    if (length == 1 && (static_cast<unsigned char>(name[i]) < 0x20 || name[i] == 0x7f))
+      return "has a control character in it";
     i += length;
   }
   return {};
@@ -149,9 +163,10 @@ Status check_tensor(const TensorDescription& tensor) {
   }
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
     if (tensor.offset[i] > tensor.global_shape[i] || tensor.shape[i] > tensor.global_shape[i] - tensor.offset[i]) {
-      return tensor_fault(tensor, "does not lie inside its global shape in dimension " + std::to_string(i) + ": offset " +
-                                      std::to_string(tensor.offset[i]) + " and " + std::to_string(tensor.shape[i]) +
-                                      " elements of " + std::to_string(tensor.global_shape[i]));
+      return tensor_fault(tensor, "does not lie inside its global shape in dimension " + std::to_string(i) +
+                                      ": offset " + std::to_string(tensor.offset[i]) + " and " +
+                                      std::to_string(tensor.shape[i]) + " elements of " +
+                                      std::to_string(tensor.global_shape[i]));
     }
   }
   return {};
@@ -169,7 +184,8 @@ Status check_layout(const Layout& layout) {
     if (!names.insert(tensor.name).second) return tensor_fault(tensor, "is registered twice; names are unique");
     total += tensor_bytes(tensor);
     if (total > kTensorBytesMax) {
-      return fail(ErrorCode::invalid_input, "the tensors together are larger than " + std::to_string(kTensorBytesMax >> 40) + " TiB");
+      return fail(ErrorCode::invalid_input,
+                  "the tensors together are larger than " + std::to_string(kTensorBytesMax >> 40) + " TiB");
     }
   }
   return {};
@@ -181,7 +197,8 @@ Status check_states(const std::vector<StateDescription>& states) {
     if (const std::string fault = find_name_fault(state.name); !fault.empty()) {
       return fail(ErrorCode::invalid_input, "the name of a state " + fault + ": \"" + state.name.substr(0, 80) + "\"");
     }
-    if (state.bytes > kTensorBytesMax) return fail(ErrorCode::invalid_input, "state \"" + state.name + "\" is too large");
+    if (state.bytes > kTensorBytesMax)
+      return fail(ErrorCode::invalid_input, "state \"" + state.name + "\" is too large");
     if (!names.insert(state.name).second) {
       return fail(ErrorCode::invalid_input, "state \"" + state.name + "\" is registered twice; names are unique");
     }
@@ -209,7 +226,9 @@ std::string layout_elements(const Layout& layout) {
   return text;
 }
 
-Json encode_layout(const Layout& layout) { return *parse_json("[" + layout_elements(layout) + "]", "a layout", SIZE_MAX); }
+Json encode_layout(const Layout& layout) {
+  return *parse_json("[" + layout_elements(layout) + "]", "a layout", SIZE_MAX);
+}
 
 Result<TensorDescription> decode_layout_element(const Json& item) {
   JsonFields in(item, "tensor");

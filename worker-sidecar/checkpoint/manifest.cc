@@ -33,14 +33,16 @@ Status check_header_fields(const Manifest& manifest) {
   if (manifest.step == 0) return wrong("step must not be 0");
   if (manifest.world_size == 0) return wrong("world_size must not be 0");
   if (manifest.live_ranks > manifest.world_size) {
-    return wrong("live_ranks is " + std::to_string(manifest.live_ranks) + "; it must be at most world_size, " + std::to_string(manifest.world_size));
+    return wrong("live_ranks is " + std::to_string(manifest.live_ranks) + "; it must be at most world_size, " +
+                 std::to_string(manifest.world_size));
   }
   if (const Result<std::string> name = job_folder_name(manifest.job.namespace_name, manifest.job.name); !name) {
     return wrong(name.error().message);
   }
   std::set<std::uint32_t> inexact;
   for (const std::uint32_t rank : manifest.inexact_ranks) {
-    if (rank >= manifest.world_size || !inexact.insert(rank).second) return wrong("inexact_ranks names rank " + std::to_string(rank) + " wrongly");
+    if (rank >= manifest.world_size || !inexact.insert(rank).second)
+      return wrong("inexact_ranks names rank " + std::to_string(rank) + " wrongly");
   }
   return {};
 }
@@ -48,15 +50,18 @@ Status check_header_fields(const Manifest& manifest) {
 Status check_files(const Manifest& manifest, FilesByName& files) {
   for (const ManifestFile& file : manifest.files) {
     if (!is_safe_file_name(file.name) || file.name == kManifestName) {
-      return wrong("\"" + file.name + "\" cannot be the name of a data file; it must be a plain name inside the folder");
+      return wrong("\"" + file.name +
+                   "\" cannot be the name of a data file; it must be a plain name inside the folder");
     }
     if (!is_hash_text(file.hash)) return wrong("the hash of " + file.name + " is not one");
     const std::uint64_t chunks = file.bytes / kHashChunkBytes + (file.bytes % kHashChunkBytes != 0 ? 1 : 0);
     if (!file.chunks.empty() &&
-        (file.chunks.size() != chunks || !std::ranges::all_of(file.chunks, [](const std::string& hash) { return is_hash_text(hash, 16); }))) {
+        (file.chunks.size() != chunks ||
+         !std::ranges::all_of(file.chunks, [](const std::string& hash) { return is_hash_text(hash, 16); }))) {
       return wrong("the chunk hashes of " + file.name + " do not fit its size");
     }
-    if (file.bytes < kDataLengthBytes || file.bytes > 2 * kTensorBytesMax) return wrong("the size of " + file.name + " is not possible");
+    if (file.bytes < kDataLengthBytes || file.bytes > 2 * kTensorBytesMax)
+      return wrong("the size of " + file.name + " is not possible");
     if (!files.emplace(file.name, &file).second) return wrong("file " + file.name + " is listed twice");
   }
   return {};
@@ -64,13 +69,16 @@ Status check_files(const Manifest& manifest, FilesByName& files) {
 
 Status check_range(const FilesByName& files, const UsedRange& range, std::uint64_t bytes) {
   const auto file = files.find(range.file);
-  if (file == files.end()) return wrong("\"" + std::string(range.key) + "\" lies in " + std::string(range.file) + ", which is not listed");
-  if (range.begin_byte < kDataLengthBytes || range.begin_byte > range.end_byte || range.end_byte > file->second->bytes) {
+  if (file == files.end())
+    return wrong("\"" + std::string(range.key) + "\" lies in " + std::string(range.file) + ", which is not listed");
+  if (range.begin_byte < kDataLengthBytes || range.begin_byte > range.end_byte ||
+      range.end_byte > file->second->bytes) {
     return wrong("\"" + std::string(range.key) + "\" does not lie inside the data of " + std::string(range.file));
   }
   if (range.end_byte - range.begin_byte != bytes) {
     return wrong("\"" + std::string(range.key) + "\" in " + std::string(range.file) + " has " +
-                 std::to_string(range.end_byte - range.begin_byte) + " bytes where type and shape say " + std::to_string(bytes));
+                 std::to_string(range.end_byte - range.begin_byte) + " bytes where type and shape say " +
+                 std::to_string(bytes));
   }
   return {};
 }
@@ -104,7 +112,8 @@ Status check_ranges_are_disjoint(std::vector<UsedRange>& used) {
   for (const UsedRange& range : used) {
     if (range.begin_byte == range.end_byte) continue;
     if (previous != nullptr && previous->file == range.file && previous->end_byte > range.begin_byte) {
-      return wrong("\"" + std::string(previous->key) + "\" and \"" + std::string(range.key) + "\" share bytes of " + std::string(range.file));
+      return wrong("\"" + std::string(previous->key) + "\" and \"" + std::string(range.key) + "\" share bytes of " +
+                   std::string(range.file));
     }
     previous = &range;
   }
@@ -113,7 +122,9 @@ Status check_ranges_are_disjoint(std::vector<UsedRange>& used) {
 
 }  // namespace
 
-std::string_view to_string(CheckpointKind kind) { return kind == CheckpointKind::breakpoint ? "breakpoint" : "periodic"; }
+std::string_view to_string(CheckpointKind kind) {
+  return kind == CheckpointKind::breakpoint ? "breakpoint" : "periodic";
+}
 
 Status check_manifest(const Manifest& manifest) {
   if (Status status = check_header_fields(manifest); !status) return status;
@@ -129,10 +140,15 @@ Status check_manifest(const Manifest& manifest) {
   }
   std::set<std::pair<std::uint32_t, std::string_view>> states;
   for (const ManifestState& state : manifest.states) {
-    if (const std::string fault = find_name_fault(state.name); !fault.empty()) return wrong("the name of a state " + fault);
-    if (state.rank >= manifest.world_size) return wrong("state \"" + state.name + "\" belongs to a rank that does not exist");
-    if (!states.emplace(state.rank, state.name).second) return wrong("state \"" + state.name + "\" of a rank is listed twice");
-    if (state.key != state_key(state.rank, state.name)) return wrong("state \"" + state.name + "\" of rank " + std::to_string(state.rank) + " has the key \"" + state.key + "\"");
+    if (const std::string fault = find_name_fault(state.name); !fault.empty())
+      return wrong("the name of a state " + fault);
+    if (state.rank >= manifest.world_size)
+      return wrong("state \"" + state.name + "\" belongs to a rank that does not exist");
+    if (!states.emplace(state.rank, state.name).second)
+      return wrong("state \"" + state.name + "\" of a rank is listed twice");
+    if (state.key != state_key(state.rank, state.name))
+      return wrong("state \"" + state.name + "\" of rank " + std::to_string(state.rank) + " has the key \"" +
+                   state.key + "\"");
     const UsedRange range{state.file, state.begin_byte, state.end_byte, state.key};
     if (Status status = check_range(files, range, state.bytes); !status) return status;
     used.push_back(range);
@@ -142,8 +158,8 @@ Status check_manifest(const Manifest& manifest) {
 
 Status check_job(const Manifest& manifest, const JobIdentity& expected) {
   if (manifest.job.namespace_name == expected.namespace_name && manifest.job.name == expected.name) return {};
-  return fail(ErrorCode::refused, "the checkpoint belongs to job " + manifest.job.namespace_name + "/" + manifest.job.name + ", not to " +
-                                      expected.namespace_name + "/" + expected.name);
+  return fail(ErrorCode::refused, "the checkpoint belongs to job " + manifest.job.namespace_name + "/" +
+                                      manifest.job.name + ", not to " + expected.namespace_name + "/" + expected.name);
 }
 
 const ManifestFile* find_file(const Manifest& manifest, std::string_view name) {

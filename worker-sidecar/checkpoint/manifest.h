@@ -1,5 +1,6 @@
-// The manifest of a checkpoint: what counts as one, published once. encode seals it with its own hash, decode believes
-// nothing: every rule of docs/formats/checkpoint.md that can be checked without opening a data file is checked. Pure.
+// The manifest of a checkpoint: what counts as one, published once. encode seals it with its own
+// hash, decode believes nothing: every rule of docs/formats/checkpoint.md that can be checked
+// without opening a data file is checked. Pure.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ struct CheckpointTrigger {
   bool operator==(const CheckpointTrigger&) const = default;
 };
 
-// A box of a tensor: `shape` elements at `offset` of the global tensor, row-major in [begin_byte, end_byte) of the file.
+// A box of a tensor: `shape` elements at `offset` of the global tensor, row-major in [begin_byte,
+// end_byte) of the file.
 struct ManifestPiece {
   std::string file;
   std::string key;
@@ -72,8 +74,9 @@ struct ManifestState {
 struct ManifestFile {
   std::string name;
   std::uint64_t bytes = 0;
-  std::string hash;                 // xxh3_128 of the whole file
-  std::vector<std::string> chunks;  // xxh3_64 of each kHashChunkBytes of it, to say where damage is; may be empty
+  std::string hash;  // xxh3_128 of the whole file
+  // xxh3_64 of each kHashChunkBytes of it, to say where damage is; may be empty
+  std::vector<std::string> chunks;
 
   bool operator==(const ManifestFile&) const = default;
 };
@@ -85,8 +88,9 @@ struct Manifest {
   std::uint64_t step = 0;
   std::uint64_t term = 0;
   std::uint32_t world_size = 0;
-  std::uint32_t live_ranks = 0;           // that lived when it was made
-  std::uint64_t agreed_milliseconds = 0;  // from the trigger until all agreed on the step; 0: not known
+  std::uint32_t live_ranks = 0;  // that lived when it was made
+  // from the trigger until all agreed on the step; 0: not known
+  std::uint64_t agreed_milliseconds = 0;
   CheckpointTrigger trigger;
   std::optional<ParentPoint> parent;
   std::string time;
@@ -122,12 +126,14 @@ struct EncodedManifest {
 
 EncodedManifest encode_manifest(const Manifest& manifest);
 
-// Errors: corrupt (cut short, changed, hash wrong), refused (a newer version, by its number), invalid_input (a rule broken
-// under a right hash). Accepts only the exact bytes that encode_manifest gives for these values.
+// Errors: corrupt (cut short, changed, hash wrong), refused (a newer version, by its number),
+// invalid_input (a rule broken under a right hash). Accepts only the exact bytes that
+// encode_manifest gives for these values.
 Result<SealedManifest> decode_manifest(std::string_view text);
 
-// The rules of the format that do not depend on the text; a manifest is checked before it is published, too. Pieces that leave a
-// gap or overlap, ranges outside a file or shared, names that lead out of the folder: errors.
+// The rules of the format that do not depend on the text; a manifest is checked before it is
+// published, too. Pieces that leave a gap or overlap, ranges outside a file or shared, names that
+// lead out of the folder: errors.
 Status check_manifest(const Manifest& manifest);
 
 // The job's namespace and name are those expected; the message names both jobs.

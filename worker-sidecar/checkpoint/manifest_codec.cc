@@ -16,7 +16,8 @@ std::string seal(const std::string& manifest_text, const std::string& hash) {
 }
 
 void append_piece(std::string& text, const ManifestPiece& piece) {
-  text += R"({"begin_byte":)" + std::to_string(piece.begin_byte) + R"(,"end_byte":)" + std::to_string(piece.end_byte) + R"(,"file":)";
+  text += R"({"begin_byte":)" + std::to_string(piece.begin_byte) + R"(,"end_byte":)" + std::to_string(piece.end_byte) +
+          R"(,"file":)";
   append_json_string(text, piece.file);
   text += R"(,"key":)";
   append_json_string(text, piece.key);
@@ -59,22 +60,23 @@ std::string encode_body(const Manifest& manifest) {
     if (!file.chunks.empty()) item["chunks"] = file.chunks;
     files.push_back(std::move(item));
   }
-  Json body = {{"format", kManifestFormat},
-               {"version", kManifestVersion},
-               {"kind", to_string(manifest.kind)},
-               {"job", {{"namespace", manifest.job.namespace_name}, {"name", manifest.job.name}, {"uid", manifest.job.uid}}},
-               {"attempt", manifest.attempt},
-               {"step", manifest.step},
-               {"term", manifest.term},
-               {"world_size", manifest.world_size},
-               {"live_ranks", manifest.live_ranks},
-               {"trigger", {{"cause", manifest.trigger.cause}, {"detail", manifest.trigger.detail}}},
-               {"parent", encode_parent(manifest.parent)},
-               {"time", manifest.time},
-               {"tensors", Json::array()},
-               {"states", std::move(states)},
-               {"inexact_ranks", manifest.inexact_ranks},
-               {"files", std::move(files)}};
+  Json body = {
+      {"format", kManifestFormat},
+      {"version", kManifestVersion},
+      {"kind", to_string(manifest.kind)},
+      {"job", {{"namespace", manifest.job.namespace_name}, {"name", manifest.job.name}, {"uid", manifest.job.uid}}},
+      {"attempt", manifest.attempt},
+      {"step", manifest.step},
+      {"term", manifest.term},
+      {"world_size", manifest.world_size},
+      {"live_ranks", manifest.live_ranks},
+      {"trigger", {{"cause", manifest.trigger.cause}, {"detail", manifest.trigger.detail}}},
+      {"parent", encode_parent(manifest.parent)},
+      {"time", manifest.time},
+      {"tensors", Json::array()},
+      {"states", std::move(states)},
+      {"inexact_ranks", manifest.inexact_ranks},
+      {"files", std::move(files)}};
   if (manifest.agreed_milliseconds != 0) body["agreed_milliseconds"] = manifest.agreed_milliseconds;
   std::string tensors;
   for (const ManifestTensor& tensor : manifest.tensors) {
@@ -133,8 +135,10 @@ Result<ManifestState> decode_state(const Json& item) {
 
 Result<ManifestFile> decode_file(const Json& item) {
   JsonFields in(item, "file");
-  ManifestFile file{
-      .name = in.text("name"), .bytes = in.number("bytes"), .hash = in.text("hash"), .chunks = in.texts_or_empty("chunks")};
+  ManifestFile file{.name = in.text("name"),
+                    .bytes = in.number("bytes"),
+                    .hash = in.text("hash"),
+                    .chunks = in.texts_or_empty("chunks")};
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
   return file;
 }
@@ -174,7 +178,8 @@ Result<Manifest> decode_body(const Json& body) {
   manifest.live_ranks = narrow(in, "live_ranks", in.number("live_ranks"));
   manifest.agreed_milliseconds = in.number_or("agreed_milliseconds", 0);
   manifest.time = in.text("time");
-  for (const std::uint64_t rank : in.numbers("inexact_ranks")) manifest.inexact_ranks.push_back(narrow(in, "inexact_ranks", rank));
+  for (const std::uint64_t rank : in.numbers("inexact_ranks"))
+    manifest.inexact_ranks.push_back(narrow(in, "inexact_ranks", rank));
   if (!in.array("tensors").empty()) in.refuse("tensors", "must be objects");
   const Json& states = in.array("states");
   const Json& files = in.array("files");
@@ -185,12 +190,14 @@ Result<Manifest> decode_body(const Json& body) {
   Result<std::optional<ParentPoint>> parent = decode_parent(body["parent"], manifest.attempt);
   if (!parent) return std::unexpected(parent.error());
   manifest.parent = std::move(*parent);
-  if (Status status = decode_list(states, manifest.states, decode_state); !status) return std::unexpected(status.error());
+  if (Status status = decode_list(states, manifest.states, decode_state); !status)
+    return std::unexpected(status.error());
   if (Status status = decode_list(files, manifest.files, decode_file); !status) return std::unexpected(status.error());
   return manifest;
 }
 
-// The version, if the text looks like a manifest that a newer program has written. It may be sealed in a way we do not know.
+// The version, if the text looks like a manifest that a newer program has written. It may be sealed
+// in a way we do not know.
 std::optional<std::uint64_t> newer_version(const Json& envelope) {
   if (!envelope.is_object() || !envelope.contains("manifest")) return std::nullopt;
   const Json& body = envelope["manifest"];
@@ -212,42 +219,51 @@ EncodedManifest encode_manifest(const Manifest& manifest) {
 Result<SealedManifest> decode_manifest(std::string_view text) {
   std::vector<ManifestTensor> tensors;
   Status tensors_read;
-  const Result<Json> envelope = parse_json_elements(text, "the manifest", kManifestBytesMax, {"manifest", "tensors"}, [&](const Json& item) -> Status {
-    // What is wrong with one is said once it is known that this is our text.
-    if (!tensors_read) return {};
-    Result<ManifestTensor> tensor = decode_tensor(item);
-    if (tensor) tensors.push_back(std::move(*tensor));
-    else tensors_read = std::unexpected(tensor.error());
-    return {};
-  });
+  const Result<Json> envelope = parse_json_elements(text, "the manifest", kManifestBytesMax, {"manifest", "tensors"},
+                                                    [&](const Json& item) -> Status {
+                                                      // What is wrong with one is said once it is
+                                                      // known that this is our text.
+                                                      if (!tensors_read) return {};
+                                                      Result<ManifestTensor> tensor = decode_tensor(item);
+                                                      if (tensor) tensors.push_back(std::move(*tensor));
+                                                      else tensors_read = std::unexpected(tensor.error());
+                                                      return {};
+                                                    });
   if (!envelope) {
-    return fail(ErrorCode::corrupt, envelope.error().message + " (" + std::to_string(text.size()) + " bytes): it is cut short or damaged");
+    return fail(ErrorCode::corrupt,
+                envelope.error().message + " (" + std::to_string(text.size()) + " bytes): it is cut short or damaged");
   }
   if (const std::optional<std::uint64_t> version = newer_version(*envelope)) {
-    return fail(ErrorCode::refused, "the manifest has version " + std::to_string(*version) + "; this program reads up to " +
-                                        std::to_string(kManifestVersion) + ": use a newer one");
+    return fail(ErrorCode::refused, "the manifest has version " + std::to_string(*version) +
+                                        "; this program reads up to " + std::to_string(kManifestVersion) +
+                                        ": use a newer one");
   }
   JsonFields in(*envelope, "the manifest");
   const std::string hash = in.text("hash");
   const Json& body = in.object("manifest");
   if (Status status = in.finish(); !status) return fail(ErrorCode::corrupt, status.error().message);
-  // Also what parsing ignores (white space, a key twice, another spelling of a value) is damage: the bytes themselves are hashed.
+  // Also what parsing ignores (white space, a key twice, another spelling of a value) is damage:
+  // the bytes themselves are hashed.
   const std::size_t seal_bytes = seal("", hash).size();
-  const std::string_view body_text = text.size() < seal_bytes ? std::string_view() : text.substr(seal_bytes - 1, text.size() - seal_bytes);
+  const std::string_view body_text =
+      text.size() < seal_bytes ? std::string_view() : text.substr(seal_bytes - 1, text.size() - seal_bytes);
   if (const std::string actual = hash_of(body_text); actual != hash) {
-    return fail(ErrorCode::corrupt, "the manifest does not have the hash that it carries (" + hash.substr(0, 40) + ", found " + actual +
-                                        "): it was changed after it was written");
+    return fail(ErrorCode::corrupt, "the manifest does not have the hash that it carries (" + hash.substr(0, 40) +
+                                        ", found " + actual + "): it was changed after it was written");
   }
-  if (std::string(text.substr(0, seal_bytes - 1)) + "}" != seal("", hash) || !text.ends_with('}')) return fail(ErrorCode::corrupt, "the manifest is not spelled as it was written: it was changed");
+  if (std::string(text.substr(0, seal_bytes - 1)) + "}" != seal("", hash) || !text.ends_with('}'))
+    return fail(ErrorCode::corrupt, "the manifest is not spelled as it was written: it was changed");
 
   Result<Manifest> manifest = decode_body(body);
   if (!manifest) return std::unexpected(manifest.error());
   if (!tensors_read) return std::unexpected(tensors_read.error());
   manifest->tensors = std::move(tensors);
   if (Status status = check_manifest(*manifest); !status) return std::unexpected(status.error());
-  // A field of this version that we would not write means something to somebody, and not to us: it is not read past.
+  // A field of this version that we would not write means something to somebody, and not to us: it
+  // is not read past.
   if (body["version"] == kManifestVersion && encode_body(*manifest) != body_text) {
-    return fail(ErrorCode::invalid_input, "the manifest has a field that version " + std::to_string(kManifestVersion) + " does not have: use the program that wrote it");
+    return fail(ErrorCode::invalid_input, "the manifest has a field that version " + std::to_string(kManifestVersion) +
+                                              " does not have: use the program that wrote it");
   }
   return SealedManifest{std::move(*manifest), hash};
 }

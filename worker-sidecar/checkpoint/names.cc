@@ -44,9 +44,8 @@ std::optional<FolderName> parse_folder_name(std::string_view name) {
 }
 
 bool is_nonce(std::string_view text) {
-  return !text.empty() && text.size() <= 32 && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-  });
+  return !text.empty() && text.size() <= 32 &&
+         std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
 }
 
 std::string rank_file_name(std::uint32_t rank) { return "rank-" + std::to_string(rank) + ".safetensors"; }
@@ -79,12 +78,14 @@ bool is_safe_file_name(std::string_view name) {
 Result<std::string> job_folder_name(std::string_view namespace_name, std::string_view job) {
   for (const auto& [what, text] : {std::pair{"namespace", namespace_name}, std::pair{"job name", job}}) {
     if (!is_safe_file_name(text)) {
-      return fail(ErrorCode::invalid_input, "the " + std::string(what) + " \"" + std::string(text.substr(0, 80)) +
-                                                "\" cannot name a checkpoint folder: it must not be empty, begin with a dot or contain a slash");
+      return fail(ErrorCode::invalid_input,
+                  "the " + std::string(what) + " \"" + std::string(text.substr(0, 80)) +
+                      "\" cannot name a checkpoint folder: it must not be empty, begin with a dot or contain a slash");
     }
   }
   if (namespace_name.find('.') != std::string_view::npos) {
-    return fail(ErrorCode::invalid_input, "the namespace \"" + std::string(namespace_name) + "\" must not contain a dot");
+    return fail(ErrorCode::invalid_input,
+                "the namespace \"" + std::string(namespace_name) + "\" must not contain a dot");
   }
   std::string name = std::string(namespace_name) + "." + std::string(job);
   if (name.size() > kFileNameBytesMax) {

@@ -29,8 +29,9 @@ std::optional<FolderName> parse_folder_name(std::string_view name);
 // 1 to 32 of a-z and 0-9.
 bool is_nonce(std::string_view text);
 
-std::string rank_file_name(std::uint32_t rank);      // "rank-3.safetensors"
-std::string state_file_name(std::uint32_t ordinal);  // "state-0.safetensors", the small state of one pod's ranks
+std::string rank_file_name(std::uint32_t rank);  // "rank-3.safetensors"
+// "state-0.safetensors", the small state of one pod's ranks
+std::string state_file_name(std::uint32_t ordinal);
 std::string attempt_file_name(std::uint64_t attempt);  // "2.json"
 std::optional<std::uint64_t> parse_attempt_file_name(std::string_view name);
 
@@ -38,10 +39,12 @@ std::optional<std::uint64_t> parse_attempt_file_name(std::string_view name);
 std::string piece_key(std::string_view tensor, std::uint64_t begin_row, std::uint64_t end_row, std::uint64_t rows);
 std::string state_key(std::uint32_t rank, std::string_view name);  // "state/3/sampler"
 
-// A name inside a folder: not empty, no slash, no NUL, not hidden and no dot name, at most 255 bytes.
+// A name inside a folder: not empty, no slash, no NUL, not hidden and no dot name, at most 255
+// bytes.
 bool is_safe_file_name(std::string_view name);
 
-// "<namespace>.<job>"; an error that names what is wrong when either cannot be part of a folder's name.
+// "<namespace>.<job>"; an error that names what is wrong when either cannot be part of a folder's
+// name.
 Result<std::string> job_folder_name(std::string_view namespace_name, std::string_view job);
 
 }  // namespace rekindle

@@ -11,8 +11,8 @@
 namespace rekindle {
 namespace {
 
-// A border between rows: everything before row `row` of shard `shard`. Normalized: row is below the shard's rows, or
-// the border is the end of all.
+// A border between rows: everything before row `row` of shard `shard`. Normalized: row is below the
+// shard's rows, or the border is the end of all.
 struct Cut {
   std::size_t shard = 0;
   std::uint64_t row = 0;
@@ -22,7 +22,8 @@ struct Cut {
 
 // The row border nearest to byte `target` of the shards laid end to end; the lower one of two.
 Cut nearest_cut(const ReplicaGroup& group, const std::vector<std::uint64_t>& begins, std::uint64_t target) {
-  // begins has one more element than there are shards; the last begin that is not beyond the target owns it.
+  // begins has one more element than there are shards; the last begin that is not beyond the target
+  // owns it.
   const auto after = std::upper_bound(begins.begin(), begins.end(), target);
   const std::size_t index = static_cast<std::size_t>(after - begins.begin()) - 1;
   if (index >= group.shards.size()) return {group.shards.size(), 0};
@@ -40,7 +41,8 @@ Cut nearest_cut(const ReplicaGroup& group, const std::vector<std::uint64_t>& beg
 // `member`: the writer's index in group.ranks.
 void append_pieces(const ReplicaGroup& group, std::size_t member, Cut begin, Cut end, WriterPlan& writer) {
   if (begin == end) return;
-  for (std::size_t i = begin.shard; i < group.shards.size() && (i < end.shard || (i == end.shard && end.row > 0)); ++i) {
+  for (std::size_t i = begin.shard; i < group.shards.size() && (i < end.shard || (i == end.shard && end.row > 0));
+       ++i) {
     const Shard& shard = group.shards[i];
     const std::uint64_t begin_row = i == begin.shard ? begin.row : 0;
     const std::uint64_t end_row = i == end.shard ? end.row : shard.rows;
@@ -50,14 +52,15 @@ void append_pieces(const ReplicaGroup& group, std::size_t member, Cut begin, Cut
   }
 }
 
-// One group's part in the plan: what each of its writers gets; writers that get nothing are left out.
+// One group's part in the plan: what each of its writers gets; writers that get nothing are left
+// out.
 struct GroupShares {
   std::size_t group = 0;
   std::vector<WriterPlan> writers;
 };
 
-// How far down the group's bytes each writer goes, so that the least loaded are filled up to one level. With equal loads the i-th of n
-// ends at bytes * (i + 1) / n.
+// How far down the group's bytes each writer goes, so that the least loaded are filled up to one
+// level. With equal loads the i-th of n ends at bytes * (i + 1) / n.
 std::vector<std::uint64_t> level_out(std::uint64_t bytes, const std::vector<std::uint64_t>& loads) {
   std::vector<std::uint64_t> sorted = loads;
   std::sort(sorted.begin(), sorted.end());
@@ -98,7 +101,8 @@ std::vector<GroupShares> cut_groups(const std::vector<ReplicaGroup>& groups, con
     }
     if (!members[i].empty()) all.push_back({.group = i, .writers = {}});
   }
-  std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return members[a.group].size() < members[b.group].size(); });
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const auto& a, const auto& b) { return members[a.group].size() < members[b.group].size(); });
 
   std::map<std::uint32_t, std::uint64_t> loads;
   for (GroupShares& shares : all) {
@@ -112,7 +116,8 @@ std::vector<GroupShares> cut_groups(const std::vector<ReplicaGroup>& groups, con
     for (std::size_t i = 0; i < ends.size(); ++i) {
       const std::size_t member = members[shares.group][i];
       // Empty shards at the very end lie behind the last byte and belong to the last writer.
-      const Cut end = i + 1 == ends.size() ? Cut{group.shards.size(), 0} : std::max(begin, nearest_cut(group, begins, ends[i]));
+      const Cut end =
+          i + 1 == ends.size() ? Cut{group.shards.size(), 0} : std::max(begin, nearest_cut(group, begins, ends[i]));
       WriterPlan writer{.rank = group.ranks[member], .file = rank_file_name(group.ranks[member]), .pieces = {}};
       append_pieces(group, member, begin, end, writer);
       begin = end;
@@ -160,8 +165,11 @@ std::vector<WriterPlan> split_for_writers(const Layout& layout, const std::vecto
   RK_ASSERT(!writer_ranks.empty());
   ReplicaGroup group{.ranks = writer_ranks, .shards = {}, .bytes = 0};
   for (const TensorDescription& tensor : layout.tensors) {
-    group.shards.push_back({.tensor = &tensor, .begin_row = tensor.offset.empty() ? 0 : tensor.offset.front(), .rows = row_count(tensor),
-                            .position = group.shards.size(), .first_rows = {}});
+    group.shards.push_back({.tensor = &tensor,
+                            .begin_row = tensor.offset.empty() ? 0 : tensor.offset.front(),
+                            .rows = row_count(tensor),
+                            .position = group.shards.size(),
+                            .first_rows = {}});
     group.bytes += tensor_bytes(tensor);
   }
   std::vector<ReplicaGroup> groups;
@@ -177,11 +185,13 @@ std::vector<std::vector<std::uint32_t>> ranks_with_shares(const std::vector<Repl
   return ranks;
 }
 
-WritePlan plan_write(const std::vector<ReplicaGroup>& groups, const std::vector<std::uint32_t>& live, const std::vector<std::uint32_t>& shadows) {
+WritePlan plan_write(const std::vector<ReplicaGroup>& groups, const std::vector<std::uint32_t>& live,
+                     const std::vector<std::uint32_t>& shadows) {
   WritePlan plan;
   std::map<std::uint32_t, WriterPlan> plans;
   std::vector<bool> written(groups.size(), false);
-  for (GroupShares& shares : cut_groups(groups, [&](std::uint32_t rank) { return std::binary_search(live.begin(), live.end(), rank); })) {
+  for (GroupShares& shares :
+       cut_groups(groups, [&](std::uint32_t rank) { return std::binary_search(live.begin(), live.end(), rank); })) {
     written[shares.group] = true;
     gather(std::move(shares), WriteSource::memory, plans);
   }

@@ -29,7 +29,8 @@ std::uint64_t target_end_byte(const ReadRange& range) {
 RunWalk::RunWalk(const ReadRange& range, std::uint64_t file_byte) : range_(&range) {
   RK_ASSERT(range.bytes > 0 && range.repeats.size() <= position_.size());
   if (file_byte <= range.begin_byte) return;
-  // The last run that begins at or before the byte; what lies between two repeats is behind all runs of the first.
+  // The last run that begins at or before the byte; what lies between two repeats is behind all
+  // runs of the first.
   std::uint64_t rest = file_byte - range.begin_byte;
   for (std::size_t i = 0; i < range.repeats.size(); ++i) {
     const Repeat& repeat = range.repeats[i];

@@ -1,5 +1,5 @@
-// A part of a data file and where it goes, as equal runs at equal distances: the common part of two boxes of a tensor takes a few numbers, however many rows it has.
-// Pure.
+// A part of a data file and where it goes, as equal runs at equal distances: the common part of two
+// boxes of a tensor takes a few numbers, however many rows it has. Pure.
 #pragma once
 
 #include <array>
@@ -13,7 +13,8 @@ namespace rekindle {
 
 enum class TargetKind : std::uint8_t { tensor, state };
 
-// Everything inside happens `count` times, each time so much further on in the file and in the target.
+// Everything inside happens `count` times, each time so much further on in the file and in the
+// target.
 struct Repeat {
   std::uint64_t count = 1;
   std::uint64_t file_step = 0;
@@ -22,8 +23,9 @@ struct Repeat {
   bool operator==(const Repeat&) const = default;
 };
 
-// `bytes` from `begin_byte` of a file go to `target_byte` of the index-th registered tensor or state, and so on for each repeat. Runs do not overlap, and
-// their order is the same in the file and in the target: each step is at least what the repeats inside it reach over.
+// `bytes` from `begin_byte` of a file go to `target_byte` of the index-th registered tensor or
+// state, and so on for each repeat. Runs do not overlap, and their order is the same in the file
+// and in the target: each step is at least what the repeats inside it reach over.
 struct ReadRange {
   std::uint64_t begin_byte = 0;
   std::uint64_t bytes = 0;  // of one run; not 0

@@ -22,11 +22,13 @@ TensorsByName tensors_by_name(const Manifest& manifest) {
   return tensors;
 }
 
-std::string describe(Dtype dtype, const Extents& shape) { return std::string(to_string(dtype)) + " " + describe_shape(shape); }
+std::string describe(Dtype dtype, const Extents& shape) {
+  return std::string(to_string(dtype)) + " " + describe_shape(shape);
+}
 
 std::string describe_state_size(const std::string& name, std::uint64_t here, bool variable, std::uint64_t saved) {
-  return "state \"" + name + "\" has " + (variable ? "at most " : "") + std::to_string(here) + " bytes here and " + std::to_string(saved) +
-         " in the checkpoint";
+  return "state \"" + name + "\" has " + (variable ? "at most " : "") + std::to_string(here) + " bytes here and " +
+         std::to_string(saved) + " in the checkpoint";
 }
 
 std::optional<std::size_t> find_cursor_state(const std::vector<StateDescription>& states) {
@@ -35,7 +37,8 @@ std::optional<std::size_t> find_cursor_state(const std::vector<StateDescription>
   return static_cast<std::size_t>(found - states.begin());
 }
 
-// The states of the rank in the manifest; empty when they belong to another number of ranks or were lost.
+// The states of the rank in the manifest; empty when they belong to another number of ranks or were
+// lost.
 std::map<std::string_view, const ManifestState*> states_of(const Manifest& manifest, const RestoreTarget& target) {
   std::map<std::string_view, const ManifestState*> states;
   if (manifest.world_size != target.world_size) return states;
@@ -46,13 +49,16 @@ std::map<std::string_view, const ManifestState*> states_of(const Manifest& manif
   return states;
 }
 
-std::string describe_difference(const TensorDescription& tensor, Dtype dtype, const Extents& global_shape, std::string_view where) {
-  return "tensor \"" + tensor.name + "\" is " + describe(tensor.dtype, tensor.global_shape) + " here and " + describe(dtype, global_shape) + " " +
-         std::string(where);
+std::string describe_difference(const TensorDescription& tensor, Dtype dtype, const Extents& global_shape,
+                                std::string_view where) {
+  return "tensor \"" + tensor.name + "\" is " + describe(tensor.dtype, tensor.global_shape) + " here and " +
+         describe(dtype, global_shape) + " " + std::string(where);
 }
 
-// `whole_job`: the layouts are those of all ranks, so that what nobody registers is gone from the model.
-void list_tensor_differences(const Manifest& manifest, std::span<const Layout* const> layouts, bool whole_job, std::vector<std::string>& differences) {
+// `whole_job`: the layouts are those of all ranks, so that what nobody registers is gone from the
+// model.
+void list_tensor_differences(const Manifest& manifest, std::span<const Layout* const> layouts, bool whole_job,
+                             std::vector<std::string>& differences) {
   const TensorsByName saved = tensors_by_name(manifest);
   std::map<std::string_view, const TensorDescription*> registered;
   std::vector<const TensorDescription*> in_order;
@@ -62,7 +68,8 @@ void list_tensor_differences(const Manifest& manifest, std::span<const Layout* c
       if (fresh) {
         in_order.push_back(&tensor);
       } else if (known->second->dtype != tensor.dtype || known->second->global_shape != tensor.global_shape) {
-        differences.push_back(describe_difference(tensor, known->second->dtype, known->second->global_shape, "on another rank"));
+        differences.push_back(
+            describe_difference(tensor, known->second->dtype, known->second->global_shape, "on another rank"));
       }
     }
   }
@@ -72,30 +79,35 @@ void list_tensor_differences(const Manifest& manifest, std::span<const Layout* c
     if (found == saved.end()) {
       differences.push_back("tensor \"" + tensor.name + "\" is registered and not in the checkpoint");
     } else if (found->second->dtype != tensor.dtype || found->second->global_shape != tensor.global_shape) {
-      differences.push_back(describe_difference(tensor, found->second->dtype, found->second->global_shape, "in the checkpoint"));
+      differences.push_back(
+          describe_difference(tensor, found->second->dtype, found->second->global_shape, "in the checkpoint"));
     }
   }
   if (!whole_job) return;
   for (const ManifestTensor& tensor : manifest.tensors) {
-    if (!registered.contains(tensor.name)) differences.push_back("tensor \"" + tensor.name + "\" is in the checkpoint and not registered");
+    if (!registered.contains(tensor.name))
+      differences.push_back("tensor \"" + tensor.name + "\" is in the checkpoint and not registered");
   }
 }
 
-// A box with its last dimension counted in bytes, and with one dimension at least: where all bytes of a tensor lie, whatever its elements are.
+// A box with its last dimension counted in bytes, and with one dimension at least: where all bytes
+// of a tensor lie, whatever its elements are.
 struct ByteBox {
   Extents offset;
   Extents shape;
 };
 
 ByteBox byte_box(Dtype dtype, Extents offset, Extents shape) {
-  if (shape.empty()) return {{0}, {bytes_of_elements(dtype, 1)}};  // packed elements are never scalars
+  // packed elements are never scalars
+  if (shape.empty()) return {{0}, {bytes_of_elements(dtype, 1)}};
   offset.back() = bytes_of_elements(dtype, offset.back());
   shape.back() = bytes_of_elements(dtype, shape.back());
   return {std::move(offset), std::move(shape)};
 }
 
-// Adds a dimension that is walked outside of everything so far. One that goes on where a run ends, or where the dimension inside it ends, makes that longer instead.
-// `outward` has the innermost first.
+// Adds a dimension that is walked outside of everything so far. One that goes on where a run ends,
+// or where the dimension inside it ends, makes that longer instead. `outward` has the innermost
+// first.
 void add_dimension(const Repeat& dimension, std::uint64_t& run_bytes, std::vector<Repeat>& outward) {
   if (dimension.count == 1) return;
   if (outward.empty()) {
@@ -103,8 +115,8 @@ void add_dimension(const Repeat& dimension, std::uint64_t& run_bytes, std::vecto
       run_bytes *= dimension.count;
       return;
     }
-  } else if (Repeat& inner = outward.back();
-             dimension.file_step == inner.count * inner.file_step && dimension.target_step == inner.count * inner.target_step) {
+  } else if (Repeat& inner = outward.back(); dimension.file_step == inner.count * inner.file_step &&
+                                             dimension.target_step == inner.count * inner.target_step) {
     inner.count *= dimension.count;
     return;
   }
@@ -112,11 +124,14 @@ void add_dimension(const Repeat& dimension, std::uint64_t& run_bytes, std::vecto
 }
 
 // What a piece and a registered tensor have in common. Both are dense boxes of one global tensor.
-std::optional<ReadRange> find_common_part(const ManifestPiece& piece, const TensorDescription& tensor, std::size_t index) {
+std::optional<ReadRange> find_common_part(const ManifestPiece& piece, const TensorDescription& tensor,
+                                          std::size_t index) {
   const ByteBox from = byte_box(tensor.dtype, piece.offset, piece.shape);
   const ByteBox to = byte_box(tensor.dtype, tensor.offset, tensor.shape);
-  ReadRange range{.begin_byte = piece.begin_byte, .bytes = 1, .kind = TargetKind::tensor, .index = index, .target_byte = 0};
-  Repeat step{.count = 1, .file_step = 1, .target_step = 1};  // of a dimension: the volume of those inside it
+  ReadRange range{
+      .begin_byte = piece.begin_byte, .bytes = 1, .kind = TargetKind::tensor, .index = index, .target_byte = 0};
+  // of a dimension: the volume of those inside it
+  Repeat step{.count = 1, .file_step = 1, .target_step = 1};
   for (std::size_t i = from.shape.size(); i-- > 0;) {
     const std::uint64_t begin = std::max(from.offset[i], to.offset[i]);
     const std::uint64_t end = std::min(from.offset[i] + from.shape[i], to.offset[i] + to.shape[i]);
@@ -153,12 +168,14 @@ std::vector<std::string> list_differences(const Manifest& manifest, const Restor
     const auto found = saved.find(state.name);
     if (found == saved.end()) {
       differences.push_back("state \"" + state.name + "\" is registered and not in the checkpoint");
-    } else if (state.name != kCursorName && (state.variable ? found->second->bytes > state.bytes : found->second->bytes != state.bytes)) {
+    } else if (state.name != kCursorName &&
+               (state.variable ? found->second->bytes > state.bytes : found->second->bytes != state.bytes)) {
       differences.push_back(describe_state_size(state.name, state.bytes, state.variable, found->second->bytes));
     }
   }
   for (const auto& [name, state] : saved) {
-    if (!registered.contains(name)) differences.push_back("state \"" + std::string(name) + "\" is in the checkpoint and not registered");
+    if (!registered.contains(name))
+      differences.push_back("state \"" + std::string(name) + "\" is in the checkpoint and not registered");
   }
   return differences;
 }
@@ -171,15 +188,17 @@ std::vector<std::string> list_job_differences(const Manifest& manifest, std::spa
 
 std::string describe_differences(const std::vector<std::string>& differences) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(differences.size(), kDifferencesShown); ++i) text += (i == 0 ? "" : "; ") + differences[i];
-  if (differences.size() > kDifferencesShown) text += "; and " + std::to_string(differences.size() - kDifferencesShown) + " more";
+  for (std::size_t i = 0; i < std::min(differences.size(), kDifferencesShown); ++i)
+    text += (i == 0 ? "" : "; ") + differences[i];
+  if (differences.size() > kDifferencesShown)
+    text += "; and " + std::to_string(differences.size() - kDifferencesShown) + " more";
   return text;
 }
 
 Result<RestorePlan> plan_restore(const Manifest& manifest, const RestoreTarget& target) {
   if (const std::vector<std::string> differences = list_differences(manifest, target); !differences.empty()) {
-    return fail(ErrorCode::invalid_input,
-                "the checkpoint of step " + std::to_string(manifest.step) + " does not fit what is registered: " + describe_differences(differences));
+    return fail(ErrorCode::invalid_input, "the checkpoint of step " + std::to_string(manifest.step) +
+                                              " does not fit what is registered: " + describe_differences(differences));
   }
 
   std::map<std::string, std::vector<ReadRange>> files;
@@ -187,7 +206,8 @@ Result<RestorePlan> plan_restore(const Manifest& manifest, const RestoreTarget& 
   for (std::size_t i = 0; i < target.layout.tensors.size(); ++i) {
     const TensorDescription& tensor = target.layout.tensors[i];
     for (const ManifestPiece& piece : saved.at(tensor.name)->pieces) {
-      if (std::optional<ReadRange> common = find_common_part(piece, tensor, i)) files[piece.file].push_back(*std::move(common));
+      if (std::optional<ReadRange> common = find_common_part(piece, tensor, i))
+        files[piece.file].push_back(*std::move(common));
     }
   }
   RestorePlan plan;
@@ -196,8 +216,11 @@ Result<RestorePlan> plan_restore(const Manifest& manifest, const RestoreTarget& 
   const auto read_state = [&](const ManifestState& state, std::size_t index) {
     const std::uint64_t target_byte = std::exchange(plan.state_bytes[index], plan.state_bytes[index] + state.bytes);
     if (state.bytes == 0) return;
-    files[state.file].push_back(
-        {.begin_byte = state.begin_byte, .bytes = state.bytes, .kind = TargetKind::state, .index = index, .target_byte = target_byte});
+    files[state.file].push_back({.begin_byte = state.begin_byte,
+                                 .bytes = state.bytes,
+                                 .kind = TargetKind::state,
+                                 .index = index,
+                                 .target_byte = target_byte});
   };
   const std::optional<std::size_t> cursor = find_cursor_state(target.states);
   for (std::size_t i = 0; i < target.states.size(); ++i) {

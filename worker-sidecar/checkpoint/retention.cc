@@ -12,11 +12,14 @@ namespace rekindle {
 namespace {
 
 void remove_all_but_newest(const std::vector<Candidate>& usable, std::size_t keep, std::vector<Removal>& removals) {
-  for (std::size_t i = keep; i < usable.size(); ++i) removals.push_back({usable[i].path, "older than the " + std::to_string(keep) + " newest"});
+  for (std::size_t i = keep; i < usable.size(); ++i)
+    removals.push_back({usable[i].path, "older than the " + std::to_string(keep) + " newest"});
 }
 
-// From the oldest on: one stays, and the next that stays is at least so much younger. The newest always stays.
-void remove_all_but_one_each(const std::vector<Candidate>& usable, std::chrono::seconds apart, std::vector<Removal>& removals) {
+// From the oldest on: one stays, and the next that stays is at least so much younger. The newest
+// always stays.
+void remove_all_but_one_each(const std::vector<Candidate>& usable, std::chrono::seconds apart,
+                             std::vector<Removal>& removals) {
   std::optional<std::chrono::sys_seconds> last_kept;
   for (std::size_t i = usable.size(); i-- > 1;) {
     const std::optional<std::chrono::sys_seconds> made = parse_record_time(usable[i].sealed.manifest.time);
@@ -42,12 +45,16 @@ std::vector<Removal> plan_retention(const FolderScan& scan, const JobIdentity& j
   for (const FoundFolder& folder : scan.folders) folders.emplace(folder.path, &folder);
   for (const RefusedFolder& refused : order.refused) {
     const FoundFolder& folder = *folders.at(refused.path);
-    // A live writer of our own attempt may still be in an incomplete one; of earlier attempts nobody lives.
-    if (folder.name.attempt >= policy.own_attempt || std::pair(folder.name.attempt, folder.name.step) >= newest) continue;
+    // A live writer of our own attempt may still be in an incomplete one; of earlier attempts
+    // nobody lives.
+    if (folder.name.attempt >= policy.own_attempt || std::pair(folder.name.attempt, folder.name.step) >= newest)
+      continue;
     if (!folder.manifest) {
-      removals.push_back({refused.path, "the save of attempt " + std::to_string(folder.name.attempt) + " did not finish"});
+      removals.push_back(
+          {refused.path, "the save of attempt " + std::to_string(folder.name.attempt) + " did not finish"});
     } else if (refused.complete && check_job((*folder.manifest)->manifest, job) &&
-               (*folder.manifest)->manifest.attempt == folder.name.attempt && (*folder.manifest)->manifest.step == folder.name.step) {
+               (*folder.manifest)->manifest.attempt == folder.name.attempt &&
+               (*folder.manifest)->manifest.step == folder.name.step) {
       removals.push_back({refused.path, refused.reason});
     }
   }

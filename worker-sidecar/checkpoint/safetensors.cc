@@ -26,7 +26,8 @@ Result<DataFileLayout> lay_out_data_file(const std::vector<DataEntry>& entries) 
   DataFileLayout layout;
   layout.source.resize(entries.size());
   std::iota(layout.source.begin(), layout.source.end(), std::size_t{0});
-  std::ranges::stable_sort(layout.source, std::greater<>(), [&](std::size_t i) { return element_bits(entries[i].dtype); });
+  std::ranges::stable_sort(layout.source, std::greater<>(),
+                           [&](std::size_t i) { return element_bits(entries[i].dtype); });
 
   Json header = Json::object();
   std::uint64_t position = 0;
@@ -35,12 +36,14 @@ Result<DataFileLayout> lay_out_data_file(const std::vector<DataEntry>& entries) 
     const Result<std::uint64_t> bytes = array_bytes(entry.dtype, entry.shape);
     if (!bytes) return std::unexpected(with_context(bytes.error(), entry.key));
     if (*bytes > kTensorBytesMax - position) {
-      return fail(ErrorCode::invalid_input, "a data file would become larger than " + std::to_string(kTensorBytesMax >> 40) + " TiB");
+      return fail(ErrorCode::invalid_input,
+                  "a data file would become larger than " + std::to_string(kTensorBytesMax >> 40) + " TiB");
     }
     entry.begin_byte = position;
     entry.end_byte = position += *bytes;
-    const auto [place, added] = header.emplace(
-        entry.key, Json{{"dtype", to_string(entry.dtype)}, {"shape", entry.shape}, {"data_offsets", {entry.begin_byte, entry.end_byte}}});
+    const auto [place, added] = header.emplace(entry.key, Json{{"dtype", to_string(entry.dtype)},
+                                                               {"shape", entry.shape},
+                                                               {"data_offsets", {entry.begin_byte, entry.end_byte}}});
     if (!added) return fail(ErrorCode::invalid_input, "two arrays of one data file are called \"" + entry.key + "\"");
     layout.entries.push_back(std::move(entry));
   }
@@ -48,7 +51,8 @@ Result<DataFileLayout> lay_out_data_file(const std::vector<DataEntry>& entries) 
   std::string text = dump_json(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   if (text.size() > kDataHeaderBytesMax) {
-    return fail(ErrorCode::invalid_input, "the header of a data file would be larger than other readers accept; register fewer tensors");
+    return fail(ErrorCode::invalid_input,
+                "the header of a data file would be larger than other readers accept; register fewer tensors");
   }
   for (int shift = 0; shift < 64; shift += 8) layout.header += static_cast<char>(text.size() >> shift & 0xff);
   layout.header += text;
@@ -65,7 +69,8 @@ Result<std::uint64_t> data_header_bytes(std::string_view first_bytes, std::uint6
     return fail(ErrorCode::corrupt, "the data file is shorter than the 8 bytes that begin it");
   }
   const std::uint64_t length = load_little_endian(first_bytes);
-  if (length > kDataHeaderBytesMax) return corrupt("claims to be larger than " + std::to_string(kDataHeaderBytesMax) + " bytes");
+  if (length > kDataHeaderBytesMax)
+    return corrupt("claims to be larger than " + std::to_string(kDataHeaderBytesMax) + " bytes");
   if (length > file_bytes - kDataLengthBytes) return corrupt("is longer than the file");
   return kDataLengthBytes + length;
 }
@@ -95,26 +100,32 @@ Result<std::vector<DataEntry>> decode_data_header(std::string_view header, std::
     }
     if (Status status = in.finish(); !status) return corrupt("is wrong: " + status.error().message);
     const Result<std::uint64_t> bytes = array_bytes(entry.dtype, entry.shape);
-    if (!bytes || *bytes != offsets[1] - offsets[0]) return corrupt("gives \"" + key + "\" a range that does not fit its type and shape");
+    if (!bytes || *bytes != offsets[1] - offsets[0])
+      return corrupt("gives \"" + key + "\" a range that does not fit its type and shape");
     entry.begin_byte = *header_bytes + offsets[0];
     entry.end_byte = *header_bytes + offsets[1];
     entries.push_back(std::move(entry));
   }
 
-  std::ranges::stable_sort(entries, {}, [](const DataEntry& entry) { return std::pair(entry.begin_byte, entry.end_byte); });
+  std::ranges::stable_sort(entries, {},
+                           [](const DataEntry& entry) { return std::pair(entry.begin_byte, entry.end_byte); });
   std::uint64_t position = *header_bytes;
   for (const DataEntry& entry : entries) {
     if (entry.begin_byte != position) {
-      return corrupt((entry.begin_byte < position ? "has overlapping arrays at \"" : "leaves a gap before \"") + entry.key + "\"");
+      return corrupt((entry.begin_byte < position ? "has overlapping arrays at \"" : "leaves a gap before \"") +
+                     entry.key + "\"");
     }
     position = entry.end_byte;
   }
-  if (position != file_bytes) return corrupt("does not account for the last " + std::to_string(file_bytes - position) + " bytes of the file");
+  if (position != file_bytes)
+    return corrupt("does not account for the last " + std::to_string(file_bytes - position) + " bytes of the file");
   return entries;
 }
 
 DataEntry entry_of_piece(const TensorDescription& tensor, std::uint64_t begin_row, std::uint64_t end_row) {
-  DataEntry entry{.key = piece_key(tensor.name, begin_row, end_row, row_count(tensor)), .dtype = tensor.dtype, .shape = tensor.shape};
+  DataEntry entry{.key = piece_key(tensor.name, begin_row, end_row, row_count(tensor)),
+                  .dtype = tensor.dtype,
+                  .shape = tensor.shape};
   if (!entry.shape.empty()) entry.shape.front() = end_row - begin_row;
   return entry;
 }

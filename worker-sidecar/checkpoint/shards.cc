@@ -30,7 +30,8 @@ struct Held {
 std::uint64_t first_row(const TensorDescription& tensor) { return tensor.offset.empty() ? 0 : tensor.offset.front(); }
 std::uint64_t end_row(const TensorDescription& tensor) { return first_row(tensor) + row_count(tensor); }
 
-// The box without its first dimension: boxes that agree in it can be cut into rows against each other.
+// The box without its first dimension: boxes that agree in it can be cut into rows against each
+// other.
 int compare_cross(const TensorDescription& left, const TensorDescription& right) {
   for (std::size_t i = 1; i < left.shape.size(); ++i) {
     if (left.offset[i] != right.offset[i]) return left.offset[i] < right.offset[i] ? -1 : 1;
@@ -45,7 +46,8 @@ std::uint64_t cross_volume(const TensorDescription& tensor) {
 }
 bool crosses_overlap(const TensorDescription& left, const TensorDescription& right) {
   for (std::size_t i = 1; i < left.shape.size(); ++i) {
-    if (left.offset[i] + left.shape[i] <= right.offset[i] || right.offset[i] + right.shape[i] <= left.offset[i]) return false;
+    if (left.offset[i] + left.shape[i] <= right.offset[i] || right.offset[i] + right.shape[i] <= left.offset[i])
+      return false;
   }
   return true;
 }
@@ -62,7 +64,8 @@ struct CrossSection {
   std::vector<Cell> cells;  // disjoint, by row
 };
 
-// `held` is sorted by cross section, first row, last row. Cuts [from, to), which share a cross section, at every border.
+// `held` is sorted by cross section, first row, last row. Cuts [from, to), which share a cross
+// section, at every border.
 CrossSection cut_rows(const std::vector<Held>& held, std::size_t from, std::size_t to) {
   CrossSection section{.sample = held[from].tensor, .cells = {}};
   std::vector<std::uint64_t> borders;
@@ -81,14 +84,16 @@ CrossSection cut_rows(const std::vector<Held>& held, std::size_t from, std::size
     }
     if (open.empty()) continue;
     Cell cell{borders[i], borders[i + 1], open};
-    std::sort(cell.held.begin(), cell.held.end(), [&](std::size_t a, std::size_t b) { return held[a].holder < held[b].holder; });
+    std::sort(cell.held.begin(), cell.held.end(),
+              [&](std::size_t a, std::size_t b) { return held[a].holder < held[b].holder; });
     section.cells.push_back(std::move(cell));
   }
   return section;
 }
 
 bool rows_overlap(const std::vector<Cell>& left, const Cell& cell) {
-  const auto after = std::upper_bound(left.begin(), left.end(), cell.begin, [](std::uint64_t row, const Cell& other) { return row < other.end; });
+  const auto after = std::upper_bound(left.begin(), left.end(), cell.begin,
+                                      [](std::uint64_t row, const Cell& other) { return row < other.end; });
   return after != left.end() && after->begin < cell.end;
 }
 
@@ -113,7 +118,8 @@ class Grouping {
       if (Status status = place(held); !status) return std::unexpected(status.error());
     }
     for (ReplicaGroup& group : groups_) {
-      std::stable_sort(group.shards.begin(), group.shards.end(), [](const Shard& a, const Shard& b) { return a.position < b.position; });
+      std::stable_sort(group.shards.begin(), group.shards.end(),
+                       [](const Shard& a, const Shard& b) { return a.position < b.position; });
     }
     std::sort(groups_.begin(), groups_.end(), [](const ReplicaGroup& a, const ReplicaGroup& b) {
       return a.ranks.size() != b.ranks.size() ? a.ranks.size() < b.ranks.size() : a.ranks < b.ranks;
@@ -124,7 +130,8 @@ class Grouping {
  private:
   std::vector<std::uint32_t> ranks_of(const std::vector<std::size_t>& holders) const {
     std::vector<std::uint32_t> ranks;
-    for (const std::size_t holder : holders) ranks.insert(ranks.end(), classes_[holder].ranks.begin(), classes_[holder].ranks.end());
+    for (const std::size_t holder : holders)
+      ranks.insert(ranks.end(), classes_[holder].ranks.begin(), classes_[holder].ranks.end());
     std::sort(ranks.begin(), ranks.end());
     return ranks;
   }
@@ -139,12 +146,13 @@ class Grouping {
       if (!held.empty()) {
         const TensorDescription& known = *held.front().tensor;
         if (known.dtype != tensor.dtype || known.global_shape != tensor.global_shape) {
-          return fail(ErrorCode::invalid_input, "tensor \"" + tensor.name + "\" is " + std::string(to_string(known.dtype)) + " " +
-                                                    describe_shape(known.global_shape) + " as a whole for " +
-                                                    describe_ranks(classes_[held.front().holder].ranks) + " and " +
-                                                    std::string(to_string(tensor.dtype)) + " " + describe_shape(tensor.global_shape) + " for " +
-                                                    describe_ranks(classes_[holder].ranks) +
-                                                    "; ranks that share a name must register it with the same type and global shape");
+          return fail(ErrorCode::invalid_input,
+                      "tensor \"" + tensor.name + "\" is " + std::string(to_string(known.dtype)) + " " +
+                          describe_shape(known.global_shape) + " as a whole for " +
+                          describe_ranks(classes_[held.front().holder].ranks) + " and " +
+                          std::string(to_string(tensor.dtype)) + " " + describe_shape(tensor.global_shape) + " for " +
+                          describe_ranks(classes_[holder].ranks) +
+                          "; ranks that share a name must register it with the same type and global shape");
         }
       }
       held.push_back({&tensor, holder, position});
@@ -195,7 +203,8 @@ class Grouping {
     return {};
   }
 
-  // The larger cross sections stay; of the smaller ones the rows that overlap them go. `clash`: one pair that did.
+  // The larger cross sections stay; of the smaller ones the rows that overlap them go. `clash`: one
+  // pair that did.
   static void drop_overlaps(std::vector<CrossSection>& sections, std::pair<std::size_t, std::size_t>& clash) {
     if (sections.size() < 2) return;
     // Sorted by the second dimension already, so only those that are still open there can overlap.
@@ -203,7 +212,9 @@ class Grouping {
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < sections.size(); ++i) {
       const TensorDescription& sample = *sections[i].sample;
-      std::erase_if(open, [&](std::size_t other) { return sections[other].sample->offset[1] + sections[other].sample->shape[1] <= sample.offset[1]; });
+      std::erase_if(open, [&](std::size_t other) {
+        return sections[other].sample->offset[1] + sections[other].sample->shape[1] <= sample.offset[1];
+      });
       for (const std::size_t other : open) {
         if (crosses_overlap(*sections[other].sample, sample)) pairs.emplace_back(other, i);
       }
@@ -232,22 +243,25 @@ class Grouping {
   std::unexpected<Error> overlap(const std::vector<Held>& held, std::pair<std::size_t, std::size_t> clash) const {
     const Held& left = held[clash.first];
     const Held& right = held[clash.second];
-    return fail(ErrorCode::invalid_input, "tensor \"" + left.tensor->name + "\" of " + describe_shape(left.tensor->global_shape) +
-                                              " is held by " + describe_held(left) + " and by " + describe_held(right) +
-                                              ": the parts overlap and cannot be put together so that each element is saved once; let all "
-                                              "ranks hold equal parts or parts that do not overlap");
+    return fail(ErrorCode::invalid_input,
+                "tensor \"" + left.tensor->name + "\" of " + describe_shape(left.tensor->global_shape) +
+                    " is held by " + describe_held(left) + " and by " + describe_held(right) +
+                    ": the parts overlap and cannot be put together so that each element is saved once; let all "
+                    "ranks hold equal parts or parts that do not overlap");
   }
 
   std::unexpected<Error> gap(const std::vector<Held>& held, std::uint64_t missing) const {
     std::string holders = describe_held(held.front());
     for (const Held& other : held) {
-      if (other.tensor->offset == held.front().tensor->offset && other.tensor->shape == held.front().tensor->shape) continue;
+      if (other.tensor->offset == held.front().tensor->offset && other.tensor->shape == held.front().tensor->shape)
+        continue;
       holders += ", " + describe_held(other);
       break;
     }
     const TensorDescription& tensor = *held.front().tensor;
-    return fail(ErrorCode::invalid_input, "tensor \"" + tensor.name + "\" of " + describe_shape(tensor.global_shape) + " is not complete: " +
-                                              std::to_string(missing) + " of " + std::to_string(volume_of(tensor.global_shape)) +
+    return fail(ErrorCode::invalid_input, "tensor \"" + tensor.name + "\" of " + describe_shape(tensor.global_shape) +
+                                              " is not complete: " + std::to_string(missing) + " of " +
+                                              std::to_string(volume_of(tensor.global_shape)) +
                                               " elements are held by no rank (" + holders +
                                               "); every element must be registered by at least one rank");
   }
@@ -259,11 +273,17 @@ class Grouping {
     if (fresh) groups_.push_back({.ranks = ranks_of(holders), .shards = {}, .bytes = 0});
     ReplicaGroup& group = groups_[place->second];
     const Held& lowest = held[cell.held.front()];
-    Shard shard{.tensor = lowest.tensor, .begin_row = cell.begin, .rows = cell.end - cell.begin, .position = lowest.position, .first_rows = {}};
-    if (std::any_of(cell.held.begin(), cell.held.end(), [&](std::size_t index) { return first_row(*held[index].tensor) != cell.begin; })) {
+    Shard shard{.tensor = lowest.tensor,
+                .begin_row = cell.begin,
+                .rows = cell.end - cell.begin,
+                .position = lowest.position,
+                .first_rows = {}};
+    if (std::any_of(cell.held.begin(), cell.held.end(),
+                    [&](std::size_t index) { return first_row(*held[index].tensor) != cell.begin; })) {
       std::map<std::uint32_t, std::uint64_t> rows;
       for (const std::size_t index : cell.held) {
-        for (const std::uint32_t rank : classes_[held[index].holder].ranks) rows[rank] = cell.begin - first_row(*held[index].tensor);
+        for (const std::uint32_t rank : classes_[held[index].holder].ranks)
+          rows[rank] = cell.begin - first_row(*held[index].tensor);
       }
       for (const auto& [rank, row] : rows) shard.first_rows.push_back(row);
     }
@@ -298,6 +318,8 @@ std::string describe_ranks(const std::vector<std::uint32_t>& ranks) {
   return text;
 }
 
-Result<std::vector<ReplicaGroup>> group_shards(std::vector<RankLayout> ranks) { return Grouping(std::move(ranks)).group(); }
+Result<std::vector<ReplicaGroup>> group_shards(std::vector<RankLayout> ranks) {
+  return Grouping(std::move(ranks)).group();
+}
 
 }  // namespace rekindle

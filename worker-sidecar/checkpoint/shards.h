@@ -1,9 +1,12 @@
-// What the ranks of one job hold together: every element of every tensor in exactly one shard, shards with the same holders in one replica
-// group. Pure; the same ranks give the same groups on every machine.
+// What the ranks of one job hold together: every element of every tensor in exactly one shard,
+// shards with the same holders in one replica group. Pure; the same ranks give the same groups on
+// every machine.
 //
-// Ranks that registered the same box of a tensor hold copies of one shard. Boxes that overlap without being equal are cut along their
-// first dimension where they differ in nothing else (one rank holds the whole, others a half each: the halves have two holders); where they
-// differ in other dimensions the larger boxes are used and the smaller ones are not, as long as every element is still held by somebody.
+// Ranks that registered the same box of a tensor hold copies of one shard. Boxes that overlap
+// without being equal are cut along their first dimension where they differ in nothing else (one
+// rank holds the whole, others a half each: the halves have two holders); where they differ in
+// other dimensions the larger boxes are used and the smaller ones are not, as long as every element
+// is still held by somebody.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +29,9 @@ struct Shard {
   const TensorDescription* tensor = nullptr;  // the part, as the lowest holder registered it
   std::uint64_t begin_row = 0;                // in the whole tensor
   std::uint64_t rows = 0;
-  std::size_t position = 0;                // in the registration of the lowest holder
-  std::vector<std::uint64_t> first_rows;   // in the part of each holder, in the order of the group's ranks; empty: 0 for all
+  std::size_t position = 0;  // in the registration of the lowest holder
+  // in the part of each holder, in the order of the group's ranks; empty: 0 for all
+  std::vector<std::uint64_t> first_rows;
 };
 
 struct ReplicaGroup {
@@ -36,9 +40,10 @@ struct ReplicaGroup {
   std::uint64_t bytes = 0;
 };
 
-// Groups with fewer ranks first, equally many by their ranks. `ranks` may come in any order, none twice. invalid_input when they cannot be one
-// job: a name with two types or global shapes, elements that nobody holds, boxes that overlap in a way that cannot be cut. The sentence
-// names the tensor, the ranks and both shapes.
+// Groups with fewer ranks first, equally many by their ranks. `ranks` may come in any order, none
+// twice. invalid_input when they cannot be one job: a name with two types or global shapes,
+// elements that nobody holds, boxes that overlap in a way that cannot be cut. The sentence names
+// the tensor, the ranks and both shapes.
 Result<std::vector<ReplicaGroup>> group_shards(std::vector<RankLayout> ranks);
 
 // Where the shard lies in the whole tensor: "[2, 4) x [0, 8)".

@@ -93,7 +93,8 @@ std::optional<Instant> SnapshotSchedule::next_look() const {
 }
 
 std::string SnapshotSchedule::explain() const {
-  const std::string cost = sentence("the last copy took {}, writing it {}", readable(cost_.stopped), readable(cost_.written));
+  const std::string cost =
+      sentence("the last copy took {}, writing it {}", readable(cost_.stopped), readable(cost_.written));
   if (settings_.rhythm != SnapshotRhythm::automatic) return sentence("{}: {}", describe(settings_), cost);
   FailureHistory history = failures_;
   history.observed += begun_ ? looked_ - began_ : Duration{0};

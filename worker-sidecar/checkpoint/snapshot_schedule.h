@@ -1,8 +1,10 @@
-// When the next periodic checkpoint is due, and at which step its snapshot is taken. Pure: a function of what has happened and the time; used by the
-// coordinating sidecar and by a process that runs alone.
+// When the next periodic checkpoint is due, and at which step its snapshot is taken. Pure: a
+// function of what has happened and the time; used by the coordinating sidecar and by a process
+// that runs alone.
 //
-// A snapshot is announced for a step that lies ahead, because every rank has to take it at the same one. How far ahead: as many steps as ranks make while
-// the announcement travels, doubled whenever it came too late.
+// A snapshot is announced for a step that lies ahead, because every rank has to take it at the same
+// one. How far ahead: as many steps as ranks make while the announcement travels, doubled whenever
+// it came too late.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +12,8 @@
 #include <string>
 
 #include "common/base/instant.h"
-#include "worker-sidecar/checkpoint/interval.h"
 #include "common/settings/checkpoint_settings.h"
+#include "worker-sidecar/checkpoint/interval.h"
 
 namespace rekindle {
 
@@ -28,12 +30,14 @@ class SnapshotSchedule {
   // Training begins, or goes on, after this step.
   void begin(std::uint64_t step, FailureHistory failures, Instant now);
 
-  // The step to announce, now that ranks have reached `step` and nothing is under way; nothing while it is not due yet.
+  // The step to announce, now that ranks have reached `step` and nothing is under way; nothing
+  // while it is not due yet.
   std::optional<std::uint64_t> next_target(std::uint64_t step, Instant now);
 
   // Ranks had passed the target before they heard of it.
   void missed();
-  // It failed or was given up: the next one comes after the usual time, or at the next multiple of the steps.
+  // It failed or was given up: the next one comes after the usual time, or at the next multiple of
+  // the steps.
   void abandoned(Instant now);
   void done(const SnapshotCost& cost, Instant now);
 
@@ -44,7 +48,8 @@ class SnapshotSchedule {
   Duration interval() const;
   const SnapshotSettings& settings() const { return settings_; }
 
-  // Why it is so often, for the log: "every 84.00 s: the last copy took 310.00 ms, writing it 2.00 s, a failure is expected every 8.00 h (2 seen)".
+  // Why it is so often, for the log: "every 84.00 s: the last copy took 310.00 ms, writing it 2.00
+  // s, a failure is expected every 8.00 h (2 seen)".
   std::string explain() const;
 
  private:

@@ -28,8 +28,9 @@ Status add_layout(Manifest& manifest, Places& places, const WrittenStripe& strip
     const ManifestTensor& known = manifest.tensors[place->second];
     if (known.dtype != tensor.dtype || known.global_shape != tensor.global_shape) {
       return wrong(stripe.written, "tensor \"" + tensor.name + "\" is " + std::string(to_string(tensor.dtype)) + " " +
-                                       describe_shape(tensor.global_shape) + " for this writer and " + std::string(to_string(known.dtype)) +
-                                       " " + describe_shape(known.global_shape) + " for another");
+                                       describe_shape(tensor.global_shape) + " for this writer and " +
+                                       std::string(to_string(known.dtype)) + " " + describe_shape(known.global_shape) +
+                                       " for another");
     }
   }
   return {};
@@ -40,7 +41,8 @@ Status add_pieces(Manifest& manifest, const Places& places, const WrittenStripe&
   for (const TensorDescription& tensor : stripe.layout->tensors) tensors.emplace(tensor.name, &tensor);
   for (const WrittenEntry& entry : stripe.written.entries) {
     const auto found = tensors.find(entry.tensor);
-    if (found == tensors.end()) return wrong(stripe.written, "it names \"" + entry.tensor + "\", which is not registered");
+    if (found == tensors.end())
+      return wrong(stripe.written, "it names \"" + entry.tensor + "\", which is not registered");
     const TensorDescription& tensor = *found->second;
     if (!has_rows(tensor, entry.begin_row, entry.end_row)) {
       return wrong(stripe.written, "it names rows of \"" + entry.tensor + "\" that do not exist");

@@ -28,7 +28,9 @@ struct WrittenFile {
   std::string hash;
   std::vector<std::string> chunks;  // as in ManifestFile; empty when the reporter did not say
   std::vector<WrittenEntry> entries;
-  std::string way;  // how the bytes went to the disk, for people: plain, direct, queued; empty when the reporter did not say
+  // how the bytes went to the disk, for people: plain, direct, queued; empty when the reporter did
+  // not say
+  std::string way;
 
   bool operator==(const WrittenFile&) const = default;
 };
@@ -39,8 +41,9 @@ struct WrittenStripe {
   WrittenFile written;
 };
 
-// Fills manifest.tensors and appends to manifest.files. Tensors come in the order of the layouts; pieces that a report names and no
-// layout has, rows out of range, or a tensor that two layouts describe differently are errors, and so is a gap or an overlap in the whole.
+// Fills manifest.tensors and appends to manifest.files. Tensors come in the order of the layouts;
+// pieces that a report names and no layout has, rows out of range, or a tensor that two layouts
+// describe differently are errors, and so is a gap or an overlap in the whole.
 Status add_tensors(Manifest& manifest, const std::vector<WrittenStripe>& stripes);
 
 // Appends a file of small state and its entries.

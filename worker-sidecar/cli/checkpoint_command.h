@@ -1,4 +1,5 @@
-// `rekindle checkpoint VERB ...` (docs/operating/checkpoints.md). A function of a library, so that the `rekindle` program stays a dispatcher.
+// `rekindle checkpoint VERB ...` (docs/operating/checkpoints.md). A function of a library, so that
+// the `rekindle` program stays a dispatcher.
 #pragma once
 
 #include <functional>
@@ -19,7 +20,8 @@ struct CommandHost {
   std::function<std::string()> draw_nonce;  // is_nonce, random
 };
 
-// argv[0] is the word "checkpoint"; what follows are its arguments. Returns the exit code (command_streams.h). Prints to standard output and error.
+// argv[0] is the word "checkpoint"; what follows are its arguments. Returns the exit code
+// (command_streams.h). Prints to standard output and error.
 int run_checkpoint_command(int argc, char** argv);
 
 // The same on a given host.

@@ -30,7 +30,8 @@ class ByteComparison {
   // Empty: the same.
   std::string result() const {
     if (different_ == 0) return "";
-    return std::to_string(different_) + " of " + std::to_string(compared_) + " bytes differ, from byte " + std::to_string(first_) + " on";
+    return std::to_string(different_) + " of " + std::to_string(compared_) + " bytes differ, from byte " +
+           std::to_string(first_) + " on";
   }
 
  private:
@@ -64,18 +65,23 @@ class Comparison {
   };
 
   static std::string compare_shapes(const ManifestTensor& left, const ManifestTensor& right) {
-    if (left.dtype != right.dtype) return "type " + std::string(to_string(left.dtype)) + " against " + std::string(to_string(right.dtype));
-    if (left.global_shape != right.global_shape) return "shape " + describe_shape(left.global_shape) + " against " + describe_shape(right.global_shape);
+    if (left.dtype != right.dtype)
+      return "type " + std::string(to_string(left.dtype)) + " against " + std::string(to_string(right.dtype));
+    if (left.global_shape != right.global_shape)
+      return "shape " + describe_shape(left.global_shape) + " against " + describe_shape(right.global_shape);
     return "";
   }
   static std::string compare_shapes(const ManifestState& left, const ManifestState& right) {
-    return left.bytes == right.bytes ? "" : std::to_string(left.bytes) + " bytes against " + std::to_string(right.bytes);
+    return left.bytes == right.bytes ? ""
+                                     : std::to_string(left.bytes) + " bytes against " + std::to_string(right.bytes);
   }
   Result<std::string> compare_bytes(const ManifestTensor& left, const ManifestTensor& right) {
     ByteComparison comparison;
     for (const TensorBox& block : blocks_of(left, whole_box(left))) {
-      if (Status status = read_box(file_system_, left_, left, block, left_bytes_); !status) return std::unexpected(status.error());
-      if (Status status = read_box(file_system_, right_, right, block, right_bytes_); !status) return std::unexpected(status.error());
+      if (Status status = read_box(file_system_, left_, left, block, left_bytes_); !status)
+        return std::unexpected(status.error());
+      if (Status status = read_box(file_system_, right_, right, block, right_bytes_); !status)
+        return std::unexpected(status.error());
       comparison.add(left_bytes_, right_bytes_);
       progress_.report(done_bytes_ += left_bytes_.size(), bytes_in_all_);
     }
@@ -83,8 +89,10 @@ class Comparison {
   }
   Result<std::string> compare_bytes(const ManifestState& left, const ManifestState& right) {
     ByteComparison comparison;
-    if (Status status = read_state(file_system_, left_, left, left_bytes_); !status) return std::unexpected(status.error());
-    if (Status status = read_state(file_system_, right_, right, right_bytes_); !status) return std::unexpected(status.error());
+    if (Status status = read_state(file_system_, left_, left, left_bytes_); !status)
+      return std::unexpected(status.error());
+    if (Status status = read_state(file_system_, right_, right, right_bytes_); !status)
+      return std::unexpected(status.error());
     comparison.add(left_bytes_, right_bytes_);
     return comparison.result();
   }
@@ -120,12 +128,14 @@ class Comparison {
 };
 
 Json to_json(const OpenedCheckpoint& checkpoint) {
-  return {{"checkpoint", checkpoint.name}, {"step", checkpoint.manifest.step}, {"attempt", checkpoint.manifest.attempt}};
+  return {
+      {"checkpoint", checkpoint.name}, {"step", checkpoint.manifest.step}, {"attempt", checkpoint.manifest.attempt}};
 }
 
 }  // namespace
 
-int diff_checkpoints(FileSystem& file_system, const std::string& left_directory, const std::string& right_directory, CommandStreams streams) {
+int diff_checkpoints(FileSystem& file_system, const std::string& left_directory, const std::string& right_directory,
+                     CommandStreams streams) {
   const Result<OpenedCheckpoint> left = open_checkpoint(file_system, left_directory, streams.progress);
   if (!left) return report(streams, left.error());
   const Result<OpenedCheckpoint> right = open_checkpoint(file_system, right_directory, streams.progress);
@@ -136,10 +146,12 @@ int diff_checkpoints(FileSystem& file_system, const std::string& left_directory,
   if (streams.json) {
     Json list = Json::array();
     for (const Difference& each : *differences) list.push_back({{"name", each.what}, {"difference", each.how}});
-    streams.out << dump_json({{"left", to_json(*left)}, {"right", to_json(*right)}, {"differences", std::move(list)}}) << '\n';
+    streams.out << dump_json({{"left", to_json(*left)}, {"right", to_json(*right)}, {"differences", std::move(list)}})
+                << '\n';
   } else {
     const std::size_t compared = left->manifest.tensors.size() + left->manifest.states.size();
-    streams.out << printable(left->name) << " (step " << left->manifest.step << ") against " << printable(right->name) << " (step " << right->manifest.step << "): ";
+    streams.out << printable(left->name) << " (step " << left->manifest.step << ") against " << printable(right->name)
+                << " (step " << right->manifest.step << "): ";
     if (differences->empty()) {
       streams.out << "the same, " << compared << " tensors and states\n";
     } else {

@@ -22,23 +22,26 @@ std::vector<const ManifestTensor*> tensors_by_name(const Manifest& manifest) {
   return tensors;
 }
 
-Result<ExportedFile> export_safetensors(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ExportQuestion& question, const std::string& nonce,
-                                        Progress& progress) {
+Result<ExportedFile> export_safetensors(FileSystem& file_system, const OpenedCheckpoint& checkpoint,
+                                        const ExportQuestion& question, const std::string& nonce, Progress& progress) {
   const std::vector<const ManifestTensor*> tensors = tensors_by_name(checkpoint.manifest);
   std::vector<DataEntry> entries;
   for (const ManifestTensor* tensor : tensors) entries.push_back({tensor->name, tensor->dtype, tensor->global_shape});
   const Result<DataFileLayout> layout = lay_out_data_file(entries);
   if (!layout) return std::unexpected(layout.error());
   const std::filesystem::path path = std::filesystem::absolute(question.target);
-  Result<NewFile> file = NewFile::create(file_system, path.parent_path().string(), path.filename().string(), layout->file_bytes, nonce);
+  Result<NewFile> file =
+      NewFile::create(file_system, path.parent_path().string(), path.filename().string(), layout->file_bytes, nonce);
   if (!file) return std::unexpected(file.error());
-  if (Status status = file->append(layout->header.data(), layout->header.size()); !status) return std::unexpected(status.error());
+  if (Status status = file->append(layout->header.data(), layout->header.size()); !status)
+    return std::unexpected(status.error());
   std::uint64_t done = layout->header.size();
   for (const std::size_t i : layout->source) {
-    const Status status = stream_box(file_system, checkpoint, *tensors[i], whole_box(*tensors[i]), [&](const char* data, std::size_t bytes) {
-      progress.report(done += bytes, layout->file_bytes);
-      return file->append(data, bytes);
-    });
+    const Status status = stream_box(file_system, checkpoint, *tensors[i], whole_box(*tensors[i]),
+                                     [&](const char* data, std::size_t bytes) {
+                                       progress.report(done += bytes, layout->file_bytes);
+                                       return file->append(data, bytes);
+                                     });
     if (!status) return std::unexpected(status.error());
   }
   if (const Result<std::string> synced = file->sync(); !synced) return std::unexpected(synced.error());
@@ -46,8 +49,9 @@ Result<ExportedFile> export_safetensors(FileSystem& file_system, const OpenedChe
   return ExportedFile{question.target, layout->file_bytes};
 }
 
-Result<std::vector<ExportedFile>> export_files(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ExportQuestion& question,
-                                               const std::string& nonce, Progress& progress) {
+Result<std::vector<ExportedFile>> export_files(FileSystem& file_system, const OpenedCheckpoint& checkpoint,
+                                               const ExportQuestion& question, const std::string& nonce,
+                                               Progress& progress) {
   progress.begin("exporting " + checkpoint.name);
   if (question.format == ExportFormat::mindspore) {
     return export_mindspore(file_system, checkpoint, tensors_by_name(checkpoint.manifest), question, nonce, progress);
@@ -59,10 +63,12 @@ Result<std::vector<ExportedFile>> export_files(FileSystem& file_system, const Op
 
 }  // namespace
 
-int export_checkpoint(FileSystem& file_system, const ExportQuestion& question, const std::string& nonce, CommandStreams streams) {
+int export_checkpoint(FileSystem& file_system, const ExportQuestion& question, const std::string& nonce,
+                      CommandStreams streams) {
   const Result<OpenedCheckpoint> checkpoint = open_checkpoint(file_system, question.directory, streams.progress);
   if (!checkpoint) return report(streams, with_context(checkpoint.error(), "nothing was exported"));
-  const Result<std::vector<ExportedFile>> files = export_files(file_system, *checkpoint, question, nonce, streams.progress);
+  const Result<std::vector<ExportedFile>> files =
+      export_files(file_system, *checkpoint, question, nonce, streams.progress);
   if (!files) return report(streams, with_context(files.error(), "nothing was exported"));
   std::uint64_t bytes = 0;
   Json paths = Json::array();
@@ -80,8 +86,8 @@ int export_checkpoint(FileSystem& file_system, const ExportQuestion& question, c
                 << '\n';
     return kExitFine;
   }
-  streams.out << printable(checkpoint->name) << ": " << manifest.tensors.size() << " tensors of step " << manifest.step << ", " << human_bytes(bytes)
-              << " in\n";
+  streams.out << printable(checkpoint->name) << ": " << manifest.tensors.size() << " tensors of step " << manifest.step
+              << ", " << human_bytes(bytes) << " in\n";
   for (const ExportedFile& file : *files) streams.out << "  " << printable(file.path) << '\n';
   return kExitFine;
 }

@@ -29,11 +29,15 @@ struct ExportQuestion {
   std::string prefix;                            // empty: the job's name
   std::optional<std::uint64_t> epoch;            // when the checkpoint does not say it
   std::optional<std::uint64_t> steps_per_epoch;  // file names then have the step within its epoch
-  std::vector<std::string> sharded;              // "NAME=DIMENSION": ranks hold equal parts of it; NAME may end in *
+  // "NAME=DIMENSION": ranks hold equal parts of it; NAME may end in *
+  std::vector<std::string> sharded;
 };
 
-// Verifies the checkpoint (of a job: its newest usable one), then writes its tensors sorted by name. Equal tensors give equal bytes, whoever wrote the checkpoint in
-// however many parts. Files appear whole or not at all and replace nothing; after an error none is left. Returns the exit code.
-int export_checkpoint(FileSystem& file_system, const ExportQuestion& question, const std::string& nonce, CommandStreams streams);
+// Verifies the checkpoint (of a job: its newest usable one), then writes its tensors sorted by
+// name. Equal tensors give equal bytes, whoever wrote the checkpoint in however many parts. Files
+// appear whole or not at all and replace nothing; after an error none is left. Returns the exit
+// code.
+int export_checkpoint(FileSystem& file_system, const ExportQuestion& question, const std::string& nonce,
+                      CommandStreams streams);
 
 }  // namespace rekindle

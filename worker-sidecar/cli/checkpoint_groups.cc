@@ -44,17 +44,21 @@ Result<std::map<std::uint32_t, RankGroup>> read_groups(FileSystem& file_system, 
     if (!rank) continue;
     const std::string path = join_path(join_path(root, name), kGroupFileName);
     FileInfo info;
-    // A folder whose file is gone, or a file with a folder's name: the files of others tell about that rank.
+    // A folder whose file is gone, or a file with a folder's name: the files of others tell about
+    // that rank.
     if (const int result = file_system.stat(path, info); result == -ENOENT || result == -ENOTDIR) continue;
     Result<RankGroup> group = read_group(file_system, path);
     if (!group) return std::unexpected(group.error());
     if (!groups.emplace(*rank, std::move(*group)).second) {
-      return fail(ErrorCode::invalid_input, root + " holds two folders of rank " + std::to_string(*rank) + " (device and rank_); remove the one of the other run");
+      return fail(ErrorCode::invalid_input, root + " holds two folders of rank " + std::to_string(*rank) +
+                                                " (device and rank_); remove the one of the other run");
     }
   }
   if (groups.empty()) {
-    return fail(ErrorCode::not_found, root + " holds no device<rank>/" + std::string(kGroupFileName) + " and no rank_<rank>/" + std::string(kGroupFileName) +
-                                          ". MindSpore writes it where GROUP_INFO_FILE says, when it compiles a parallel graph");
+    return fail(ErrorCode::not_found,
+                root + " holds no device<rank>/" + std::string(kGroupFileName) + " and no rank_<rank>/" +
+                    std::string(kGroupFileName) +
+                    ". MindSpore writes it where GROUP_INFO_FILE says, when it compiles a parallel graph");
   }
   return groups;
 }
@@ -79,10 +83,12 @@ struct HeldByRanks {
   std::vector<RebuiltFile> rebuilt;
 };
 
-Json to_json(const RestoreChoice& choice, const RestoreEnvironment& environment, const std::optional<HeldByRanks>& held) {
+Json to_json(const RestoreChoice& choice, const RestoreEnvironment& environment,
+             const std::optional<HeldByRanks>& held) {
   Json groups = Json::array();
   for (const GroupChoice& group : choice) {
-    groups.push_back({{"ranks", group.ranks}, {"usable", group.usable}, {"chosen", group.chosen ? Json(*group.chosen) : Json()}});
+    groups.push_back(
+        {{"ranks", group.ranks}, {"usable", group.usable}, {"chosen", group.chosen ? Json(*group.chosen) : Json()}});
   }
   Json json = {{"groups", std::move(groups)},
                {"restore_ranks", environment.ranks},
@@ -91,10 +97,14 @@ Json to_json(const RestoreChoice& choice, const RestoreEnvironment& environment,
   if (!held) return json;
   Json files = Json::array();
   for (const auto& [rank, file] : held->files.files) {
-    files.push_back({{"rank", rank}, {"file", join_path(file.folder, file.name)}, {"step", file.held.step}, {"hash", file.held.hash}});
+    files.push_back({{"rank", rank},
+                     {"file", join_path(file.folder, file.name)},
+                     {"step", file.held.step},
+                     {"hash", file.held.hash}});
   }
   Json rebuilt = Json::array();
-  for (const RebuiltFile& file : held->rebuilt) rebuilt.push_back({{"rank", file.rank}, {"from_rank", file.from_rank}, {"file", file.path}});
+  for (const RebuiltFile& file : held->rebuilt)
+    rebuilt.push_back({{"rank", file.rank}, {"from_rank", file.from_rank}, {"file", file.path}});
   json["files"] = std::move(files);
   json["unreadable"] = held->files.unreadable;
   json["faults"] = held->faults;
@@ -106,16 +116,19 @@ void print_held(std::ostream& out, const HeldByRanks& held) {
   out << '\n';
   Table table({{"RANK", Table::Align::right}, {"STEP", Table::Align::right}, {"FILE"}, {"HASH"}});
   for (const auto& [rank, file] : held.files.files) {
-    table.add({std::to_string(rank), std::to_string(file.held.step), join_path(file.folder, file.name), file.held.hash});
+    table.add(
+        {std::to_string(rank), std::to_string(file.held.step), join_path(file.folder, file.name), file.held.hash});
   }
   table.print(out);
   for (const std::string& reason : held.files.unreadable) out << "not used: " << printable(reason) << '\n';
-  for (const RebuiltFile& file : held.rebuilt) out << "rebuilt " << printable(file.path) << " of rank " << file.rank << " from rank " << file.from_rank << '\n';
+  for (const RebuiltFile& file : held.rebuilt)
+    out << "rebuilt " << printable(file.path) << " of rank " << file.rank << " from rank " << file.from_rank << '\n';
 }
 
 }  // namespace
 
-int show_groups(FileSystem& file_system, const GroupsQuestion& question, const std::string& nonce, CommandStreams streams) {
+int show_groups(FileSystem& file_system, const GroupsQuestion& question, const std::string& nonce,
+                CommandStreams streams) {
   const Result<std::map<std::uint32_t, RankGroup>> groups = read_groups(file_system, question.root);
   if (!groups) return report(streams, groups.error());
   std::set<std::uint32_t> lost(question.faulty.begin(), question.faulty.end());
@@ -133,7 +146,8 @@ int show_groups(FileSystem& file_system, const GroupsQuestion& question, const s
     if (question.rebuild) {
       // A rank that has no file cannot give one, whatever became of the rank itself.
       for (const GroupChoice& group : *choice) {
-        std::ranges::copy_if(group.ranks, std::inserter(lost, lost.end()), [&](std::uint32_t rank) { return !held->files.files.contains(rank); });
+        std::ranges::copy_if(group.ranks, std::inserter(lost, lost.end()),
+                             [&](std::uint32_t rank) { return !held->files.files.contains(rank); });
       }
       choice = choose_restore_ranks(*groups, lost, question.world_size);
       RK_ASSERT(choice.has_value());  // it was, with other ranks of the same groups
@@ -143,14 +157,16 @@ int show_groups(FileSystem& file_system, const GroupsQuestion& question, const s
     if (const Status status = check_copies(*choice, checkpoints); !status) {
       held->faults.push_back(status.error().message);
     } else if (question.rebuild) {
-      Result<std::vector<RebuiltFile>> rebuilt = rebuild_rank_files(file_system, root, held->files, *choice, lost, nonce, streams.progress);
+      Result<std::vector<RebuiltFile>> rebuilt =
+          rebuild_rank_files(file_system, root, held->files, *choice, lost, nonce, streams.progress);
       if (!rebuilt) return report(streams, rebuilt.error());
       held->rebuilt = std::move(*rebuilt);
     }
   }
   // Scripts that follow RESTORE_RANKS must not mix steps or take a damaged copy.
   const bool fits = !held || held->faults.empty();
-  const RestoreEnvironment environment = fits ? restore_environment(*choice) : RestoreEnvironment{.ranks = "-1", .map = {}};
+  const RestoreEnvironment environment =
+      fits ? restore_environment(*choice) : RestoreEnvironment{.ranks = "-1", .map = {}};
   if (streams.json) {
     streams.out << dump_json(to_json(*choice, environment, held)) << '\n';
   } else {
@@ -158,9 +174,11 @@ int show_groups(FileSystem& file_system, const GroupsQuestion& question, const s
     if (held) print_held(streams.out, *held);
   }
   int code = kExitFine;
-  for (const std::string& sentence : lost_groups(*choice)) code = report(streams, {.code = ErrorCode::refused, .message = sentence + "."});
+  for (const std::string& sentence : lost_groups(*choice))
+    code = report(streams, {.code = ErrorCode::refused, .message = sentence + "."});
   if (held && code == kExitFine) {
-    for (const std::string& sentence : held->faults) code = report(streams, {.code = ErrorCode::refused, .message = sentence + "."});
+    for (const std::string& sentence : held->faults)
+      code = report(streams, {.code = ErrorCode::refused, .message = sentence + "."});
   }
   return code;
 }

@@ -1,4 +1,5 @@
-// `rekindle checkpoint groups`: which rank of a MindSpore job restores each group, whether what the ranks hold allows it, and a lost rank's file from a copy.
+// `rekindle checkpoint groups`: which rank of a MindSpore job restores each group, whether what the
+// ranks hold allows it, and a lost rank's file from a copy.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +13,19 @@
 namespace rekindle {
 
 struct GroupsQuestion {
-  std::string root;                   // holds device<rank>/group_info.pb or rank_<rank>/group_info.pb
+  // holds device<rank>/group_info.pb or rank_<rank>/group_info.pb
+  std::string root;
   std::vector<std::uint32_t> faulty;
   std::optional<std::uint32_t> world_size;
-  std::string checkpoints;  // holds the ranks' checkpoint files; empty: they are not looked at (with rebuild: `root`)
-  std::string prefix;       // of their names; empty: any
-  bool rebuild = false;     // give lost ranks a copy of the file that is chosen for them
+  // holds the ranks' checkpoint files; empty: they are not looked at (with rebuild: `root`)
+  std::string checkpoints;
+  std::string prefix;    // of their names; empty: any
+  bool rebuild = false;  // give lost ranks a copy of the file that is chosen for them
 };
 
-// The exit code: kExitWrong also when a group has no living copy, or what the ranks hold does not fit together.
-int show_groups(FileSystem& file_system, const GroupsQuestion& question, const std::string& nonce, CommandStreams streams);
+// The exit code: kExitWrong also when a group has no living copy, or what the ranks hold does not
+// fit together.
+int show_groups(FileSystem& file_system, const GroupsQuestion& question, const std::string& nonce,
+                CommandStreams streams);
 
 }  // namespace rekindle

@@ -28,7 +28,8 @@ Result<JobIdentity> parse_job(const std::string& text) {
   const std::size_t dot = text.find('.');
   if (dot == std::string::npos) return fail(ErrorCode::invalid_input, "--job " + text + " is not NAMESPACE.NAME");
   JobIdentity job{.namespace_name = text.substr(0, dot), .name = text.substr(dot + 1), .uid = ""};
-  if (const Result<std::string> name = job_folder_name(job.namespace_name, job.name); !name) return std::unexpected(name.error());
+  if (const Result<std::string> name = job_folder_name(job.namespace_name, job.name); !name)
+    return std::unexpected(name.error());
   return job;
 }
 
@@ -75,7 +76,8 @@ struct Imported {
 
 class Importer {
  public:
-  Importer(FileSystem& file_system, const ForeignTensors& foreign, std::string job_folder, Manifest manifest, std::string nonce, Progress& progress)
+  Importer(FileSystem& file_system, const ForeignTensors& foreign, std::string job_folder, Manifest manifest,
+           std::string nonce, Progress& progress)
       : file_system_(file_system),
         foreign_(foreign),
         job_folder_(std::move(job_folder)),
@@ -83,12 +85,14 @@ class Importer {
         nonce_(std::move(nonce)),
         progress_(progress) {}
 
-  // Error conflict: the job has begun meanwhile. Nothing is left then, and the job may publish: a number above its own would take that from it.
+  // Error conflict: the job has begun meanwhile. Nothing is left then, and the job may publish: a
+  // number above its own would take that from it.
   Result<Imported> run() {
     const Result<FolderScan> scan = scan_job_folder(file_system_, job_folder_);
     if (!scan) return std::unexpected(scan.error());
     manifest_.attempt = newest_attempt(*scan) + 1;
-    const Result<std::string> name = create_checkpoint_folder(file_system_, job_folder_, {manifest_.attempt, manifest_.step, nonce_});
+    const Result<std::string> name =
+        create_checkpoint_folder(file_system_, job_folder_, {manifest_.attempt, manifest_.step, nonce_});
     if (!name) return std::unexpected(name.error());
     Result<Imported> imported = fill(*name);
     if (!imported) remove_checkpoint_folder(file_system_, job_folder_, *name);
@@ -96,17 +100,21 @@ class Importer {
   }
 
  private:
-  // The record is claimed last: published and without a record, the checkpoint already counts (its manifest says that it continues nothing), while a
-  // record without a checkpoint would cut the job off from all that it has. So it may end anywhere.
+  // The record is claimed last: published and without a record, the checkpoint already counts (its
+  // manifest says that it continues nothing), while a record without a checkpoint would cut the job
+  // off from all that it has. So it may end anywhere.
   Result<Imported> fill(const std::string& name) {
     if (Status status = write_data(name); !status) return std::unexpected(status.error());
-    if (const Result<std::string> hash = publish_manifest(file_system_, job_folder_, name, manifest_, nonce_); !hash) return std::unexpected(hash.error());
+    if (const Result<std::string> hash = publish_manifest(file_system_, job_folder_, name, manifest_, nonce_); !hash)
+      return std::unexpected(hash.error());
     progress_.begin("verifying " + name);
     const Verification verification =
-        verify_checkpoint(file_system_, job_folder_, name, manifest_.job, [&](std::uint64_t done, std::uint64_t all) { progress_.report(done, all); });
+        verify_checkpoint(file_system_, job_folder_, name, manifest_.job,
+                          [&](std::uint64_t done, std::uint64_t all) { progress_.report(done, all); });
     if (!verification.fine()) {
       const Finding& finding = verification.findings.front();
-      return fail(ErrorCode::corrupt, "what was written reads back differently (" + finding.file + ": " + finding.sentence + "): the storage is not reliable");
+      return fail(ErrorCode::corrupt, "what was written reads back differently (" + finding.file + ": " +
+                                          finding.sentence + "): the storage is not reliable");
     }
     if (Status status = claim(name); !status) return std::unexpected(status.error());
     return Imported{name, manifest_.attempt, file_bytes(manifest_)};
@@ -126,10 +134,11 @@ class Importer {
     std::uint64_t done = 0;
     for (const std::size_t i : writer->layout().source) {
       const ForeignTensor& tensor = foreign_.tensors[i];
-      const Status status = stream_ranges(file_system_, tensor.path, tensor.content, [&](const char* data, std::size_t bytes) {
-        progress_.report(done += bytes, writer->layout().file_bytes);
-        return writer->append(data, bytes);
-      });
+      const Status status =
+          stream_ranges(file_system_, tensor.path, tensor.content, [&](const char* data, std::size_t bytes) {
+            progress_.report(done += bytes, writer->layout().file_bytes);
+            return writer->append(data, bytes);
+          });
       if (!status) return status;
     }
     const Result<WrittenDataFile> written = writer->finish();
@@ -147,7 +156,8 @@ class Importer {
   }
 
   Status claim(const std::string& checkpoint) {
-    const AttemptRecord record{.attempt = manifest_.attempt, .parent = {}, .job_uid = "", .pods = {}, .time = manifest_.time};
+    const AttemptRecord record{
+        .attempt = manifest_.attempt, .parent = {}, .job_uid = "", .pods = {}, .time = manifest_.time};
     const std::string text = encode_attempt(record);
     const std::string folder = join_path(job_folder_, kAttemptsFolder);
     const std::string name = attempt_file_name(record.attempt);
@@ -155,13 +165,16 @@ class Importer {
     if (!status && status.error().code == ErrorCode::already_exists) return begun_meanwhile(record.attempt);
     const Status kept = status ? check_newest(checkpoint) : status;
     if (kept) return {};
-    // It may be there also after a failure, not surely for ever; without its checkpoint it must not stay.
+    // It may be there also after a failure, not surely for ever; without its checkpoint it must not
+    // stay.
     const std::string path = join_path(folder, name);
-    if (const Result<std::string> there = read_whole_file(file_system_, path, text.size()); there && *there == text) file_system_.unlink(path);
+    if (const Result<std::string> there = read_whole_file(file_system_, path, text.size()); there && *there == text)
+      file_system_.unlink(path);
     return kept;
   }
 
-  // A start that looked before the checkpoint was published goes on from what it found then. One that looked later has taken it.
+  // A start that looked before the checkpoint was published goes on from what it found then. One
+  // that looked later has taken it.
   Status check_newest(const std::string& checkpoint) {
     const Result<std::vector<FoundAttempt>> attempts = list_attempts(file_system_, job_folder_);
     if (!attempts) return std::unexpected(attempts.error());
@@ -175,7 +188,8 @@ class Importer {
   }
 
   static std::unexpected<Error> begun_meanwhile(std::uint64_t attempt) {
-    return fail(ErrorCode::conflict, "attempt " + std::to_string(attempt) + " of the job began meanwhile. Import while the job does not run");
+    return fail(ErrorCode::conflict, "attempt " + std::to_string(attempt) +
+                                         " of the job began meanwhile. Import while the job does not run");
   }
 
   FileSystem& file_system_;
@@ -186,11 +200,12 @@ class Importer {
   Progress& progress_;
 };
 
-Result<Imported> import_files(FileSystem& file_system, const ForeignTensors& foreign, const ImportQuestion& question, const Manifest& manifest,
-                              const ImportStamp& stamp, Progress& progress) {
+Result<Imported> import_files(FileSystem& file_system, const ForeignTensors& foreign, const ImportQuestion& question,
+                              const Manifest& manifest, const ImportStamp& stamp, Progress& progress) {
   Result<ImportFolder> folder = ImportFolder::look_at(file_system, question.root, manifest.job);
   if (!folder) return std::unexpected(folder.error());
-  const Result<JobFolder> opened = open_job_folder(file_system, {.root = question.root, .job = manifest.job, .nonce = stamp.nonce});
+  const Result<JobFolder> opened =
+      open_job_folder(file_system, {.root = question.root, .job = manifest.job, .nonce = stamp.nonce});
   if (!opened) return std::unexpected(opened.error());
   Result<Imported> imported = Importer(file_system, foreign, folder->path(), manifest, stamp.nonce, progress).run();
   if (imported) folder->keep();
@@ -199,7 +214,8 @@ Result<Imported> import_files(FileSystem& file_system, const ForeignTensors& for
 
 }  // namespace
 
-int import_checkpoint(FileSystem& file_system, const ImportQuestion& question, const ImportStamp& stamp, CommandStreams streams) {
+int import_checkpoint(FileSystem& file_system, const ImportQuestion& question, const ImportStamp& stamp,
+                      CommandStreams streams) {
   const auto refuse = [&](const Error& error) { return report(streams, with_context(error, "nothing was imported")); };
   Result<JobIdentity> job = parse_job(question.job);
   if (!job) return refuse(job.error());
@@ -207,9 +223,11 @@ int import_checkpoint(FileSystem& file_system, const ImportQuestion& question, c
   if (!foreign) return refuse(foreign.error());
   const std::optional<std::uint64_t> step = question.step ? question.step : foreign->step;
   if (!step || *step == 0) {
-    return refuse({.code = ErrorCode::invalid_input, .message = "the files do not say after which step they were saved: give --step, from 1"});
+    return refuse({.code = ErrorCode::invalid_input,
+                   .message = "the files do not say after which step they were saved: give --step, from 1"});
   }
-  // No small state comes with the files, so it does not matter for how many ranks the checkpoint is.
+  // No small state comes with the files, so it does not matter for how many ranks the checkpoint
+  // is.
   const Manifest manifest{.kind = CheckpointKind::periodic,
                           .job = std::move(*job),
                           .step = *step,
@@ -220,14 +238,20 @@ int import_checkpoint(FileSystem& file_system, const ImportQuestion& question, c
   const Result<Imported> imported = import_files(file_system, *foreign, question, manifest, stamp, streams.progress);
   if (!imported) return refuse(imported.error());
   if (streams.json) {
-    streams.out << dump_json({{"checkpoint", imported->checkpoint}, {"attempt", imported->attempt}, {"step", *step}, {"tensors", foreign->tensors.size()},
-                              {"bytes", imported->bytes}, {"left_out", foreign->left_out}})
+    streams.out << dump_json({{"checkpoint", imported->checkpoint},
+                              {"attempt", imported->attempt},
+                              {"step", *step},
+                              {"tensors", foreign->tensors.size()},
+                              {"bytes", imported->bytes},
+                              {"left_out", foreign->left_out}})
                 << '\n';
     return kExitFine;
   }
-  streams.out << printable(question.job) << ": " << printable(imported->checkpoint) << " holds " << foreign->tensors.size() << " tensors, "
-              << human_bytes(imported->bytes) << ", verified; the next start of the job goes on after step " << *step << '\n';
-  for (const std::string& name : foreign->left_out) streams.out << "left out: " << printable(name) << ", which is no tensor of the model\n";
+  streams.out << printable(question.job) << ": " << printable(imported->checkpoint) << " holds "
+              << foreign->tensors.size() << " tensors, " << human_bytes(imported->bytes)
+              << ", verified; the next start of the job goes on after step " << *step << '\n';
+  for (const std::string& name : foreign->left_out)
+    streams.out << "left out: " << printable(name) << ", which is no tensor of the model\n";
   return kExitFine;
 }
 

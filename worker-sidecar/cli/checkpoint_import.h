@@ -1,4 +1,5 @@
-// `rekindle checkpoint import`: files that others wrote become the checkpoint from which a job goes on.
+// `rekindle checkpoint import`: files that others wrote become the checkpoint from which a job goes
+// on.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,10 @@ struct ImportStamp {
   std::string nonce;
 };
 
-// Writes a complete checkpoint of a new attempt that continues nothing, verifies it, and claims the attempt's record, so that the next start of the job restores
-// it. The checkpoints that were there before stay, off the line. An error leaves nothing behind. Returns the exit code.
-int import_checkpoint(FileSystem& file_system, const ImportQuestion& question, const ImportStamp& stamp, CommandStreams streams);
+// Writes a complete checkpoint of a new attempt that continues nothing, verifies it, and claims the
+// attempt's record, so that the next start of the job restores it. The checkpoints that were there
+// before stay, off the line. An error leaves nothing behind. Returns the exit code.
+int import_checkpoint(FileSystem& file_system, const ImportQuestion& question, const ImportStamp& stamp,
+                      CommandStreams streams);
 
 }  // namespace rekindle

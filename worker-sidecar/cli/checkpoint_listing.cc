@@ -61,11 +61,13 @@ Json to_json(const Judged& judged) {
 }
 
 void add_row(Table& table, const Judged& judged) {
-  std::vector<std::string> cells{judged.folder->path, std::to_string(judged.folder->name.step), std::to_string(judged.folder->name.attempt)};
+  std::vector<std::string> cells{judged.folder->path, std::to_string(judged.folder->name.step),
+                                 std::to_string(judged.folder->name.attempt)};
   if (judged.folder->manifest && *judged.folder->manifest) {
     const Manifest& manifest = (*judged.folder->manifest)->manifest;
-    cells.insert(cells.end(), {std::string(to_string(manifest.kind)), describe_ranks(manifest), std::to_string(manifest.tensors.size()),
-                               human_bytes(file_bytes(manifest)), manifest.time});
+    cells.insert(cells.end(),
+                 {std::string(to_string(manifest.kind)), describe_ranks(manifest),
+                  std::to_string(manifest.tensors.size()), human_bytes(file_bytes(manifest)), manifest.time});
   } else {
     cells.insert(cells.end(), {"-", "-", "-", "-", "-"});
   }
@@ -75,7 +77,9 @@ void add_row(Table& table, const Judged& judged) {
 
 void print_manifest(std::ostream& out, const std::string& path, const SealedManifest& sealed) {
   const Manifest& manifest = sealed.manifest;
-  const auto line = [&](const char* name, const std::string& value) { out << "  " << name << printable(value) << '\n'; };
+  const auto line = [&](const char* name, const std::string& value) {
+    out << "  " << name << printable(value) << '\n';
+  };
   out << printable(path) << '\n';
   line("job          ", display_name(manifest.job) + " (uid " + manifest.job.uid + ")");
   line("step         ", std::to_string(manifest.step) + " of attempt " + std::to_string(manifest.attempt));
@@ -86,20 +90,22 @@ void print_manifest(std::ostream& out, const std::string& path, const SealedMani
   line("ranks        ", describe_ranks(manifest) + " lived when it was made");
   line("bytes        ", human_bytes(file_bytes(manifest)) + " in " + std::to_string(manifest.files.size()) + " files");
   line("hash         ", sealed.hash);
-  for (const std::uint32_t rank : manifest.inexact_ranks) line("inexact      ", "the small state of rank " + std::to_string(rank) + " was lost with its node");
+  for (const std::uint32_t rank : manifest.inexact_ranks)
+    line("inexact      ", "the small state of rank " + std::to_string(rank) + " was lost with its node");
   out << '\n';
   Table tensors({{"TENSOR"}, {"TYPE"}, {"SHAPE"}, {"BYTES", Table::Align::right}, {"PIECES", Table::Align::right}});
   for (const ManifestTensor& tensor : manifest.tensors) {
     std::uint64_t bytes = 0;
     for (const ManifestPiece& piece : tensor.pieces) bytes += piece.end_byte - piece.begin_byte;
-    tensors.add({tensor.name, std::string(to_string(tensor.dtype)), describe_shape(tensor.global_shape), human_bytes(bytes),
-                 std::to_string(tensor.pieces.size())});
+    tensors.add({tensor.name, std::string(to_string(tensor.dtype)), describe_shape(tensor.global_shape),
+                 human_bytes(bytes), std::to_string(tensor.pieces.size())});
   }
   tensors.print(out);
   if (!manifest.states.empty()) {
     out << '\n';
     Table states({{"STATE"}, {"RANK", Table::Align::right}, {"BYTES", Table::Align::right}});
-    for (const ManifestState& state : manifest.states) states.add({state.name, std::to_string(state.rank), human_bytes(state.bytes)});
+    for (const ManifestState& state : manifest.states)
+      states.add({state.name, std::to_string(state.rank), human_bytes(state.bytes)});
     states.print(out);
   }
   out << '\n';
@@ -113,51 +119,69 @@ void print_manifest(std::ostream& out, const std::string& path, const SealedMani
 int list_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams) {
   Json jobs = Json::array();
   bool first = true;
-  const int code = for_each_place(file_system, directories, streams, [&](const CheckpointPlace& place, const JobView& view) {
-    Json checkpoints = Json::array();
-    Table table({{"CHECKPOINT"}, {"STEP", Table::Align::right}, {"ATTEMPT", Table::Align::right}, {"KIND"}, {"RANKS", Table::Align::right},
-                 {"TENSORS", Table::Align::right}, {"BYTES", Table::Align::right}, {"TIME"}, {"STATE"}});
-    std::vector<std::string> notes = view.order.notes;
-    for (const std::string& name : view.strangers) notes.push_back("\"" + name + "\" is no name that a checkpoint has, and is left alone");
-    for (const Judged& judged : judge(view)) {
-      if (place.checkpoint && judged.folder->path != *place.checkpoint) continue;
-      checkpoints.push_back(to_json(judged));
-      add_row(table, judged);
-    }
-    if (streams.json) {
-      jobs.push_back({{"folder", view.folder}, {"namespace", view.job.namespace_name}, {"job", view.job.name}, {"checkpoints", std::move(checkpoints)},
-                      {"notes", notes}});
-      return 0;
-    }
-    streams.out << (first ? "" : "\n") << printable(display_name(view.job)) << " in " << printable(view.folder) << '\n';
-    first = false;
-    if (checkpoints.empty()) {
-      streams.out << "no checkpoints yet\n";
-    } else {
-      table.print(streams.out);
-    }
-    for (const std::string& note : notes) streams.out << "note: " << printable(note) << '\n';
-    return 0;
-  });
+  const int code =
+      for_each_place(file_system, directories, streams, [&](const CheckpointPlace& place, const JobView& view) {
+        Json checkpoints = Json::array();
+        Table table({{"CHECKPOINT"},
+                     {"STEP", Table::Align::right},
+                     {"ATTEMPT", Table::Align::right},
+                     {"KIND"},
+                     {"RANKS", Table::Align::right},
+                     {"TENSORS", Table::Align::right},
+                     {"BYTES", Table::Align::right},
+                     {"TIME"},
+                     {"STATE"}});
+        std::vector<std::string> notes = view.order.notes;
+        for (const std::string& name : view.strangers)
+          notes.push_back("\"" + name + "\" is no name that a checkpoint has, and is left alone");
+        for (const Judged& judged : judge(view)) {
+          if (place.checkpoint && judged.folder->path != *place.checkpoint) continue;
+          checkpoints.push_back(to_json(judged));
+          add_row(table, judged);
+        }
+        if (streams.json) {
+          jobs.push_back({{"folder", view.folder},
+                          {"namespace", view.job.namespace_name},
+                          {"job", view.job.name},
+                          {"checkpoints", std::move(checkpoints)},
+                          {"notes", notes}});
+          return 0;
+        }
+        streams.out << (first ? "" : "\n") << printable(display_name(view.job)) << " in " << printable(view.folder)
+                    << '\n';
+        first = false;
+        if (checkpoints.empty()) {
+          streams.out << "no checkpoints yet\n";
+        } else {
+          table.print(streams.out);
+        }
+        for (const std::string& note : notes) streams.out << "note: " << printable(note) << '\n';
+        return 0;
+      });
   if (streams.json) streams.out << dump_json({{"jobs", std::move(jobs)}}) << '\n';
   return code;
 }
 
 int show_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams) {
   Json shown = Json::array();
-  const int code = for_each_place(file_system, directories, streams, [&](const CheckpointPlace& place, const JobView& view) {
-    const Result<std::string> name = pick_checkpoint(place, view);
-    if (!name) return report(streams, name.error());
-    const Result<SealedManifest> sealed = read_manifest(file_system, place.job_folder, *name);
-    if (!sealed) return report(streams, sealed.error());
-    if (streams.json) {
-      const Result<Json> manifest = parse_json(encode_manifest(sealed->manifest).text, "manifest", kManifestBytesMax);
-      shown.push_back({{"folder", view.folder}, {"checkpoint", *name}, {"hash", sealed->hash}, {"manifest", manifest ? (*manifest)["manifest"] : Json()}});
-    } else {
-      print_manifest(streams.out, view.folder + "/" + *name, *sealed);
-    }
-    return 0;
-  });
+  const int code =
+      for_each_place(file_system, directories, streams, [&](const CheckpointPlace& place, const JobView& view) {
+        const Result<std::string> name = pick_checkpoint(place, view);
+        if (!name) return report(streams, name.error());
+        const Result<SealedManifest> sealed = read_manifest(file_system, place.job_folder, *name);
+        if (!sealed) return report(streams, sealed.error());
+        if (streams.json) {
+          const Result<Json> manifest =
+              parse_json(encode_manifest(sealed->manifest).text, "manifest", kManifestBytesMax);
+          shown.push_back({{"folder", view.folder},
+                           {"checkpoint", *name},
+                           {"hash", sealed->hash},
+                           {"manifest", manifest ? (*manifest)["manifest"] : Json()}});
+        } else {
+          print_manifest(streams.out, view.folder + "/" + *name, *sealed);
+        }
+        return 0;
+      });
   if (streams.json) streams.out << dump_json({{"checkpoints", std::move(shown)}}) << '\n';
   return code;
 }

@@ -22,7 +22,9 @@ bool is_folder(FileSystem& file_system, const std::string& path) {
 bool is_job_folder(FileSystem& file_system, const std::string& path) {
   std::vector<std::string> names;
   if (file_system.list(path, names) < 0) return false;
-  return std::ranges::any_of(names, [](const std::string& name) { return name == kJobFileName || name == kAttemptsFolder || parse_folder_name(name); });
+  return std::ranges::any_of(names, [](const std::string& name) {
+    return name == kJobFileName || name == kAttemptsFolder || parse_folder_name(name);
+  });
 }
 
 }  // namespace
@@ -46,7 +48,9 @@ Result<std::vector<CheckpointPlace>> find_places(FileSystem& file_system, const 
     if (is_job_folder(file_system, below)) places.push_back({below, std::nullopt});
   }
   if (places.empty()) {
-    return fail(ErrorCode::not_found, directory + " holds no checkpoints. Give a checkpoint, the folder of a job (<namespace>.<job>), or the root above such folders.");
+    return fail(ErrorCode::not_found, directory +
+                                          " holds no checkpoints. Give a checkpoint, the folder of a job "
+                                          "(<namespace>.<job>), or the root above such folders.");
   }
   return places;
 }
@@ -72,7 +76,8 @@ Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_fold
   const Result<std::vector<std::string>> names = list_folder(file_system, job_folder);
   if (!names) return std::unexpected(names.error());
   for (const std::string& name : *names) {
-    const bool ours = name == kJobFileName || name == kAttemptsFolder || name.starts_with('.') || parse_folder_name(name);
+    const bool ours =
+        name == kJobFileName || name == kAttemptsFolder || name.starts_with('.') || parse_folder_name(name);
     if (!ours) view.strangers.push_back(name);
   }
   return view;
@@ -81,7 +86,8 @@ Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_fold
 Result<std::string> pick_checkpoint(const CheckpointPlace& place, const JobView& view) {
   if (place.checkpoint) return *place.checkpoint;
   if (view.order.usable.empty()) {
-    return fail(ErrorCode::not_found, view.folder + " has no checkpoint that a job could restore. `rekindle checkpoint ls` says why.");
+    return fail(ErrorCode::not_found,
+                view.folder + " has no checkpoint that a job could restore. `rekindle checkpoint ls` says why.");
   }
   return view.order.usable.front().path;
 }

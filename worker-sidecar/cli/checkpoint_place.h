@@ -1,4 +1,5 @@
-// What a DIR on the command line is: a root with many jobs, the folder of one job, or one checkpoint.
+// What a DIR on the command line is: a root with many jobs, the folder of one job, or one
+// checkpoint.
 #pragma once
 
 #include <optional>
@@ -30,7 +31,8 @@ struct JobView {
 
 std::string display_name(const JobIdentity& job);  // "team-a/digits"
 
-// Whose folder it is comes from job.json, or from its checkpoints when that is missing (a copied folder).
+// Whose folder it is comes from job.json, or from its checkpoints when that is missing (a copied
+// folder).
 Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_folder);
 
 // The one that `place` names, or the newest usable one of the job.

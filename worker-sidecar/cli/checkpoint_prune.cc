@@ -15,14 +15,16 @@ int prune_job(FileSystem& file_system, const PruneQuestion& question, CommandStr
   const Result<std::vector<CheckpointPlace>> places = find_places(file_system, question.directory);
   if (!places) return report(streams, places.error());
   if (places->size() != 1 || places->front().checkpoint) {
-    return report(streams, {.code = ErrorCode::invalid_input, .message = question.directory + " is not the folder of one job (<namespace>.<job>)"});
+    return report(streams, {.code = ErrorCode::invalid_input,
+                            .message = question.directory + " is not the folder of one job (<namespace>.<job>)"});
   }
   const Result<JobView> view = look_at_job(file_system, places->front().job_folder);
   if (!view) return report(streams, view.error());
   int code = kExitFine;
   Json removed = Json::array();
   // Incomplete folders of the newest attempt stay: the job may be writing one now.
-  for (const Removal& removal : plan_retention(view->scan, view->job, {.keep = question.keep, .own_attempt = newest_attempt(view->scan)})) {
+  for (const Removal& removal :
+       plan_retention(view->scan, view->job, {.keep = question.keep, .own_attempt = newest_attempt(view->scan)})) {
     if (!question.dry_run) {
       if (Status status = remove_checkpoint_folder(file_system, view->folder, removal.path); !status) {
         code = report(streams, status.error());
@@ -30,10 +32,13 @@ int prune_job(FileSystem& file_system, const PruneQuestion& question, CommandStr
       }
     }
     removed.push_back({{"checkpoint", removal.path}, {"reason", removal.reason}});
-    if (!streams.json) streams.out << (question.dry_run ? "would remove " : "removed ") << printable(removal.path) << ": " << printable(removal.reason) << '\n';
+    if (!streams.json)
+      streams.out << (question.dry_run ? "would remove " : "removed ") << printable(removal.path) << ": "
+                  << printable(removal.reason) << '\n';
   }
   if (streams.json) {
-    streams.out << dump_json({{"folder", view->folder}, {"dry_run", question.dry_run}, {"removed", std::move(removed)}}) << '\n';
+    streams.out << dump_json({{"folder", view->folder}, {"dry_run", question.dry_run}, {"removed", std::move(removed)}})
+                << '\n';
   } else if (removed.empty() && code == 0) {
     streams.out << printable(view->folder) << ": nothing to remove\n";
   }

@@ -15,7 +15,8 @@ struct PruneQuestion {
   bool dry_run = false;
 };
 
-// By the rules of checkpoint/retention.h: the newest usable ones stay, and so does what cannot be read. Returns the exit code.
+// By the rules of checkpoint/retention.h: the newest usable ones stay, and so does what cannot be
+// read. Returns the exit code.
 int prune_job(FileSystem& file_system, const PruneQuestion& question, CommandStreams streams);
 
 }  // namespace rekindle

@@ -21,7 +21,8 @@ struct Remains {
   std::vector<std::uint32_t> damaged_states;  // ranks whose small state is hit
   std::size_t tensors = 0;
   std::vector<std::string> whole_files;
-  // A file that is hit, and other checkpoints of the job whose manifests say that they have the very same one.
+  // A file that is hit, and other checkpoints of the job whose manifests say that they have the
+  // very same one.
   std::vector<std::pair<std::string, std::vector<std::string>>> copies;
 };
 
@@ -31,13 +32,16 @@ Remains find_remains(const Verification& result, const JobView& view) {
   const Manifest& manifest = result.sealed->manifest;
   remains.tensors = manifest.tensors.size();
   std::map<std::string_view, std::set<std::string_view>> hit;  // keys by file
-  for (const Finding& finding : result.findings) hit[finding.file].insert(finding.tensors.begin(), finding.tensors.end());
+  for (const Finding& finding : result.findings)
+    hit[finding.file].insert(finding.tensors.begin(), finding.tensors.end());
   const auto is_hit = [&](const std::string& file, const std::string& key) {
     const auto found = hit.find(file);
     return found != hit.end() && found->second.contains(key);
   };
   // What has no bytes has none that could be wrong.
-  const auto is_damaged = [&](const ManifestPiece& piece) { return piece.begin_byte < piece.end_byte && is_hit(piece.file, piece.key); };
+  const auto is_damaged = [&](const ManifestPiece& piece) {
+    return piece.begin_byte < piece.end_byte && is_hit(piece.file, piece.key);
+  };
   for (const ManifestTensor& tensor : manifest.tensors) {
     if (std::ranges::any_of(tensor.pieces, is_damaged)) remains.damaged_tensors.push_back(tensor.name);
   }
@@ -72,7 +76,10 @@ Json to_json(const Verification& result, const Remains& remains) {
                         {"message", finding.sentence},
                         {"tensors", finding.tensors}});
   }
-  Json item = {{"checkpoint", result.folder}, {"fine", result.fine()}, {"bytes_read", result.bytes_read}, {"findings", std::move(findings)}};
+  Json item = {{"checkpoint", result.folder},
+               {"fine", result.fine()},
+               {"bytes_read", result.bytes_read},
+               {"findings", std::move(findings)}};
   if (result.fine()) return item;
   Json copies = Json::object();
   for (const auto& [file, places] : remains.copies) copies[file] = places;
@@ -86,12 +93,14 @@ Json to_json(const Verification& result, const Remains& remains) {
 
 void print_remains(std::ostream& out, const Remains& remains) {
   if (remains.tensors == 0 && remains.whole_files.empty()) return;
-  out << "  whole: " << remains.tensors - remains.damaged_tensors.size() << " of " << remains.tensors << " tensors, " << remains.whole_files.size() << " of "
-      << remains.whole_files.size() + remains.copies.size() << " files\n";
-  for (const std::uint32_t rank : remains.damaged_states) out << "  the small state of rank " << rank << " is damaged\n";
+  out << "  whole: " << remains.tensors - remains.damaged_tensors.size() << " of " << remains.tensors << " tensors, "
+      << remains.whole_files.size() << " of " << remains.whole_files.size() + remains.copies.size() << " files\n";
+  for (const std::uint32_t rank : remains.damaged_states)
+    out << "  the small state of rank " << rank << " is damaged\n";
   for (const auto& [file, places] : remains.copies) {
     if (places.empty()) out << "  no other checkpoint of the job has a copy of " << printable(file) << '\n';
-    for (const std::string& place : places) out << "  " << printable(place) << " is said to be the same file as " << printable(file) << '\n';
+    for (const std::string& place : places)
+      out << "  " << printable(place) << " is said to be the same file as " << printable(file) << '\n';
   }
 }
 
@@ -111,7 +120,8 @@ void print_verification(std::ostream& out, const Verification& result, const Rem
   print_remains(out, remains);
 }
 
-// The checkpoints that `verify` reads in one place: the one named, or all of the job that claim to be complete.
+// The checkpoints that `verify` reads in one place: the one named, or all of the job that claim to
+// be complete.
 std::vector<std::string> to_verify(const CheckpointPlace& place, const JobView& view) {
   if (place.checkpoint) return {*place.checkpoint};
   std::vector<std::string> names;
@@ -124,7 +134,8 @@ std::vector<std::string> to_verify(const CheckpointPlace& place, const JobView& 
 // Verifies checkpoints of one job, each once.
 class JobVerifier {
  public:
-  JobVerifier(FileSystem& file_system, const JobView& view, Progress& progress) : file_system_(file_system), view_(view), progress_(progress) {}
+  JobVerifier(FileSystem& file_system, const JobView& view, Progress& progress)
+      : file_system_(file_system), view_(view), progress_(progress) {}
 
   const Verification& verify(const std::string& name) {
     const auto known = results_.find(name);
@@ -133,10 +144,12 @@ class JobVerifier {
     if (!view_.job.name.empty()) expected = view_.job;
     progress_.begin("verifying " + name);
     const auto on_bytes = [&](std::uint64_t done, std::uint64_t all) { progress_.report(done, all); };
-    return results_.emplace(name, verify_checkpoint(file_system_, view_.folder, name, expected, on_bytes)).first->second;
+    return results_.emplace(name, verify_checkpoint(file_system_, view_.folder, name, expected, on_bytes))
+        .first->second;
   }
 
-  // What a restart would restore: the first that verifies, in the order in which a restore tries them.
+  // What a restart would restore: the first that verifies, in the order in which a restore tries
+  // them.
   const Candidate* find_restorable() {
     for (const Candidate& candidate : view_.order.usable) {
       if (verify(candidate.path).fine()) return &candidate;
@@ -156,38 +169,43 @@ class JobVerifier {
 int verify_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams) {
   Json results = Json::array();
   Json restorable = Json::array();
-  const int code = for_each_place(file_system, directories, streams, [&](const CheckpointPlace& place, const JobView& view) {
-    int worst = kExitFine;
-    JobVerifier verifier(file_system, view, streams.progress);
-    const std::vector<std::string> names = to_verify(place, view);
-    if (names.empty() && !streams.json) streams.out << printable(view.folder) << ": no complete checkpoints\n";
-    for (const std::string& name : names) {
-      const Verification& result = verifier.verify(name);
-      const Remains remains = result.fine() ? Remains() : find_remains(result, view);
-      if (!result.fine()) worst = kExitWrong;
-      if (streams.json) {
-        Json item = to_json(result, remains);
-        item["folder"] = view.folder;
-        results.push_back(std::move(item));
-      } else {
-        print_verification(streams.out, result, remains);
-      }
-    }
-    // One that was named and is fine is its own answer; for the rest others may have to be read, too.
-    if (place.checkpoint && worst == kExitFine) return worst;
-    const Candidate* best = verifier.find_restorable();
-    if (streams.json) {
-      restorable.push_back({{"folder", view.folder},
-                            {"checkpoint", best != nullptr ? Json(best->path) : Json()},
-                            {"step", best != nullptr ? Json(best->step) : Json()}});
-    } else if (best != nullptr) {
-      streams.out << "a restart of " << printable(display_name(view.job)) << " restores " << printable(best->path) << ", step " << best->step << '\n';
-    } else if (!names.empty()) {
-      streams.out << "nothing of " << printable(display_name(view.job)) << " can be restored; `rekindle checkpoint ls` says why\n";
-    }
-    return worst;
-  });
-  if (streams.json) streams.out << dump_json({{"checkpoints", std::move(results)}, {"restorable", std::move(restorable)}}) << '\n';
+  const int code =
+      for_each_place(file_system, directories, streams, [&](const CheckpointPlace& place, const JobView& view) {
+        int worst = kExitFine;
+        JobVerifier verifier(file_system, view, streams.progress);
+        const std::vector<std::string> names = to_verify(place, view);
+        if (names.empty() && !streams.json) streams.out << printable(view.folder) << ": no complete checkpoints\n";
+        for (const std::string& name : names) {
+          const Verification& result = verifier.verify(name);
+          const Remains remains = result.fine() ? Remains() : find_remains(result, view);
+          if (!result.fine()) worst = kExitWrong;
+          if (streams.json) {
+            Json item = to_json(result, remains);
+            item["folder"] = view.folder;
+            results.push_back(std::move(item));
+          } else {
+            print_verification(streams.out, result, remains);
+          }
+        }
+        // One that was named and is fine is its own answer; for the rest others may have to be
+        // read, too.
+        if (place.checkpoint && worst == kExitFine) return worst;
+        const Candidate* best = verifier.find_restorable();
+        if (streams.json) {
+          restorable.push_back({{"folder", view.folder},
+                                {"checkpoint", best != nullptr ? Json(best->path) : Json()},
+                                {"step", best != nullptr ? Json(best->step) : Json()}});
+        } else if (best != nullptr) {
+          streams.out << "a restart of " << printable(display_name(view.job)) << " restores " << printable(best->path)
+                      << ", step " << best->step << '\n';
+        } else if (!names.empty()) {
+          streams.out << "nothing of " << printable(display_name(view.job))
+                      << " can be restored; `rekindle checkpoint ls` says why\n";
+        }
+        return worst;
+      });
+  if (streams.json)
+    streams.out << dump_json({{"checkpoints", std::move(results)}, {"restorable", std::move(restorable)}}) << '\n';
   return code;
 }
 

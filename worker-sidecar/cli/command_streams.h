@@ -9,8 +9,9 @@
 namespace rekindle {
 
 inline constexpr int kExitFine = 0;
-inline constexpr int kExitWrong = 1;   // it was read, and something is wrong or differs
-inline constexpr int kExitCannot = 2;  // the command line is wrong, or something could not be read or written
+inline constexpr int kExitWrong = 1;  // it was read, and something is wrong or differs
+// the command line is wrong, or something could not be read or written
+inline constexpr int kExitCannot = 2;
 
 struct CommandStreams {
   std::ostream& out;
@@ -19,7 +20,8 @@ struct CommandStreams {
   Progress& progress;
 };
 
-// Says what went wrong; the exit code for it: damage and refusals are kExitWrong, the rest is kExitCannot.
+// Says what went wrong; the exit code for it: damage and refusals are kExitWrong, the rest is
+// kExitCannot.
 int report(CommandStreams streams, const Error& error);
 
 }  // namespace rekindle

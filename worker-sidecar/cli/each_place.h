@@ -10,10 +10,11 @@
 
 namespace rekindle {
 
-// Calls use(place, view), which returns an exit code, for every place of every directory; what cannot be looked at is reported, and the rest goes on. Returns the
-// largest exit code.
+// Calls use(place, view), which returns an exit code, for every place of every directory; what
+// cannot be looked at is reported, and the rest goes on. Returns the largest exit code.
 template <typename Use>
-int for_each_place(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams, Use use) {
+int for_each_place(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams,
+                   Use use) {
   int code = kExitFine;
   for (const std::string& directory : directories) {
     const Result<std::vector<CheckpointPlace>> places = find_places(file_system, directory);

@@ -31,7 +31,8 @@ Result<PlainFile> open_plain_file(FileSystem& file_system, const std::string& pa
   FileInfo info;
   const int result = file_system.stat(path, info);
   if (result < 0) return storage_failure(-result, "opening", path);
-  if (info.kind != FileKind::file) return fail(ErrorCode::invalid_input, path + " is not a plain file (of a link, give the file that it leads to)");
+  if (info.kind != FileKind::file)
+    return fail(ErrorCode::invalid_input, path + " is not a plain file (of a link, give the file that it leads to)");
   Result<OpenFile> file = open_for_reading(file_system, path);
   if (!file) return std::unexpected(file.error());
   return PlainFile{std::move(*file), info.bytes};
@@ -57,11 +58,13 @@ class ForeignIndex {
 
  private:
   Status add_tensor(ForeignTensor tensor) {
-    if (Status status = check_tensor(whole_tensor(tensor.name, tensor.dtype, tensor.shape)); !status) return std::unexpected(in_file(tensor.path, status.error()));
+    if (Status status = check_tensor(whole_tensor(tensor.name, tensor.dtype, tensor.shape)); !status)
+      return std::unexpected(in_file(tensor.path, status.error()));
     const auto [known, is_new] = tensors_.try_emplace(tensor.name, tensor);
     if (is_new) return {};
-    return fail(ErrorCode::invalid_input, "\"" + tensor.name + "\" is in " + known->second.path + " and in " + tensor.path +
-                                              ". Parts of one tensor, or copies of it, have to be made one before they are imported");
+    return fail(ErrorCode::invalid_input,
+                "\"" + tensor.name + "\" is in " + known->second.path + " and in " + tensor.path +
+                    ". Parts of one tensor, or copies of it, have to be made one before they are imported");
   }
 
   // `wanted`: the names that are to be in it, all of them and no others; null: whatever there is.
@@ -76,14 +79,16 @@ class ForeignIndex {
     for (const DataEntry& entry : *entries) {
       found.insert(entry.key);
       if (wanted != nullptr && !wanted->contains(entry.key)) {
-        return fail(ErrorCode::invalid_input, path + " has \"" + entry.key + "\", which the index does not place there");
+        return fail(ErrorCode::invalid_input,
+                    path + " has \"" + entry.key + "\", which the index does not place there");
       }
       const ContentRange range{entry.begin_byte, entry.end_byte - entry.begin_byte};
       if (Status status = add_tensor({entry.key, entry.dtype, entry.shape, path, {range}}); !status) return status;
     }
     if (wanted == nullptr) return {};
     for (const std::string& name : *wanted) {
-      if (!found.contains(name)) return fail(ErrorCode::invalid_input, path + " does not have \"" + name + "\", which the index places there");
+      if (!found.contains(name))
+        return fail(ErrorCode::invalid_input, path + " does not have \"" + name + "\", which the index places there");
     }
     return {};
   }
@@ -97,7 +102,8 @@ class ForeignIndex {
     std::map<std::string, std::set<std::string>> names_by_file;
     for (const auto& [name, file] : in.object("weight_map").items()) {
       if (!file.is_string() || !is_safe_file_name(file.get<std::string>())) {
-        return fail(ErrorCode::refused, path + " places \"" + name + "\" in something that is no plain name of a file beside it");
+        return fail(ErrorCode::refused,
+                    path + " places \"" + name + "\" in something that is no plain name of a file beside it");
       }
       names_by_file[file.get<std::string>()].insert(name);
     }
@@ -116,7 +122,8 @@ class ForeignIndex {
     const Result<std::optional<std::uint64_t>> step = find_number(file_system_, path, *file, "step_num");
     if (!step) return std::unexpected(step.error());
     if (*step && step_ && *step_ != **step) {
-      return fail(ErrorCode::invalid_input, path + " is of step " + std::to_string(**step) + ", the files before it are of step " + std::to_string(*step_));
+      return fail(ErrorCode::invalid_input, path + " is of step " + std::to_string(**step) +
+                                                ", the files before it are of step " + std::to_string(*step_));
     }
     if (*step) step_ = *step;
     for (const MindSporeEntry& entry : file->entries) {
@@ -125,7 +132,9 @@ class ForeignIndex {
         continue;
       }
       const std::optional<Dtype> dtype = parse_mindspore_name(entry.type);
-      if (!dtype) return fail(ErrorCode::invalid_input, path + ": \"" + entry.name + "\" has the type " + entry.type + ", which has no counterpart here");
+      if (!dtype)
+        return fail(ErrorCode::invalid_input,
+                    path + ": \"" + entry.name + "\" has the type " + entry.type + ", which has no counterpart here");
       if (Status status = add_tensor({entry.name, *dtype, entry.shape, path, entry.content}); !status) return status;
     }
     return {};
@@ -142,11 +151,12 @@ Status check_crc(FileSystem& file_system, const std::string& path, const MindSpo
   Crc32 crc;
   progress.begin("checking " + path);
   std::uint64_t done = 0;
-  const Status status = stream_ranges(file_system, path, {{0, file.message_bytes}}, [&](const char* data, std::size_t bytes) -> Status {
-    crc.update(data, bytes);
-    progress.report(done += bytes, file.message_bytes);
-    return {};
-  });
+  const Status status =
+      stream_ranges(file_system, path, {{0, file.message_bytes}}, [&](const char* data, std::size_t bytes) -> Status {
+        crc.update(data, bytes);
+        progress.report(done += bytes, file.message_bytes);
+        return {};
+      });
   if (!status) return status;
   if (crc.value() == *file.checksum) return {};
   return fail(ErrorCode::corrupt, path + " is damaged: its bytes do not have the checksum that it was saved with");
@@ -154,7 +164,8 @@ Status check_crc(FileSystem& file_system, const std::string& path, const MindSpo
 
 }  // namespace
 
-Result<ForeignTensors> index_foreign_files(FileSystem& file_system, const std::vector<std::string>& paths, Progress& progress) {
+Result<ForeignTensors> index_foreign_files(FileSystem& file_system, const std::vector<std::string>& paths,
+                                           Progress& progress) {
   ForeignIndex index(file_system, progress);
   for (const std::string& path : paths) {
     if (Status status = index.add(path); !status) return std::unexpected(status.error());
@@ -171,11 +182,14 @@ std::uint64_t content_bytes(const ForeignTensor& tensor) {
 Result<MindSporeFile> index_mindspore_path(FileSystem& file_system, const std::string& path, Progress& progress) {
   const Result<PlainFile> file = open_plain_file(file_system, path);
   if (!file) return std::unexpected(file.error());
-  Result<MindSporeFile> index = index_mindspore_file(file->bytes, [&](std::uint64_t offset, std::size_t bytes) -> Result<std::string> {
-    std::string read(bytes, '\0');
-    if (Status status = read_exactly(file_system, file->file.descriptor(), read.data(), bytes, offset, path); !status) return std::unexpected(status.error());
-    return read;
-  });
+  Result<MindSporeFile> index =
+      index_mindspore_file(file->bytes, [&](std::uint64_t offset, std::size_t bytes) -> Result<std::string> {
+        std::string read(bytes, '\0');
+        if (Status status = read_exactly(file_system, file->file.descriptor(), read.data(), bytes, offset, path);
+            !status)
+          return std::unexpected(status.error());
+        return read;
+      });
   if (!index) return std::unexpected(in_file(path, index.error()));
   if (index->checksum) {
     if (Status status = check_crc(file_system, path, *index, progress); !status) return std::unexpected(status.error());
@@ -183,7 +197,8 @@ Result<MindSporeFile> index_mindspore_path(FileSystem& file_system, const std::s
   return index;
 }
 
-Result<std::optional<std::uint64_t>> find_number(FileSystem& file_system, const std::string& path, const MindSporeFile& file, std::string_view name) {
+Result<std::optional<std::uint64_t>> find_number(FileSystem& file_system, const std::string& path,
+                                                 const MindSporeFile& file, std::string_view name) {
   const auto entry = std::ranges::find(file.entries, name, &MindSporeEntry::name);
   if (entry == file.entries.end()) return std::nullopt;
   std::uint64_t value = 0;
@@ -192,12 +207,15 @@ Result<std::optional<std::uint64_t>> find_number(FileSystem& file_system, const 
     return fail(ErrorCode::invalid_input, path + ": \"" + std::string(name) + "\" is no whole number");
   }
   int shift = 0;
-  const Status status = stream_ranges(file_system, path, entry->content, [&](const char* data, std::size_t bytes) -> Status {
-    for (std::size_t i = 0; i < bytes; ++i, shift += 8) value |= static_cast<std::uint64_t>(static_cast<unsigned char>(data[i])) << shift;
-    return {};
-  });
+  const Status status =
+      stream_ranges(file_system, path, entry->content, [&](const char* data, std::size_t bytes) -> Status {
+        for (std::size_t i = 0; i < bytes; ++i, shift += 8)
+          value |= static_cast<std::uint64_t>(static_cast<unsigned char>(data[i])) << shift;
+        return {};
+      });
   if (!status) return std::unexpected(status.error());
-  if (value >> (wide ? 63 : 31) != 0) return fail(ErrorCode::invalid_input, path + ": \"" + std::string(name) + "\" is negative");
+  if (value >> (wide ? 63 : 31) != 0)
+    return fail(ErrorCode::invalid_input, path + ": \"" + std::string(name) + "\" is negative");
   return value;
 }
 
@@ -209,7 +227,10 @@ Status stream_ranges(FileSystem& file_system, const std::string& path, const std
   for (const ContentRange& range : ranges) {
     for (std::uint64_t done = 0; done < range.bytes;) {
       buffer.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kPortionBytes, range.bytes - done)));
-      if (Status status = read_exactly(file_system, file->file.descriptor(), buffer.data(), buffer.size(), range.begin_byte + done, path); !status) return status;
+      if (Status status = read_exactly(file_system, file->file.descriptor(), buffer.data(), buffer.size(),
+                                       range.begin_byte + done, path);
+          !status)
+        return status;
       if (Status status = take(buffer.data(), buffer.size()); !status) return status;
       done += buffer.size();
     }

@@ -1,4 +1,5 @@
-// Tensors in files that others wrote (safetensors, MindSpore): what there is and where its bytes lie, read without holding a tensor.
+// Tensors in files that others wrote (safetensors, MindSpore): what there is and where its bytes
+// lie, read without holding a tensor.
 #pragma once
 
 #include <functional>
@@ -23,14 +24,17 @@ struct ForeignTensor {
 };
 
 struct ForeignTensors {
-  std::vector<ForeignTensor> tensors;   // by name; names and sizes have been checked
-  std::optional<std::uint64_t> step;    // step_num of MindSpore's files, which agree
-  std::vector<std::string> left_out;    // names of what is no tensor of the model: texts, epoch_num, step_num
+  std::vector<ForeignTensor> tensors;  // by name; names and sizes have been checked
+  std::optional<std::uint64_t> step;   // step_num of MindSpore's files, which agree
+  // names of what is no tensor of the model: texts, epoch_num, step_num
+  std::vector<std::string> left_out;
 };
 
-// `paths`: .safetensors files, their .safetensors.index.json, or MindSpore's .ckpt files, in any number. Errors name the file: it cannot be read, is no such file,
-// has a type that we do not know; one name in two files; files of different steps.
-Result<ForeignTensors> index_foreign_files(FileSystem& file_system, const std::vector<std::string>& paths, Progress& progress);
+// `paths`: .safetensors files, their .safetensors.index.json, or MindSpore's .ckpt files, in any
+// number. Errors name the file: it cannot be read, is no such file, has a type that we do not know;
+// one name in two files; files of different steps.
+Result<ForeignTensors> index_foreign_files(FileSystem& file_system, const std::vector<std::string>& paths,
+                                           Progress& progress);
 
 std::uint64_t content_bytes(const ForeignTensor& tensor);
 
@@ -38,7 +42,8 @@ std::uint64_t content_bytes(const ForeignTensor& tensor);
 Result<MindSporeFile> index_mindspore_path(FileSystem& file_system, const std::string& path, Progress& progress);
 
 // The number under this name: a scalar Int64 or Int32 that is not negative.
-Result<std::optional<std::uint64_t>> find_number(FileSystem& file_system, const std::string& path, const MindSporeFile& file, std::string_view name);
+Result<std::optional<std::uint64_t>> find_number(FileSystem& file_system, const std::string& path,
+                                                 const MindSporeFile& file, std::string_view name);
 
 // Ranges of a file in portions of some megabytes.
 Status stream_ranges(FileSystem& file_system, const std::string& path, const std::vector<ContentRange>& ranges,

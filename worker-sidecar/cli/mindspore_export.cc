@@ -32,7 +32,9 @@ std::string little_endian(std::uint64_t value) {
   return bytes;
 }
 
-AppendedValue appended_number(std::string name, std::uint64_t value) { return {std::move(name), "Int64", little_endian(value)}; }
+AppendedValue appended_number(std::string name, std::uint64_t value) {
+  return {std::move(name), "Int64", little_endian(value)};
+}
 
 // The epoch that training itself kept, or nothing.
 Result<std::optional<std::uint64_t>> find_epoch(FileSystem& file_system, const OpenedCheckpoint& checkpoint) {
@@ -40,7 +42,8 @@ Result<std::optional<std::uint64_t>> find_epoch(FileSystem& file_system, const O
   std::vector<std::uint32_t> ranks;
   std::vector<char> bytes;
   for (const ManifestState* state : find_cursor(checkpoint.manifest)) {
-    if (Status status = read_state(file_system, checkpoint, *state, bytes); !status) return std::unexpected(status.error());
+    if (Status status = read_state(file_system, checkpoint, *state, bytes); !status)
+      return std::unexpected(status.error());
     copies.append(bytes.begin(), bytes.end());
     ranks.push_back(state->rank);
   }
@@ -50,33 +53,38 @@ Result<std::optional<std::uint64_t>> find_epoch(FileSystem& file_system, const O
   return cursor->epoch;
 }
 
-Result<MindSporePlace> find_place(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ExportQuestion& question) {
+Result<MindSporePlace> find_place(FileSystem& file_system, const OpenedCheckpoint& checkpoint,
+                                  const ExportQuestion& question) {
   const std::uint64_t step = checkpoint.manifest.step;
   const std::uint64_t step_in_epoch = question.steps_per_epoch ? (step - 1) % *question.steps_per_epoch + 1 : step;
   const Result<std::optional<std::uint64_t>> kept = find_epoch(file_system, checkpoint);
   if (!kept) return std::unexpected(kept.error());
   if (*kept && question.epoch && **kept != *question.epoch) {
-    return fail(ErrorCode::invalid_input, "--epoch says " + std::to_string(*question.epoch) + ", but the checkpoint says epoch " + std::to_string(**kept) +
+    return fail(ErrorCode::invalid_input, "--epoch says " + std::to_string(*question.epoch) +
+                                              ", but the checkpoint says epoch " + std::to_string(**kept) +
                                               "; leave --epoch out");
   }
   if (*kept) return MindSporePlace{**kept, step_in_epoch};
   if (question.epoch) return MindSporePlace{*question.epoch, step_in_epoch};
   if (question.steps_per_epoch) return MindSporePlace{(step - 1) / *question.steps_per_epoch + 1, step_in_epoch};
-  return fail(ErrorCode::invalid_input, checkpoint.name +
-                                            " does not say its epoch (training registered no cursor), and MindSpore's names have it: "
-                                            "give --epoch or --steps-per-epoch");
+  return fail(ErrorCode::invalid_input,
+              checkpoint.name +
+                  " does not say its epoch (training registered no cursor), and MindSpore's names have it: "
+                  "give --epoch or --steps-per-epoch");
 }
 
 // By tensor, the dimension along which ranks hold equal parts of it.
 using Cuts = std::map<const ManifestTensor*, std::size_t>;
 
-Result<Cuts> find_cuts(const std::vector<const ManifestTensor*>& tensors, const Manifest& manifest, const std::vector<std::string>& sharded) {
+Result<Cuts> find_cuts(const std::vector<const ManifestTensor*>& tensors, const Manifest& manifest,
+                       const std::vector<std::string>& sharded) {
   Cuts cuts;
   for (const std::string& each : sharded) {
     const std::size_t equals = each.rfind('=');
     std::size_t dimension = 0;
     const char* const end = each.data() + each.size();
-    if (equals == std::string::npos || std::from_chars(each.data() + equals + 1, end, dimension) != std::from_chars_result{end, std::errc()}) {
+    if (equals == std::string::npos ||
+        std::from_chars(each.data() + equals + 1, end, dimension) != std::from_chars_result{end, std::errc()}) {
       return fail(ErrorCode::invalid_input, "--sharded " + each + " is not NAME=DIMENSION");
     }
     std::string name = each.substr(0, equals);
@@ -87,21 +95,28 @@ Result<Cuts> find_cuts(const std::vector<const ManifestTensor*>& tensors, const 
       if (any ? !tensor->name.starts_with(name) : tensor->name != name) continue;
       found = true;
       if (dimension >= tensor->global_shape.size() || tensor->global_shape[dimension] % manifest.world_size != 0) {
-        return fail(ErrorCode::invalid_input, "\"" + tensor->name + "\" is " + describe_shape(tensor->global_shape) + "; " + std::to_string(manifest.world_size) +
-                                                  " ranks cannot hold equal parts of it along dimension " + std::to_string(dimension));
+        return fail(ErrorCode::invalid_input, "\"" + tensor->name + "\" is " + describe_shape(tensor->global_shape) +
+                                                  "; " + std::to_string(manifest.world_size) +
+                                                  " ranks cannot hold equal parts of it along dimension " +
+                                                  std::to_string(dimension));
       }
       cuts[tensor] = dimension;
     }
-    if (!found) return fail(ErrorCode::invalid_input, "--sharded names \"" + each.substr(0, equals) + "\", which is not in the checkpoint");
+    if (!found)
+      return fail(ErrorCode::invalid_input,
+                  "--sharded names \"" + each.substr(0, equals) + "\", which is not in the checkpoint");
   }
   for (const ManifestTensor* tensor : tensors) {
     // Rows are also cut to share the writing; anything else only because ranks hold parts.
     const bool in_shards = std::ranges::any_of(tensor->pieces, [&](const ManifestPiece& piece) {
-      return !piece.shape.empty() && !std::ranges::equal(piece.shape.begin() + 1, piece.shape.end(), tensor->global_shape.begin() + 1, tensor->global_shape.end());
+      return !piece.shape.empty() && !std::ranges::equal(piece.shape.begin() + 1, piece.shape.end(),
+                                                         tensor->global_shape.begin() + 1, tensor->global_shape.end());
     });
     if (in_shards && !cuts.contains(tensor)) {
-      return fail(ErrorCode::invalid_input, "\"" + tensor->name + "\" was held in parts by the ranks, and the checkpoint does not keep by which: " +
-                                                "name it with --sharded \"" + tensor->name + "=DIMENSION\", or export one merged file");
+      return fail(ErrorCode::invalid_input,
+                  "\"" + tensor->name +
+                      "\" was held in parts by the ranks, and the checkpoint does not keep by which: " +
+                      "name it with --sharded \"" + tensor->name + "=DIMENSION\", or export one merged file");
     }
   }
   return cuts;
@@ -111,14 +126,17 @@ Status check_tensors(const std::vector<const ManifestTensor*>& tensors, const st
   for (const ManifestTensor* tensor : tensors) {
     const std::string who = "tensor \"" + tensor->name + "\"";
     if (!mindspore_name(tensor->dtype)) {
-      return fail(ErrorCode::invalid_input, who + " is " + std::string(to_string(tensor->dtype)) +
-                                                ", which MindSpore does not read from its checkpoint files: export as safetensors");
+      return fail(ErrorCode::invalid_input,
+                  who + " is " + std::string(to_string(tensor->dtype)) +
+                      ", which MindSpore does not read from its checkpoint files: export as safetensors");
     }
     if (tensor->global_shape == Extents{0}) {
-      return fail(ErrorCode::invalid_input, who + " has the shape [0], which MindSpore would read as a scalar: export as safetensors");
+      return fail(ErrorCode::invalid_input,
+                  who + " has the shape [0], which MindSpore would read as a scalar: export as safetensors");
     }
     if (std::ranges::find(appended, tensor->name, &AppendedValue::name) != appended.end()) {
-      return fail(ErrorCode::invalid_input, who + " has the name under which MindSpore keeps a number of its own: export as safetensors");
+      return fail(ErrorCode::invalid_input,
+                  who + " has the name under which MindSpore keeps a number of its own: export as safetensors");
     }
   }
   return {};
@@ -134,9 +152,15 @@ struct FilePlan {
 
 class MindSporeWriter {
  public:
-  MindSporeWriter(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const std::vector<const ManifestTensor*>& tensors, const Cuts& cuts,
-                  const std::string& nonce, Progress& progress)
-      : file_system_(file_system), checkpoint_(checkpoint), tensors_(tensors), cuts_(cuts), nonce_(nonce), progress_(progress) {}
+  MindSporeWriter(FileSystem& file_system, const OpenedCheckpoint& checkpoint,
+                  const std::vector<const ManifestTensor*>& tensors, const Cuts& cuts, const std::string& nonce,
+                  Progress& progress)
+      : file_system_(file_system),
+        checkpoint_(checkpoint),
+        tensors_(tensors),
+        cuts_(cuts),
+        nonce_(nonce),
+        progress_(progress) {}
 
   void expect(const FilePlan& plan) { all_bytes_ += bytes_of(plan); }
 
@@ -145,7 +169,8 @@ class MindSporeWriter {
     Result<NewFile> file = NewFile::create(file_system_, plan.folder, plan.name, bytes, nonce_);
     if (!file) return std::unexpected(file.error());
     for (const ManifestTensor* tensor : tensors_) {
-      if (Status status = write_tensor(*file, *tensor, box_of(*tensor, plan.rank)); !status) return std::unexpected(status.error());
+      if (Status status = write_tensor(*file, *tensor, box_of(*tensor, plan.rank)); !status)
+        return std::unexpected(status.error());
     }
     for (const AppendedValue& value : plan.appended) {
       const std::string entry = slice_header(value.name, value.type, {}, value.content.size()) + value.content;
@@ -170,9 +195,11 @@ class MindSporeWriter {
     std::uint64_t bytes = 0;
     for (const ManifestTensor* tensor : tensors_) {
       const TensorBox box = box_of(*tensor, plan.rank);
-      for (const std::uint64_t slice : slices_of(box_bytes(*tensor, box))) bytes += header_of(*tensor, box, slice).size() + slice;
+      for (const std::uint64_t slice : slices_of(box_bytes(*tensor, box)))
+        bytes += header_of(*tensor, box, slice).size() + slice;
     }
-    for (const AppendedValue& value : plan.appended) bytes += slice_header(value.name, value.type, {}, value.content.size()).size() + value.content.size();
+    for (const AppendedValue& value : plan.appended)
+      bytes += slice_header(value.name, value.type, {}, value.content.size()).size() + value.content.size();
     return bytes;
   }
 
@@ -257,12 +284,18 @@ class MadeSoFar {
 
 std::vector<FilePlan> plan_files(const Manifest& manifest, const ExportQuestion& question, MindSporePlace place) {
   const std::string prefix = question.prefix.empty() ? manifest.job.name : question.prefix;
-  const std::string name = manifest.kind == CheckpointKind::breakpoint ? breakpoint_file_name(prefix, place) : periodic_file_name(prefix, place);
-  const std::vector<AppendedValue> place_values{appended_number("epoch_num", place.epoch), appended_number("step_num", manifest.step)};
-  if (question.layout == ExportLayout::merged) return {{.folder = question.target, .name = name, .appended = place_values}};
+  const std::string name = manifest.kind == CheckpointKind::breakpoint ? breakpoint_file_name(prefix, place)
+                                                                       : periodic_file_name(prefix, place);
+  const std::vector<AppendedValue> place_values{appended_number("epoch_num", place.epoch),
+                                                appended_number("step_num", manifest.step)};
+  if (question.layout == ExportLayout::merged)
+    return {{.folder = question.target, .name = name, .appended = place_values}};
   std::vector<FilePlan> plans;
   for (std::uint32_t rank = 0; rank < manifest.world_size; ++rank) {
-    FilePlan plan{.folder = join_path(question.target, rank_folder_name(rank)), .name = name, .rank = rank, .appended = place_values};
+    FilePlan plan{.folder = join_path(question.target, rank_folder_name(rank)),
+                  .name = name,
+                  .rank = rank,
+                  .appended = place_values};
     if (question.layout == ExportLayout::tft) {
       plan.folder = join_path(join_path(question.target, dying_folder_name(manifest.step)), rank_folder_name(rank));
       plan.name = dying_file_name(rank, place);
@@ -277,8 +310,10 @@ std::vector<FilePlan> plan_files(const Manifest& manifest, const ExportQuestion&
 
 }  // namespace
 
-Result<std::vector<ExportedFile>> export_mindspore(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const std::vector<const ManifestTensor*>& tensors,
-                                                   const ExportQuestion& question, const std::string& nonce, Progress& progress) {
+Result<std::vector<ExportedFile>> export_mindspore(FileSystem& file_system, const OpenedCheckpoint& checkpoint,
+                                                   const std::vector<const ManifestTensor*>& tensors,
+                                                   const ExportQuestion& question, const std::string& nonce,
+                                                   Progress& progress) {
   const Result<MindSporePlace> place = find_place(file_system, checkpoint, question);
   if (!place) return std::unexpected(place.error());
   Cuts cuts;
@@ -291,7 +326,10 @@ Result<std::vector<ExportedFile>> export_mindspore(FileSystem& file_system, cons
   if (Status status = check_tensors(tensors, plans.front().appended); !status) return std::unexpected(status.error());
   FileInfo info;
   if (file_system.stat(question.target + "/.", info) != 0 || info.kind != FileKind::folder) {
-    return fail(ErrorCode::not_found, question.target + " is not a folder. MindSpore's files are named by epoch and step: give the folder to put them into");
+    return fail(
+        ErrorCode::not_found,
+        question.target +
+            " is not a folder. MindSpore's files are named by epoch and step: give the folder to put them into");
   }
   MindSporeWriter writer(file_system, checkpoint, tensors, cuts, nonce, progress);
   for (const FilePlan& plan : plans) writer.expect(plan);
@@ -305,7 +343,8 @@ Result<std::vector<ExportedFile>> export_mindspore(FileSystem& file_system, cons
   }
   if (question.layout != ExportLayout::merged) {
     for (const FilePlan& plan : plans) {
-      if (Status status = made.make_folder(above, rank_folder_name(plan.rank)); !status) return std::unexpected(status.error());
+      if (Status status = made.make_folder(above, rank_folder_name(plan.rank)); !status)
+        return std::unexpected(status.error());
     }
   }
   if (Status status = made.sync_folders(); !status) return std::unexpected(status.error());

@@ -14,7 +14,8 @@ namespace rekindle {
 namespace {
 
 std::unexpected<Error> name_taken(const std::string& path) {
-  return fail(ErrorCode::already_exists, path + " is there already and stays as it is. Move it away, or give another name");
+  return fail(ErrorCode::already_exists,
+              path + " is there already and stays as it is. Move it away, or give another name");
 }
 
 }  // namespace
@@ -38,7 +39,8 @@ NewFile::~NewFile() {
   state_->file_system.unlink(state_->temporary);
 }
 
-Result<NewFile> NewFile::create(FileSystem& file_system, const std::string& folder, const std::string& name, std::uint64_t bytes, const std::string& nonce) {
+Result<NewFile> NewFile::create(FileSystem& file_system, const std::string& folder, const std::string& name,
+                                std::uint64_t bytes, const std::string& nonce) {
   if (!is_safe_file_name(name)) return fail(ErrorCode::invalid_input, "\"" + name + "\" cannot be the name of a file");
   const std::string path = join_path(folder, name);
   FileInfo info;
@@ -46,8 +48,11 @@ Result<NewFile> NewFile::create(FileSystem& file_system, const std::string& fold
   const std::string temporary = join_path(folder, "." + nonce);
   const int descriptor = file_system.open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, kSharedFileMode);
   if (descriptor < 0) return storage_failure(-descriptor, "creating", temporary);
-  NewFile file(std::make_unique<State>(
-      State{.file_system = file_system, .folder = folder, .path = path, .temporary = temporary, .file = OpenFile(file_system, descriptor)}));
+  NewFile file(std::make_unique<State>(State{.file_system = file_system,
+                                             .folder = folder,
+                                             .path = path,
+                                             .temporary = temporary,
+                                             .file = OpenFile(file_system, descriptor)}));
   Result<BlockSink> sink = BlockSink::open(file_system, file.state_->file, temporary, bytes, {});
   if (!sink) return std::unexpected(sink.error());
   file.state_->sink.emplace(std::move(*sink));
@@ -58,20 +63,25 @@ Status NewFile::append(const void* data, std::size_t bytes) { return state_->sin
 
 Result<std::string> NewFile::sync() {
   if (Status status = state_->sink->finish(); !status) return std::unexpected(status.error());
-  if (const int result = state_->file_system.fsync(state_->file.descriptor()); result < 0) return storage_failure(-result, "syncing", state_->temporary);
-  if (const int result = state_->file.close(); result < 0) return storage_failure(-result, "closing", state_->temporary);
+  if (const int result = state_->file_system.fsync(state_->file.descriptor()); result < 0)
+    return storage_failure(-result, "syncing", state_->temporary);
+  if (const int result = state_->file.close(); result < 0)
+    return storage_failure(-result, "closing", state_->temporary);
   return state_->temporary;
 }
 
 Status NewFile::publish() {
   FileSystem& file_system = state_->file_system;
   if (const int result = file_system.link(state_->temporary, state_->path); result < 0) {
-    // A network file system may have repeated the request: then the name is taken by this very file.
+    // A network file system may have repeated the request: then the name is taken by this very
+    // file.
     FileInfo ours;
     FileInfo there;
-    const bool linked_all_the_same = result == -EEXIST && file_system.stat(state_->temporary, ours) == 0 && file_system.stat(state_->path, there) == 0 &&
-                                     ours.inode == there.inode && ours.links >= 2;
-    if (!linked_all_the_same) return result == -EEXIST ? Status(name_taken(state_->path)) : storage_failure(-result, "creating", state_->path);
+    const bool linked_all_the_same = result == -EEXIST && file_system.stat(state_->temporary, ours) == 0 &&
+                                     file_system.stat(state_->path, there) == 0 && ours.inode == there.inode &&
+                                     ours.links >= 2;
+    if (!linked_all_the_same)
+      return result == -EEXIST ? Status(name_taken(state_->path)) : storage_failure(-result, "creating", state_->path);
   }
   return fsync_folder(file_system, state_->folder);
 }

@@ -1,4 +1,5 @@
-// One new file that appears whole or not at all, and never in the place of another: written under a temporary name, synced, linked.
+// One new file that appears whole or not at all, and never in the place of another: written under a
+// temporary name, synced, linked.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +15,15 @@ namespace rekindle {
 class NewFile {
  public:
   // `bytes`: its size, exactly. Error already_exists when there is one under the name.
-  static Result<NewFile> create(FileSystem& file_system, const std::string& folder, const std::string& name, std::uint64_t bytes, const std::string& nonce);
+  static Result<NewFile> create(FileSystem& file_system, const std::string& folder, const std::string& name,
+                                std::uint64_t bytes, const std::string& nonce);
   ~NewFile();  // nothing is left of it unless it was published
   NewFile(NewFile&&) noexcept;
 
   Status append(const void* data, std::size_t bytes);
 
-  // Everything has been appended: durable under the temporary name, which is returned, so that it can be read back.
+  // Everything has been appended: durable under the temporary name, which is returned, so that it
+  // can be read back.
   Result<std::string> sync();
   // After sync.
   Status publish();

@@ -14,8 +14,10 @@ namespace {
 
 constexpr std::uint64_t kBlockBytes = 16u << 20;
 
-// Cuts along `dimension` into slabs that fit, or, where one element of it is too large, along the next.
-void cut_into_blocks(const ManifestTensor& tensor, const TensorBox& box, std::size_t dimension, std::vector<TensorBox>& blocks) {
+// Cuts along `dimension` into slabs that fit, or, where one element of it is too large, along the
+// next.
+void cut_into_blocks(const ManifestTensor& tensor, const TensorBox& box, std::size_t dimension,
+                     std::vector<TensorBox>& blocks) {
   const std::uint64_t bytes = box_bytes(tensor, box);
   if (bytes <= kBlockBytes || dimension == box.shape.size()) {
     blocks.push_back(box);
@@ -37,24 +39,31 @@ void cut_into_blocks(const ManifestTensor& tensor, const TensorBox& box, std::si
 Result<OpenedCheckpoint> open_checkpoint(FileSystem& file_system, const std::string& directory, Progress& progress) {
   const Result<std::vector<CheckpointPlace>> places = find_places(file_system, directory);
   if (!places) return std::unexpected(places.error());
-  if (places->size() != 1) return fail(ErrorCode::invalid_input, directory + " holds several jobs; give the folder of one");
+  if (places->size() != 1)
+    return fail(ErrorCode::invalid_input, directory + " holds several jobs; give the folder of one");
   const Result<JobView> view = look_at_job(file_system, places->front().job_folder);
   if (!view) return std::unexpected(view.error());
   const Result<std::string> name = pick_checkpoint(places->front(), *view);
   if (!name) return std::unexpected(name.error());
   progress.begin("verifying " + *name);
-  Verification verification = verify_checkpoint(file_system, view->folder, *name, std::nullopt,
-                                                [&](std::uint64_t done, std::uint64_t all) { progress.report(done, all); });
+  Verification verification =
+      verify_checkpoint(file_system, view->folder, *name, std::nullopt,
+                        [&](std::uint64_t done, std::uint64_t all) { progress.report(done, all); });
   if (!verification.fine()) {
     const Finding& finding = verification.findings.front();
-    return fail(ErrorCode::corrupt, *name + " is damaged: " + finding.file + ": " + finding.sentence + ". `rekindle checkpoint ls` shows others.");
+    return fail(ErrorCode::corrupt, *name + " is damaged: " + finding.file + ": " + finding.sentence +
+                                        ". `rekindle checkpoint ls` shows others.");
   }
   return OpenedCheckpoint{join_path(view->folder, *name), *name, std::move(verification.sealed->manifest)};
 }
 
-TensorBox whole_box(const ManifestTensor& tensor) { return {Extents(tensor.global_shape.size(), 0), tensor.global_shape}; }
+TensorBox whole_box(const ManifestTensor& tensor) {
+  return {Extents(tensor.global_shape.size(), 0), tensor.global_shape};
+}
 
-std::uint64_t box_bytes(const ManifestTensor& tensor, const TensorBox& box) { return bytes_of_elements(tensor.dtype, volume_of(box.shape)); }
+std::uint64_t box_bytes(const ManifestTensor& tensor, const TensorBox& box) {
+  return bytes_of_elements(tensor.dtype, volume_of(box.shape));
+}
 
 std::vector<TensorBox> blocks_of(const ManifestTensor& tensor, const TensorBox& box) {
   std::vector<TensorBox> blocks;
@@ -62,9 +71,13 @@ std::vector<TensorBox> blocks_of(const ManifestTensor& tensor, const TensorBox& 
   return blocks;
 }
 
-Status read_box(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestTensor& tensor, const TensorBox& box, std::vector<char>& buffer) {
-  const TensorDescription part{
-      .name = tensor.name, .dtype = tensor.dtype, .shape = box.shape, .global_shape = tensor.global_shape, .offset = box.offset};
+Status read_box(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestTensor& tensor,
+                const TensorBox& box, std::vector<char>& buffer) {
+  const TensorDescription part{.name = tensor.name,
+                               .dtype = tensor.dtype,
+                               .shape = box.shape,
+                               .global_shape = tensor.global_shape,
+                               .offset = box.offset};
   const Result<RestorePlan> plan = plan_restore(Manifest{.world_size = 1, .tensors = {tensor}}, {.layout = {{part}}});
   if (!plan) return std::unexpected(plan.error());
   buffer.resize(tensor_bytes(part));
@@ -72,7 +85,8 @@ Status read_box(FileSystem& file_system, const OpenedCheckpoint& checkpoint, con
   return read_plan_unverified(file_system, checkpoint.folder, *plan, {.tensors = {&destination, 1}, .states = {}});
 }
 
-Status read_state(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestState& state, std::vector<char>& buffer) {
+Status read_state(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestState& state,
+                  std::vector<char>& buffer) {
   const std::string path = join_path(checkpoint.folder, state.file);
   const Result<OpenFile> file = open_for_reading(file_system, path);
   if (!file) return std::unexpected(file.error());
@@ -80,8 +94,8 @@ Status read_state(FileSystem& file_system, const OpenedCheckpoint& checkpoint, c
   return read_exactly(file_system, file->descriptor(), buffer.data(), buffer.size(), state.begin_byte, path);
 }
 
-Status stream_box(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestTensor& tensor, const TensorBox& box,
-                  const std::function<Status(const char*, std::size_t)>& take) {
+Status stream_box(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestTensor& tensor,
+                  const TensorBox& box, const std::function<Status(const char*, std::size_t)>& take) {
   std::vector<char> buffer;
   for (const TensorBox& block : blocks_of(tensor, box)) {
     if (Status status = read_box(file_system, checkpoint, tensor, block, buffer); !status) return status;

@@ -18,7 +18,8 @@ struct OpenedCheckpoint {
   Manifest manifest;
 };
 
-// The one that `directory` is, or the newest usable one of the job whose folder it is. Errors: not found, several jobs, damaged (with what is damaged).
+// The one that `directory` is, or the newest usable one of the job whose folder it is. Errors: not
+// found, several jobs, damaged (with what is damaged).
 Result<OpenedCheckpoint> open_checkpoint(FileSystem& file_system, const std::string& directory, Progress& progress);
 
 // A part of a tensor: `shape` elements at `offset`.
@@ -30,15 +31,18 @@ struct TensorBox {
 TensorBox whole_box(const ManifestTensor& tensor);
 std::uint64_t box_bytes(const ManifestTensor& tensor, const TensorBox& box);
 
-// The box cut into boxes of some megabytes, in row-major order: end to end their bytes are the box's. None for an empty box.
+// The box cut into boxes of some megabytes, in row-major order: end to end their bytes are the
+// box's. None for an empty box.
 std::vector<TensorBox> blocks_of(const ManifestTensor& tensor, const TensorBox& box);
 
 // A box, or a whole state, into `buffer`.
-Status read_box(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestTensor& tensor, const TensorBox& box, std::vector<char>& buffer);
-Status read_state(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestState& state, std::vector<char>& buffer);
+Status read_box(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestTensor& tensor,
+                const TensorBox& box, std::vector<char>& buffer);
+Status read_state(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestState& state,
+                  std::vector<char>& buffer);
 
 // A box of any size in portions of some megabytes.
-Status stream_box(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestTensor& tensor, const TensorBox& box,
-                  const std::function<Status(const char*, std::size_t)>& take);
+Status stream_box(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestTensor& tensor,
+                  const TensorBox& box, const std::function<Status(const char*, std::size_t)>& take);
 
 }  // namespace rekindle

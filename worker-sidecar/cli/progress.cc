@@ -12,7 +12,8 @@ constexpr Duration kBetweenLines = std::chrono::seconds(1);
 
 }  // namespace
 
-Progress::Progress(std::ostream& err, bool shown, std::function<Instant()> now) : err_(err), shown_(shown), now_(std::move(now)) {}
+Progress::Progress(std::ostream& err, bool shown, std::function<Instant()> now)
+    : err_(err), shown_(shown), now_(std::move(now)) {}
 
 void Progress::begin(std::string what) {
   if (!shown_) return;
@@ -26,7 +27,9 @@ void Progress::report(std::uint64_t done_bytes, std::uint64_t all_bytes) {
   if (now - printed_ < kBetweenLines) return;
   printed_ = now;
   err_ << printable(what_) << ": " << human_bytes(done_bytes) << " of " << human_bytes(all_bytes);
-  if (all_bytes > 0) err_ << ", " << static_cast<unsigned>(100.0 * static_cast<double>(done_bytes) / static_cast<double>(all_bytes)) << " %";
+  if (all_bytes > 0)
+    err_ << ", " << static_cast<unsigned>(100.0 * static_cast<double>(done_bytes) / static_cast<double>(all_bytes))
+         << " %";
   err_ << std::endl;
 }
 

@@ -1,4 +1,5 @@
-// How far long work has come, for a person who waits: a line a second at most, and none for work that is done within one.
+// How far long work has come, for a person who waits: a line a second at most, and none for work
+// that is done within one.
 #pragma once
 
 #include <cstdint>

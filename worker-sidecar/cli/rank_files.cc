@@ -22,10 +22,12 @@ Result<std::uint64_t> step_of(FileSystem& file_system, const std::string& path, 
   const Result<std::optional<std::uint64_t>> step = find_number(file_system, path, file, "step_num");
   if (!step) return std::unexpected(step.error());
   if (*step) return **step;
-  return fail(ErrorCode::invalid_input, path + " does not have its step_num: save with append_info=[\"epoch_num\", \"step_num\"]");
+  return fail(ErrorCode::invalid_input,
+              path + " does not have its step_num: save with append_info=[\"epoch_num\", \"step_num\"]");
 }
 
-Result<std::string> hash_of_parameters(FileSystem& file_system, const std::string& path, MindSporeFile file, Progress& progress) {
+Result<std::string> hash_of_parameters(FileSystem& file_system, const std::string& path, MindSporeFile file,
+                                       Progress& progress) {
   std::ranges::sort(file.entries, {}, &MindSporeEntry::name);
   HashStream hash;
   std::uint64_t done = 0;
@@ -37,11 +39,12 @@ Result<std::string> hash_of_parameters(FileSystem& file_system, const std::strin
     for (const std::uint64_t extent : entry.shape) head += ' ' + std::to_string(extent);
     head += '\n';
     hash.update(head.data(), head.size());
-    const Status status = stream_ranges(file_system, path, entry.content, [&](const char* data, std::size_t bytes) -> Status {
-      hash.update(data, bytes);
-      progress.report(done += bytes, file.message_bytes);
-      return {};
-    });
+    const Status status =
+        stream_ranges(file_system, path, entry.content, [&](const char* data, std::size_t bytes) -> Status {
+          hash.update(data, bytes);
+          progress.report(done += bytes, file.message_bytes);
+          return {};
+        });
     if (!status) return std::unexpected(status.error());
   }
   return hash.digest();
@@ -57,9 +60,10 @@ Result<HeldCheckpoint> read_held(FileSystem& file_system, const std::string& pat
   return HeldCheckpoint{*step, std::move(*hash)};
 }
 
-// The newest file of one rank that reads well. Steps are read first, so that only one file is hashed.
-std::optional<RankFile> find_newest(FileSystem& file_system, const std::string& root, const std::string& folder, const std::string& prefix, RankFiles& files,
-                                    Progress& progress) {
+// The newest file of one rank that reads well. Steps are read first, so that only one file is
+// hashed.
+std::optional<RankFile> find_newest(FileSystem& file_system, const std::string& root, const std::string& folder,
+                                    const std::string& prefix, RankFiles& files, Progress& progress) {
   const std::string place = join_path(root, folder);
   const Result<std::vector<std::string>> names = list_folder(file_system, place);
   if (!names) {
@@ -72,7 +76,8 @@ std::optional<RankFile> find_newest(FileSystem& file_system, const std::string& 
     if (!parsed || !parsed->dying || (!prefix.empty() && parsed->prefix != prefix)) continue;
     const std::string path = join_path(place, name);
     const Result<MindSporeFile> file = index_mindspore_path(file_system, path, progress);
-    const Result<std::uint64_t> step = file ? step_of(file_system, path, *file) : Result<std::uint64_t>(std::unexpected(file.error()));
+    const Result<std::uint64_t> step =
+        file ? step_of(file_system, path, *file) : Result<std::uint64_t>(std::unexpected(file.error()));
     if (step) {
       steps.emplace_back(*step, name);
     } else {
@@ -88,10 +93,12 @@ std::optional<RankFile> find_newest(FileSystem& file_system, const std::string& 
   return std::nullopt;
 }
 
-// "ttp_rank_1-2_84.ckpt" of rank 1 is "ttp_rank_5-2_84.ckpt" for rank 5; other names do not have the rank.
+// "ttp_rank_1-2_84.ckpt" of rank 1 is "ttp_rank_5-2_84.ckpt" for rank 5; other names do not have
+// the rank.
 std::string name_for(std::uint32_t rank, const RankFile& file, std::uint32_t from_rank) {
   const std::optional<MindSporeFileName> parsed = parse_mindspore_file_name(file.name);
-  return parsed && file.name == dying_file_name(from_rank, parsed->place) ? dying_file_name(rank, parsed->place) : file.name;
+  return parsed && file.name == dying_file_name(from_rank, parsed->place) ? dying_file_name(rank, parsed->place)
+                                                                          : file.name;
 }
 
 // The lost rank's folder, or the name that it has beside the folders of others.
@@ -100,8 +107,9 @@ std::string folder_for(std::uint32_t rank, const RankFiles& files, const RankFil
   return from.folder.starts_with("device") ? "device" + std::to_string(rank) : rank_folder_name(rank);
 }
 
-Status copy_rank_file(FileSystem& file_system, const std::string& from, const HeldCheckpoint& held, const std::string& folder, const std::string& name,
-                      const std::string& nonce, Progress& progress) {
+Status copy_rank_file(FileSystem& file_system, const std::string& from, const HeldCheckpoint& held,
+                      const std::string& folder, const std::string& name, const std::string& nonce,
+                      Progress& progress) {
   const Result<FileInfo> info = info_of(file_system, from);
   if (!info) return std::unexpected(info.error());
   Result<NewFile> file = NewFile::create(file_system, folder, name, info->bytes, nonce);
@@ -118,14 +126,17 @@ Status copy_rank_file(FileSystem& file_system, const std::string& from, const He
   const Result<HeldCheckpoint> read_back = read_held(file_system, *temporary, progress);
   if (!read_back) return std::unexpected(read_back.error());
   if (read_back->step != held.step || read_back->hash != held.hash) {
-    return fail(ErrorCode::corrupt, "the copy of " + from + " reads back differently: the file changed meanwhile, or the storage is not reliable");
+    return fail(
+        ErrorCode::corrupt,
+        "the copy of " + from + " reads back differently: the file changed meanwhile, or the storage is not reliable");
   }
   return file->publish();
 }
 
 }  // namespace
 
-Result<RankFiles> find_rank_files(FileSystem& file_system, const std::string& root, const std::string& prefix, Progress& progress) {
+Result<RankFiles> find_rank_files(FileSystem& file_system, const std::string& root, const std::string& prefix,
+                                  Progress& progress) {
   const Result<std::vector<std::string>> names = list_folder(file_system, root);
   if (!names) return std::unexpected(names.error());
   RankFiles files;
@@ -134,29 +145,36 @@ Result<RankFiles> find_rank_files(FileSystem& file_system, const std::string& ro
     FileInfo info;
     if (!rank || file_system.stat(join_path(root, name), info) < 0 || info.kind != FileKind::folder) continue;
     if (!files.folders.emplace(*rank, name).second) {
-      return fail(ErrorCode::invalid_input, root + " holds two folders of rank " + std::to_string(*rank) + " (device and rank_); remove the one of the other run");
+      return fail(ErrorCode::invalid_input, root + " holds two folders of rank " + std::to_string(*rank) +
+                                                " (device and rank_); remove the one of the other run");
     }
-    if (std::optional<RankFile> file = find_newest(file_system, root, name, prefix, files, progress)) files.files.emplace(*rank, std::move(*file));
+    if (std::optional<RankFile> file = find_newest(file_system, root, name, prefix, files, progress))
+      files.files.emplace(*rank, std::move(*file));
   }
   return files;
 }
 
-Result<std::vector<RebuiltFile>> rebuild_rank_files(FileSystem& file_system, const std::string& root, const RankFiles& files, const RestoreChoice& choice,
-                                                    const std::set<std::uint32_t>& lost, const std::string& nonce, Progress& progress) {
+Result<std::vector<RebuiltFile>> rebuild_rank_files(FileSystem& file_system, const std::string& root,
+                                                    const RankFiles& files, const RestoreChoice& choice,
+                                                    const std::set<std::uint32_t>& lost, const std::string& nonce,
+                                                    Progress& progress) {
   std::vector<RebuiltFile> rebuilt;
   for (const GroupChoice& group : choice) {
     const RankFile& from = files.files.at(*group.chosen);
     for (const std::uint32_t rank : group.ranks) {
       if (!lost.contains(rank)) continue;
       const auto own = files.files.find(rank);
-      if (own != files.files.end() && own->second.held.step == from.held.step && own->second.held.hash == from.held.hash) continue;
+      if (own != files.files.end() && own->second.held.step == from.held.step &&
+          own->second.held.hash == from.held.hash)
+        continue;
       const std::string folder = folder_for(rank, files, from);
       const std::string place = join_path(root, folder);
       const int made = file_system.mkdir(place, 0777);
       if (made < 0 && made != -EEXIST) return storage_failure(-made, "creating", place);
       if (Status synced = fsync_folder(file_system, root); !synced) return std::unexpected(synced.error());
       const std::string name = name_for(rank, from, *group.chosen);
-      const Status status = copy_rank_file(file_system, join_path(join_path(root, from.folder), from.name), from.held, place, name, nonce, progress);
+      const Status status = copy_rank_file(file_system, join_path(join_path(root, from.folder), from.name), from.held,
+                                           place, name, nonce, progress);
       if (!status) {
         if (made == 0) file_system.rmdir(place);
         return std::unexpected(status.error());

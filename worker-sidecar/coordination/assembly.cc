@@ -7,14 +7,15 @@ namespace rekindle {
 namespace {
 
 bool reached(const ReadyMessage& ready, std::uint32_t ranks_per_pod, ReadyState state) {
-  return ready.ranks.size() == ranks_per_pod &&
-         std::all_of(ready.ranks.begin(), ready.ranks.end(), [&](const ReadyRank& rank) { return rank.state >= state; });
+  return ready.ranks.size() == ranks_per_pod && std::all_of(ready.ranks.begin(), ready.ranks.end(),
+                                                            [&](const ReadyRank& rank) { return rank.state >= state; });
 }
 
 }  // namespace
 
 std::string_view to_string(AssemblyState state) {
-  constexpr std::array<std::string_view, 7> kNames = {"gathering", "registering", "listing", "verifying", "loading", "claiming", "taking"};
+  constexpr std::array<std::string_view, 7> kNames = {"gathering", "registering", "listing", "verifying",
+                                                      "loading",   "claiming",    "taking"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -40,7 +41,8 @@ void Assembly::on_change(Instant now, CoordinationOutputs& out) {
   drive(now, out);
 }
 
-// The ranks of the pod live in one attempt already, or died in it: it was this sidecar that was away.
+// The ranks of the pod live in one attempt already, or died in it: it was this sidecar that was
+// away.
 bool Assembly::rejoin(Instant now, CoordinationOutputs& out) {
   std::uint32_t attempt = 0;
   for (const auto& [number, rank] : ranks_.all()) attempt = std::max(attempt, rank.attempt);
@@ -73,7 +75,8 @@ ReadyMessage Assembly::ready() const {
   }
   if (!message.ranks.empty() && all_registered) {
     message.layout_hash = layouts_.common_hash(config_.first_rank(), config_.ranks_per_pod);
-    if (message.layout_hash.empty()) message.layouts = layouts_.tell(config_.first_rank(), config_.ranks_per_pod, layouts_.hashes());
+    if (message.layout_hash.empty())
+      message.layouts = layouts_.tell(config_.first_rank(), config_.ranks_per_pod, layouts_.hashes());
   }
   if (running()) {
     message.step = taken_.step;
@@ -102,8 +105,10 @@ void Assembly::on_begin(std::uint32_t from, const BeginMessage& begin, Coordinat
   if (begin.layout_hashes.empty()) return;
   ReadyMessage answer = ready();
   if (!reached(answer, config_.ranks_per_pod, ReadyState::registered)) return;
-  for (std::vector<HeldLayout>& told : one_layout_each(layouts_.tell(config_.first_rank(), config_.ranks_per_pod, begin.layout_hashes))) {
-    if (std::none_of(told.begin(), told.end(), [](const HeldLayout& held) { return held.layout.has_value(); })) continue;
+  for (std::vector<HeldLayout>& told :
+       one_layout_each(layouts_.tell(config_.first_rank(), config_.ranks_per_pod, begin.layout_hashes))) {
+    if (std::none_of(told.begin(), told.end(), [](const HeldLayout& held) { return held.layout.has_value(); }))
+      continue;
     answer.layouts = std::move(told);
     send(from, answer, out);
   }
@@ -126,12 +131,15 @@ void Assembly::on_offer(std::uint32_t from, const OfferMessage& offer, Coordinat
 
 void Assembly::on_rank_loaded(const RankLoaded& loaded, CoordinationOutputs& out) {
   LocalRank* rank = ranks_.find(loaded.rank);
-  if (running() || rank == nullptr || !offered_ || loaded.loaded.path != offered_->path || !offered_ranks_.contains(loaded.rank)) return;
+  if (running() || rank == nullptr || !offered_ || loaded.loaded.path != offered_->path ||
+      !offered_ranks_.contains(loaded.rank))
+    return;
   rank->loaded = loaded.loaded;
   answer_if_loaded(out);
 }
 
-// One answer for the pod once all its ranks have one. After a failure the same offer may come again and is then tried again.
+// One answer for the pod once all its ranks have one. After a failure the same offer may come again
+// and is then tried again.
 void Assembly::answer_if_loaded(CoordinationOutputs& out) {
   PodLoadedMessage answer{.ordinal = config_.ordinal, .path = offered_->path, .step = offered_->step, .ok = true};
   for (const auto& [number, rank] : ranks_.all()) {
@@ -149,7 +157,9 @@ void Assembly::answer_if_loaded(CoordinationOutputs& out) {
 void Assembly::on_take(const TakeMessage& take, CoordinationOutputs& out) {
   if (running() || take.attempt == 0 || !ranks_.all_connected()) return;
   for (const auto& [number, rank] : ranks_.all()) {
-    if (!rank.alive || !rank.loaded || !rank.loaded->ok || rank.loaded->path != take.path || rank.loaded->step != take.step) return;
+    if (!rank.alive || !rank.loaded || !rank.loaded->ok || rank.loaded->path != take.path ||
+        rank.loaded->step != take.step)
+      return;
   }
   taken_ = take;
   layouts_.learn_if_alike(take.job_layout_hash);
@@ -157,15 +167,19 @@ void Assembly::on_take(const TakeMessage& take, CoordinationOutputs& out) {
   for (const std::uint32_t pod : pods_.reachable_pods()) {
     if (pod != config_.ordinal) on_pod_met(pod, out);
   }
-  out.push_back(AttemptBegun{
-      .attempt = take.attempt, .step = take.step, .path = take.path, .manifest_hash = take.manifest_hash, .summary = take.summary});
+  out.push_back(AttemptBegun{.attempt = take.attempt,
+                             .step = take.step,
+                             .path = take.path,
+                             .manifest_hash = take.manifest_hash,
+                             .summary = take.summary});
 }
 
 void Assembly::on_refused(const FailedMessage& failed, CoordinationOutputs& out) {
   if (running()) return;
   for (const std::uint32_t rank : ranks_.live()) {
     out.push_back(RefuseRank{rank, failed.error});
-    ranks_.find(rank)->alive = false;  // it ends with the error; what counts is the process that comes after it
+    // it ends with the error; what counts is the process that comes after it
+    ranks_.find(rank)->alive = false;
   }
   out.push_back(NoteProblem{"restore_failed", failed.error.message});
 }
@@ -181,8 +195,10 @@ void Assembly::on_ready(std::uint32_t from, const ReadyMessage& ready, Instant n
   if (running()) {
     if (ready.attempt != 0 || from == config_.ordinal) return;
     send(from, this->ready(), out);
-    // The take did not reach it: what it has loaded is what the job took. A fresh process has loaded nothing, so it is never let in here.
-    if (!rejoined_ && reached(ready, config_.ranks_per_pod, ReadyState::loaded) && ready.path == taken_.path && ready.step == taken_.step) {
+    // The take did not reach it: what it has loaded is what the job took. A fresh process has
+    // loaded nothing, so it is never let in here.
+    if (!rejoined_ && reached(ready, config_.ranks_per_pod, ReadyState::loaded) && ready.path == taken_.path &&
+        ready.step == taken_.step) {
       send(from, taken_, out);
     }
     return;
@@ -211,7 +227,8 @@ bool Assembly::ask_for_layouts(CoordinationOutputs& out) {
   if (layouts_.knows_all()) return false;
   for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank) {
     const std::uint32_t pod = config_.pod_of(rank);
-    if (!layouts_.knows(rank) && asked_.insert(pod).second) send(pod, BeginMessage{.layout_hashes = layouts_.hashes()}, out);
+    if (!layouts_.knows(rank) && asked_.insert(pod).second)
+      send(pod, BeginMessage{.layout_hashes = layouts_.hashes()}, out);
   }
   return true;
 }
@@ -233,7 +250,8 @@ void Assembly::drive(Instant now, CoordinationOutputs& out) {
     retry_at_.reset();
     return;
   }
-  if (state_ != AssemblyState::gathering && !all_pods(state_ == AssemblyState::registering ? ReadyState::connected : ReadyState::registered)) {
+  if (state_ != AssemblyState::gathering &&
+      !all_pods(state_ == AssemblyState::registering ? ReadyState::connected : ReadyState::registered)) {
     state_ = AssemblyState::gathering;
     retry_at_.reset();
   }
@@ -250,7 +268,8 @@ void Assembly::drive(Instant now, CoordinationOutputs& out) {
       refuse_all(shards.error(), out);
       return;
     }
-    // Whoever leads a breakpoint later must know what ranks held that are gone by then. Where all are alike the take says so.
+    // Whoever leads a breakpoint later must know what ranks held that are gone by then. Where all
+    // are alike the take says so.
     for (const std::uint32_t pod : pods_.reachable_pods()) {
       if (pod != config_.ordinal && !layouts_.all_alike()) tell_layouts(pod, {}, out);
     }
@@ -279,14 +298,16 @@ void Assembly::on_candidates(const CandidatesListed& listed, Instant now, Coordi
 OfferMessage Assembly::current_offer() const {
   if (candidate_ >= candidates_.size()) return {};
   const RestoreCandidate& candidate = candidates_[candidate_];
-  return {.path = candidate.path, .step = candidate.step, .manifest_hash = candidate.manifest_hash, .job_checked = true};
+  return {
+      .path = candidate.path, .step = candidate.step, .manifest_hash = candidate.manifest_hash, .job_checked = true};
 }
 
 void Assembly::try_candidate(Instant, CoordinationOutputs& out) {
   retry_at_.reset();
   if (candidate_ < candidates_.size()) {
     state_ = AssemblyState::verifying;
-    VerifyCandidate verify{.path = candidates_[candidate_].path, .manifest_hash = candidates_[candidate_].manifest_hash};
+    VerifyCandidate verify{.path = candidates_[candidate_].path,
+                           .manifest_hash = candidates_[candidate_].manifest_hash};
     if (const auto shards = layouts_.shards()) {
       // Ranks of one layout share it.
       const std::set<std::shared_ptr<const Layout>> distinct((*shards)->layouts.begin(), (*shards)->layouts.end());
@@ -298,7 +319,9 @@ void Assembly::try_candidate(Instant, CoordinationOutputs& out) {
   } else {
     std::string message = std::to_string(candidates_.size()) + " checkpoints exist and none can be used";
     for (const std::string& refused : refused_) message += "; " + refused;
-    refuse_all({ErrorCode::corrupt, message + ". Repair the storage, or move the job's checkpoint folder away to start from step 0"}, out);
+    refuse_all({ErrorCode::corrupt,
+                message + ". Repair the storage, or move the job's checkpoint folder away to start from step 0"},
+               out);
   }
 }
 
@@ -317,10 +340,13 @@ void Assembly::refuse_candidate(const Error& error, Instant now, CoordinationOut
 }
 
 void Assembly::on_verified(const CandidateVerified& verified, Instant now, CoordinationOutputs& out) {
-  if (state_ != AssemblyState::verifying || candidate_ >= candidates_.size() || verified.path != candidates_[candidate_].path) return;
+  if (state_ != AssemblyState::verifying || candidate_ >= candidates_.size() ||
+      verified.path != candidates_[candidate_].path)
+    return;
   if (verified.verified) offer(out);
   // An older checkpoint would hide that the program has changed.
-  else if (verified.verified.error().code == ErrorCode::invalid_input) refuse_all(with_context(verified.verified.error(), verified.path), out);
+  else if (verified.verified.error().code == ErrorCode::invalid_input)
+    refuse_all(with_context(verified.verified.error(), verified.path), out);
   else refuse_candidate(verified.verified.error(), now, out);
 }
 
@@ -330,7 +356,8 @@ void Assembly::offer(CoordinationOutputs& out) {
   send_to_all(current_offer(), out);
 }
 
-void Assembly::on_pod_loaded(std::uint32_t from, const PodLoadedMessage& loaded, Instant now, CoordinationOutputs& out) {
+void Assembly::on_pod_loaded(std::uint32_t from, const PodLoadedMessage& loaded, Instant now,
+                             CoordinationOutputs& out) {
   if (state_ != AssemblyState::loading || retry_at_ || loaded.path != current_offer().path) return;
   if (!loaded.ok) {
     refuse_candidate(with_context(loaded.error, "pod " + std::to_string(from)), now, out);
@@ -356,7 +383,11 @@ void Assembly::on_claimed(const AttemptClaimed& claimed, Instant now, Coordinati
   }
   state_ = AssemblyState::taking;
   const OfferMessage taken = current_offer();
-  TakeMessage take{.attempt = *claimed.attempt, .path = taken.path, .step = taken.step, .manifest_hash = taken.manifest_hash, .summary = {},
+  TakeMessage take{.attempt = *claimed.attempt,
+                   .path = taken.path,
+                   .step = taken.step,
+                   .manifest_hash = taken.manifest_hash,
+                   .summary = {},
                    .job_layout_hash = layouts_.job_hash()};
   if (candidate_ < candidates_.size()) take.summary = candidates_[candidate_].summary;
   out.push_back(ReportRestore{*claimed.attempt, taken.step, taken.path, refused_});

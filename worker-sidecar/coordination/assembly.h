@@ -1,16 +1,19 @@
-// Start and restore: brings all ranks of the job together and makes the one restore decision (PROTOCOL P15, P17).
+// Start and restore: brings all ranks of the job together and makes the one restore decision
+// (PROTOCOL P15, P17).
 //
-// Expected flow, in every sidecar: ranks connect -> ready -> begin (welcome) -> registered -> offers, loaded -> take: running.
-// In the coordinator (lowest ordinal that can be reached) besides: all pods there and go -> begin -> all registered -> candidates
-// listed -> each verified, offered, loaded by all -> attempt claimed -> take.
+// Expected flow, in every sidecar: ranks connect -> ready -> begin (welcome) -> registered ->
+// offers, loaded -> take: running. In the coordinator (lowest ordinal that can be reached) besides:
+// all pods there and go -> begin -> all registered -> candidates listed -> each verified, offered,
+// loaded by all -> attempt claimed -> take.
 //
-// Guarantees: no rank is offered anything before all have registered and their layouts make one job; where they differ every pod that can be
-// reached has been told them all; a take names what every rank has loaded; the
-// attempt is claimed with its parent before any rank leaves rk_restore. Checkpoints that exist and cannot be used never lead to
-// a silent start from step 0: the ranks are refused with the reasons.
-// Assumptions: ready comes again until the attempt begins. A coordinator that is lost is replaced by the next ordinal, which begins anew;
-// a take that reached some pods only is passed on by any of them.
-// A sidecar that comes back to ranks that live in an attempt rejoins it without asking anybody.
+// Guarantees: no rank is offered anything before all have registered and their layouts make one
+// job; where they differ every pod that can be reached has been told them all; a take names what
+// every rank has loaded; the attempt is claimed with its parent before any rank leaves rk_restore.
+// Checkpoints that exist and cannot be used never lead to a silent start from step 0: the ranks are
+// refused with the reasons. Assumptions: ready comes again until the attempt begins. A coordinator
+// that is lost is replaced by the next ordinal, which begins anew; a take that reached some pods
+// only is passed on by any of them. A sidecar that comes back to ranks that live in an attempt
+// rejoins it without asking anybody.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +45,8 @@ class Assembly {
   void on_rank_connected(std::uint32_t rank, Instant now, CoordinationOutputs& out);
   void on_rank_loaded(const RankLoaded& loaded, CoordinationOutputs& out);
   void on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out);
-  // What a sidecar that came back, or that a message did not reach, does not know of the others' layouts, it asks whoever it meets.
+  // What a sidecar that came back, or that a message did not reach, does not know of the others'
+  // layouts, it asks whoever it meets.
   void on_pod_met(std::uint32_t ordinal, CoordinationOutputs& out) const;
 
   void on_ready(std::uint32_t from, const ReadyMessage& ready, Instant now, CoordinationOutputs& out);

@@ -11,7 +11,8 @@ namespace {
 
 // The operator also passes on what somebody asked for by hand; nothing is wrong then.
 TriggerCause cause_of(const TriggerMessage& trigger) {
-  return trigger.cause == TriggerCause::operator_order && trigger.after == AfterBreakpoint::go_on ? TriggerCause::user : trigger.cause;
+  return trigger.cause == TriggerCause::operator_order && trigger.after == AfterBreakpoint::go_on ? TriggerCause::user
+                                                                                                  : trigger.cause;
 }
 
 }  // namespace
@@ -36,17 +37,17 @@ Duration BreakpointCoordinator::bound(Duration wait) const { return std::min(wai
 
 // --- triggers ---
 
-void BreakpointCoordinator::on_trigger(std::uint32_t from, const TriggerMessage& trigger, Instant now, CoordinationOutputs& out) {
-  // It failed on communicators that have been replaced since: whoever says so late has the order to rebuild already.
+void BreakpointCoordinator::on_trigger(std::uint32_t from, const TriggerMessage& trigger, Instant now,
+                                       CoordinationOutputs& out) {
+  // It failed on communicators that have been replaced since: whoever says so late has the order to
+  // rebuild already.
   if (trigger.cause == TriggerCause::collective_failed && trigger.rebuilt < rebuilds_.term()) {
     if (outcome_) send(from, message_of(*outcome_), out);
     return;
   }
   const TimedTrigger reason = arrive(trigger, now);
   switch (move(CoordinatorInput::trigger)) {
-    case CoordinatorMove::merge:
-      merge(from, reason, now, out);
-      return;
+    case CoordinatorMove::merge: merge(from, reason, now, out); return;
     case CoordinatorMove::answer:
       if (outcome_ && is_durable(*outcome_) && trigger.after <= after_of(*outcome_)) {
         send(from, message_of(*outcome_), out);
@@ -59,7 +60,8 @@ void BreakpointCoordinator::on_trigger(std::uint32_t from, const TriggerMessage&
       if (outcome_ && is_durable(*outcome_)) {  // parked, and now the ranks have to leave
         auto committed = std::get<CommittedMessage>(*outcome_);
         committed.after = trigger.after;
-        committed.term = make_term(std::max(round_of(committed.term), round_of(member_.highest_term())) + 1, config_.ordinal);
+        committed.term =
+            make_term(std::max(round_of(committed.term), round_of(member_.highest_term())) + 1, config_.ordinal);
         outcome_ = committed;
         send_to_all(committed, out);
         return;
@@ -70,7 +72,8 @@ void BreakpointCoordinator::on_trigger(std::uint32_t from, const TriggerMessage&
       }
       break;
     default:
-      // The sender is held by a breakpoint that is over, or asks again for one that was carried out.
+      // The sender is held by a breakpoint that is over, or asks again for one that was carried
+      // out.
       if (outcome_ && ((trigger.term != 0 && trigger.term <= term_of(*outcome_)) ||
                        (ids_.contains(trigger.breakpoint) && trigger.after <= after_of(*outcome_)))) {
         send(from, message_of(*outcome_), out);
@@ -93,12 +96,16 @@ void BreakpointCoordinator::begin(const TimedTrigger& reason, Instant now, Coord
   unfit_shadows_.clear();
   last_error_.reset();
   ids_.clear();
-  record_ = {.id = reason.trigger.breakpoint, .cause = reason.trigger.cause, .pod = reason.trigger.pod, .detail = reason.trigger.detail};
+  record_ = {.id = reason.trigger.breakpoint,
+             .cause = reason.trigger.cause,
+             .pod = reason.trigger.pod,
+             .detail = reason.trigger.detail};
   if (!record_.id.empty()) ids_.insert(record_.id);
   start_round(reason.trigger.term, now, out);
 }
 
-void BreakpointCoordinator::merge(std::uint32_t from, const TimedTrigger& reason, Instant now, CoordinationOutputs& out) {
+void BreakpointCoordinator::merge(std::uint32_t from, const TimedTrigger& reason, Instant now,
+                                  CoordinationOutputs& out) {
   const AfterBreakpoint before = reason_.trigger.after;
   merge_trigger(reason_, reason);
   causes_.insert(cause_of(reason.trigger));
@@ -121,7 +128,8 @@ void BreakpointCoordinator::merge(std::uint32_t from, const TimedTrigger& reason
 
 void BreakpointCoordinator::start_round(std::uint64_t above, Instant now, CoordinationOutputs& out) {
   remove_unfinished(out);
-  const std::uint64_t round = std::max({round_of(above), round_of(term_), round_of(member_.highest_term()), round_of(refused_with_)}) + 1;
+  const std::uint64_t round =
+      std::max({round_of(above), round_of(term_), round_of(member_.highest_term()), round_of(refused_with_)}) + 1;
   ++rounds_;
   term_ = make_term(round, config_.ordinal);
   state_ = CoordinatorState::collecting;
@@ -143,7 +151,8 @@ void BreakpointCoordinator::start_round(std::uint64_t above, Instant now, Coordi
 void BreakpointCoordinator::new_round(const Error& why, Instant now, CoordinationOutputs& out) {
   last_error_ = why;
   if (rounds_ >= config_.limits.rounds_max) {
-    fail_breakpoint(with_context(why, "the checkpoint failed " + std::to_string(rounds_) + " times; the last time"), out);
+    fail_breakpoint(with_context(why, "the checkpoint failed " + std::to_string(rounds_) + " times; the last time"),
+                    out);
     return;
   }
   start_round(0, now, out);
@@ -156,11 +165,13 @@ CollectMessage BreakpointCoordinator::collect_message(Instant now) const {
   return collect;
 }
 
-void BreakpointCoordinator::on_collected(std::uint32_t from, const CollectedMessage& collected, Instant now, CoordinationOutputs& out) {
+void BreakpointCoordinator::on_collected(std::uint32_t from, const CollectedMessage& collected, Instant now,
+                                         CoordinationOutputs& out) {
   if (collected.term > term_) {
     if (move(CoordinatorInput::refused) != CoordinatorMove::outbid) return;
     refused_with_ = std::max(refused_with_, collected.term);
-    // Its coordinator, if it can be reached, collects us in a moment; otherwise that term leads nowhere.
+    // Its coordinator, if it can be reached, collects us in a moment; otherwise that term leads
+    // nowhere.
     const std::uint32_t other = coordinator_of(collected.term);
     if (other == config_.ordinal || !pods_.reachable(other)) start_round(0, now, out);
     else if (!outbid_at_) outbid_at_ = now + config_.limits.resend;
@@ -171,13 +182,17 @@ void BreakpointCoordinator::on_collected(std::uint32_t from, const CollectedMess
   if (what == CoordinatorMove::ignore) return;
   layouts_.adopt(from, collected.layouts);
   if (collected.more) return;
-  if (collected.ranks.empty()) return;  // it refuses an order of an earlier round that reached it late, and says nothing about its ranks
+  // it refuses an order of an earlier round that reached it late, and says nothing about its ranks
+  if (collected.ranks.empty()) return;
   // A part of the answer was lost: it is asked for again.
-  if (std::any_of(collected.ranks.begin(), collected.ranks.end(), [&](const CollectedRank& rank) { return rank.alive && !layouts_.knows(rank.rank); })) return;
+  if (std::any_of(collected.ranks.begin(), collected.ranks.end(),
+                  [&](const CollectedRank& rank) { return rank.alive && !layouts_.knows(rank.rank); }))
+    return;
   std::vector<CollectedRank>& ranks = answers_[from];
   ranks.clear();
   for (const CollectedRank& rank : collected.ranks) {
-    if (config_.pod_of(rank.rank) == from && rank.rank < config_.world_size()) ranks.push_back(rank);  // nobody speaks for another pod
+    // nobody speaks for another pod
+    if (config_.pod_of(rank.rank) == from && rank.rank < config_.world_size()) ranks.push_back(rank);
   }
   if (what == CoordinatorMove::look) look(now, out);
   else check_writers(now, out);
@@ -218,7 +233,8 @@ ChooseInput BreakpointCoordinator::choose_input(Instant now) const {
   input.arrival_over = now >= from + bound(limits.arrival_wait);
   input.straggler_over = now >= from + bound(limits.straggler_wait);
   input.permit_over = permitted_at_ && now >= *permitted_at_ + bound(limits.permit_wait);
-  for (std::size_t i = 0; shards_ && i < shards_->groups.size(); ++i) input.groups.push_back({shards_->groups[i].ranks, shards_->sharers[i]});
+  for (std::size_t i = 0; shards_ && i < shards_->groups.size(); ++i)
+    input.groups.push_back({shards_->groups[i].ranks, shards_->sharers[i]});
   return input;
 }
 
@@ -226,7 +242,8 @@ ChooseInput BreakpointCoordinator::choose_input(Instant now) const {
 std::string BreakpointCoordinator::describe_losses() const {
   if (choice_.lost_groups.empty() || shards_->groups.size() < 2) return {};
   std::string text = describe_group(shards_->groups[choice_.lost_groups.front()]);
-  if (choice_.lost_groups.size() > 1) text += "; and what " + std::to_string(choice_.lost_groups.size() - 1) + " other groups of ranks hold";
+  if (choice_.lost_groups.size() > 1)
+    text += "; and what " + std::to_string(choice_.lost_groups.size() - 1) + " other groups of ranks hold";
   return text;
 }
 
@@ -237,7 +254,8 @@ void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
   auto shards = layouts_.shards();
   shards_ = shards ? *shards : nullptr;
   const ChooseInput input = choose_input(now);
-  live_ranks_ = static_cast<std::uint32_t>(std::count_if(input.ranks.begin(), input.ranks.end(), [](const auto& rank) { return rank.alive; }));
+  live_ranks_ = static_cast<std::uint32_t>(
+      std::count_if(input.ranks.begin(), input.ranks.end(), [](const auto& rank) { return rank.alive; }));
   Choice choice = choose_step(input);
   if (!shards && choice.kind != ChoiceKind::finished) {
     fail_breakpoint({shards.error().code, shards.error().message + "; the newest complete checkpoint stands"}, out);
@@ -247,8 +265,10 @@ void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
     case ChoiceKind::wait: return;
     case ChoiceKind::permit: permit(choice, now, out); return;
     case ChoiceKind::take:
-      // Ranks that rebuild at a step must not be beyond it, and who was permitted may be on the way.
-      if (!input.permit_over && permit_leads_beyond(choice.step) && (may_still_rebuild() || told_apart(input.ranks))) return;
+      // Ranks that rebuild at a step must not be beyond it, and who was permitted may be on the
+      // way.
+      if (!input.permit_over && permit_leads_beyond(choice.step) && (may_still_rebuild() || told_apart(input.ranks)))
+        return;
       take(std::move(choice), now, out);
       return;
     case ChoiceKind::finished: conclude({}, now, out); return;
@@ -256,15 +276,17 @@ void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
   }
   choice_ = std::move(choice);
   const std::string losses = describe_losses();
-  Error error{ErrorCode::unavailable, choice_.why + (losses.empty() ? "" : " (lost: " + losses + ")") + "; the newest complete checkpoint stands"};
+  Error error{ErrorCode::unavailable, choice_.why + (losses.empty() ? "" : " (lost: " + losses + ")") +
+                                          "; the newest complete checkpoint stands"};
   if (last_error_) error.message = last_error_->message + "; after that, " + error.message;
   fail_breakpoint(std::move(error), out);
 }
 
 void BreakpointCoordinator::permit(const Choice& choice, Instant now, CoordinationOutputs& out) {
   // The same ranks, or fewer because some have moved: under way already.
-  const bool known = permitted_at_ && permitted_step_ == choice.step &&
-                     std::includes(permitted_ranks_.begin(), permitted_ranks_.end(), choice.ranks.begin(), choice.ranks.end());
+  const bool known =
+      permitted_at_ && permitted_step_ == choice.step &&
+      std::includes(permitted_ranks_.begin(), permitted_ranks_.end(), choice.ranks.begin(), choice.ranks.end());
   if (known) return;
   permitted_at_ = now;
   permitted_step_ = choice.step;
@@ -282,7 +304,8 @@ void BreakpointCoordinator::take(Choice choice, Instant now, CoordinationOutputs
   record_.step = choice_.step;
   record_.steps_lost = choice_.steps_lost;
   record_.agreed_milliseconds = to_milliseconds(now - began_);
-  if (choice_.step == 0) {  // the start itself; a sidecar that came back does not know what was restored
+  // the start itself; a sidecar that came back does not know what was restored
+  if (choice_.step == 0) {
     conclude({}, now, out);
     return;
   }
@@ -313,7 +336,8 @@ void BreakpointCoordinator::assign(const std::string& path, Instant now, Coordin
   for (const std::uint32_t pod : pods_.reachable_pods()) {
     if (answers_.contains(pod)) pods.insert(pod);
   }
-  writing_.begin(term_, choice_.step, path, plan_write(shards_->groups, choice_.ranks, choice_.shadows).writers, std::move(pods));
+  writing_.begin(term_, choice_.step, path, plan_write(shards_->groups, choice_.ranks, choice_.shadows).writers,
+                 std::move(pods));
   state_ = CoordinatorState::writing;
   next_resend_ = now + config_.limits.resend;
   tell(BreakpointState::writing, "", out);
@@ -337,15 +361,19 @@ bool BreakpointCoordinator::writers_are_fit() const {
     });
   };
   if (state_ == CoordinatorState::creating) {
-    return std::all_of(choice_.ranks.begin(), choice_.ranks.end(), [&](std::uint32_t rank) { return fit(rank, WriteSource::memory); }) &&
-           std::all_of(choice_.shadows.begin(), choice_.shadows.end(), [&](std::uint32_t rank) { return fit(rank, WriteSource::shadow); });
+    return std::all_of(choice_.ranks.begin(), choice_.ranks.end(),
+                       [&](std::uint32_t rank) { return fit(rank, WriteSource::memory); }) &&
+           std::all_of(choice_.shadows.begin(), choice_.shadows.end(),
+                       [&](std::uint32_t rank) { return fit(rank, WriteSource::shadow); });
   }
-  return std::ranges::all_of(writing_.writers(), [&](const WriterPlan& writer) { return fit(writer.rank, writer.source); });
+  return std::ranges::all_of(writing_.writers(),
+                             [&](const WriterPlan& writer) { return fit(writer.rank, writer.source); });
 }
 
 void BreakpointCoordinator::check_writers(Instant now, CoordinationOutputs& out) {
   if (!writers_are_fit()) {
-    new_round({ErrorCode::unavailable, "a rank or a pod was lost while the checkpoint was written", Retry::yes}, now, out);
+    new_round({ErrorCode::unavailable, "a rank or a pod was lost while the checkpoint was written", Retry::yes}, now,
+              out);
     return;
   }
   if (state_ == CoordinatorState::writing) publish_if_written(now, out);
@@ -384,7 +412,8 @@ void BreakpointCoordinator::publish_if_written(Instant now, CoordinationOutputs&
   bytes_ = file_bytes(*manifest);
   if (!manifest->inexact_ranks.empty()) {
     choice_.why += choice_.why.empty() ? "" : "; ";
-    choice_.why += "the small state of " + std::to_string(manifest->inexact_ranks.size()) + " ranks at this step is lost";
+    choice_.why +=
+        "the small state of " + std::to_string(manifest->inexact_ranks.size()) + " ranks at this step is lost";
   }
   out.push_back(PublishCheckpoint{term_, writing_.path(), std::move(*manifest)});
 }
@@ -418,7 +447,8 @@ void BreakpointCoordinator::on_published(const CheckpointPublished& published, I
     conclude({choice_.step, writing_.path(), published.published->manifest_hash, published.published->bytes}, now, out);
   }
   if (what == CoordinatorMove::remember && ours && !writing_.path().empty() && choice_.step != 0) {
-    known_ = KnownCheckpoint{choice_.step, writing_.path(), published.published->manifest_hash, published.published->bytes};
+    known_ =
+        KnownCheckpoint{choice_.step, writing_.path(), published.published->manifest_hash, published.published->bytes};
   }
   if (what == CoordinatorMove::new_round_or_fail) {
     const Error error = with_context(published.published.error(), "publishing the checkpoint");
@@ -448,8 +478,10 @@ void BreakpointCoordinator::on_outranked(std::uint64_t term) {
 void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
   if (move(CoordinatorInput::wake) != CoordinatorMove::drive) return;
   if (now >= deadline_) {
-    std::string message = "the breakpoint was not durable when its time was over; the newest complete checkpoint stands. Raise the deadline or "
-                          "give the volume more bandwidth";
+    std::string message =
+        "the breakpoint was not durable when its time was over; the newest complete checkpoint stands. Raise the "
+        "deadline or "
+        "give the volume more bandwidth";
     if (last_error_) message += " (" + last_error_->message + ")";
     fail_breakpoint({ErrorCode::deadline_exceeded, std::move(message)}, out);
     return;
@@ -483,12 +515,14 @@ std::optional<Instant> BreakpointCoordinator::next_wake() const {
   Instant wake = std::min(deadline_, next_resend_);
   if (outbid_at_) wake = std::min(wake, *outbid_at_);
   if (state_ == CoordinatorState::creating || state_ == CoordinatorState::publishing) return deadline_;
-  if (state_ == CoordinatorState::writing && stripes_done_at_) wake = std::min(wake, *stripes_done_at_ + bound(config_.limits.answer_wait));
+  if (state_ == CoordinatorState::writing && stripes_done_at_)
+    wake = std::min(wake, *stripes_done_at_ + bound(config_.limits.answer_wait));
   if (state_ != CoordinatorState::collecting) return wake;
   if (const auto due = answers_due(); due && *due > last_look_) wake = std::min(wake, *due);
   if (!answered_at_) return wake;
   // A bound that is over has had its look; the next one that is not decides.
-  const Duration waits[] = {config_.limits.updating_wait, config_.limits.arrival_wait, config_.limits.straggler_wait, config_.limits.permit_wait};
+  const Duration waits[] = {config_.limits.updating_wait, config_.limits.arrival_wait, config_.limits.straggler_wait,
+                            config_.limits.permit_wait};
   for (const Duration wait : waits) {
     const Instant from_answers = *answered_at_ + bound(wait);
     if (from_answers > last_look_) wake = std::min(wake, from_answers);

@@ -1,10 +1,12 @@
-// Leads a breakpoint: Collect, Hold, Assign, Write, Commit. Every sidecar has one; it is idle until a trigger comes to it.
+// Leads a breakpoint: Collect, Hold, Assign, Write, Commit. Every sidecar has one; it is idle until
+// a trigger comes to it.
 //
-// Expected flow: collecting -> (permits) -> creating -> writing -> publishing -> idle (go_on, rebuild) or settled (park, stop).
-// Guarantees: one outcome for every breakpoint it begins unless a higher term takes it over; a failure or a loss while writing begins a
-// round with a higher term and a new folder; nothing is published but what every assigned writer of one term has reported.
-// Assumptions: its own pod's member gets its messages like any other.
-// Caveats: two coordinators that do not see each other may both publish; in different folders, each complete.
+// Expected flow: collecting -> (permits) -> creating -> writing -> publishing -> idle (go_on,
+// rebuild) or settled (park, stop). Guarantees: one outcome for every breakpoint it begins unless a
+// higher term takes it over; a failure or a loss while writing begins a round with a higher term
+// and a new folder; nothing is published but what every assigned writer of one term has reported.
+// Assumptions: its own pod's member gets its messages like any other. Caveats: two coordinators
+// that do not see each other may both publish; in different folders, each complete.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +44,8 @@ struct KnownCheckpoint {
 
 class BreakpointCoordinator {
  public:
-  BreakpointCoordinator(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks, JobLayouts& layouts,
-                        const BreakpointMember& member)
+  BreakpointCoordinator(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks,
+                        JobLayouts& layouts, const BreakpointMember& member)
       : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts), member_(member), writing_(config) {}
 
   // `restored` is empty when this sidecar came back and does not know.
@@ -117,7 +119,7 @@ class BreakpointCoordinator {
   CoordinatorState state_ = CoordinatorState::idle;
   std::optional<Outcome> outcome_;  // the newest
   BreakpointRecord record_;         // told about the breakpoint under way or the last
-  bool told_open_ = false;  // the record says collecting or writing
+  bool told_open_ = false;          // the record says collecting or writing
   std::set<std::string> ids_;       // the operator's Breakpoints that it answers
   RebuildCount rebuilds_;
 

@@ -23,12 +23,13 @@ bool BreakpointCoordinator::permit_leads_beyond(std::uint64_t step) const {
   return std::ranges::any_of(collected_ranks(), [this](const CollectedRank& rank) {
     // Whatever else it says is from before it waited there, and late.
     const bool moves = rank.phase != RankPhase::collective_failed;
-    return rank.alive && moves && rank.step + 1 == permitted_step_ && std::ranges::binary_search(permitted_ranks_, rank.rank);
+    return rank.alive && moves && rank.step + 1 == permitted_step_ &&
+           std::ranges::binary_search(permitted_ranks_, rank.rank);
   });
 }
 
-// A failed collective alone: where everybody lives the ranks make their communicators anew. Otherwise nobody would end parked processes: they leave, and
-// the job is restarted.
+// A failed collective alone: where everybody lives the ranks make their communicators anew.
+// Otherwise nobody would end parked processes: they leave, and the job is restarted.
 AfterBreakpoint BreakpointCoordinator::effective_after(std::optional<std::uint64_t> step) {
   const AfterBreakpoint asked = reason_.trigger.after;
   if (!only_communicators_failed(causes_)) return asked;
@@ -37,17 +38,20 @@ AfterBreakpoint BreakpointCoordinator::effective_after(std::optional<std::uint64
   const bool apart = told_apart(ranks);
   if (!failed && !apart) return asked;
   if (!step) return AfterBreakpoint::stop;
-  std::string why_not = why_not_rebuild({.ranks = ranks,
-                                         .world_size = config_.world_size(),
-                                         .step = *step,
-                                         .alike = [this](std::uint32_t one, std::uint32_t other) { return layouts_.alike(one, other); }});
+  std::string why_not =
+      why_not_rebuild({.ranks = ranks,
+                       .world_size = config_.world_size(),
+                       .step = *step,
+                       .alike = [this](std::uint32_t one, std::uint32_t other) { return layouts_.alike(one, other); }});
   if (why_not.empty() && rebuilds_.at(*step) >= config_.limits.rebuilds_max) {
-    why_not = "they did " + std::to_string(config_.limits.rebuilds_max) + " times at this step, and the collective fails again";
+    why_not = "they did " + std::to_string(config_.limits.rebuilds_max) +
+              " times at this step, and the collective fails again";
   }
   if (why_not.empty()) return AfterBreakpoint::rebuild;
   // Where nobody has asked for it there is nothing to explain.
   if (std::ranges::any_of(ranks, [](const CollectedRank& rank) { return rank.rebuilds; })) {
-    choice_.why += (choice_.why.empty() ? "" : "; ") + ("the ranks leave instead of making their communicators anew: " + why_not);
+    choice_.why +=
+        (choice_.why.empty() ? "" : "; ") + ("the ranks leave instead of making their communicators anew: " + why_not);
   }
   return AfterBreakpoint::stop;
 }
@@ -71,7 +75,9 @@ void BreakpointCoordinator::conclude(const KnownCheckpoint& checkpoint, Instant 
   if (checkpoint.path.empty()) message = "there was nothing to save";
   record_.rebuild = committed.after == AfterBreakpoint::rebuild;
   if (record_.rebuild) {
-    message += (message.empty() ? "" : "; ") + ("every rank lives: they make their communicators anew and go on with step " + std::to_string(checkpoint.step + 1));
+    message +=
+        (message.empty() ? "" : "; ") + ("every rank lives: they make their communicators anew and go on with step " +
+                                         std::to_string(checkpoint.step + 1));
   }
   tell(BreakpointState::durable, std::move(message), out);
   send_to_all(committed, out);
@@ -86,7 +92,8 @@ void BreakpointCoordinator::fail_breakpoint(Error error, CoordinationOutputs& ou
   finish(failed);
 }
 
-// What is not going to be published takes space that the next try may need. While it is being published nobody knows.
+// What is not going to be published takes space that the next try may need. While it is being
+// published nobody knows.
 void BreakpointCoordinator::remove_unfinished(CoordinationOutputs& out) {
   if (state_ == CoordinatorState::writing) out.push_back(RemoveFolder{writing_.abandon()});
 }
@@ -117,7 +124,8 @@ void BreakpointCoordinator::on_outcome(const Outcome& outcome, CoordinationOutpu
   if (const auto* committed = std::get_if<CommittedMessage>(&outcome); committed && !committed->path.empty()) {
     known_ = KnownCheckpoint{committed->step, committed->path, committed->manifest_hash, committed->bytes};
   }
-  if (term_of(outcome) == term_ && coordinator_of(term_) == config_.ordinal && !leading()) return;  // our own word
+  // our own word
+  if (term_of(outcome) == term_ && coordinator_of(term_) == config_.ordinal && !leading()) return;
   if (told_open_) {
     // What we began was ended by somebody else.
     if (const auto* committed = std::get_if<CommittedMessage>(&outcome)) {
@@ -126,7 +134,8 @@ void BreakpointCoordinator::on_outcome(const Outcome& outcome, CoordinationOutpu
       record_.manifest_hash = committed->manifest_hash;
       record_.bytes = committed->bytes;
       record_.rebuild = committed->after == AfterBreakpoint::rebuild;
-      tell(BreakpointState::durable, "pod " + std::to_string(coordinator_of(committed->term)) + " made it durable", out);
+      tell(BreakpointState::durable, "pod " + std::to_string(coordinator_of(committed->term)) + " made it durable",
+           out);
     } else {
       tell(BreakpointState::failed, std::get<FailedMessage>(outcome).error.message, out);
     }

@@ -21,8 +21,9 @@ HookDoneMessage done_of(const Outcome& outcome, Duration waited) {
     done.step = committed->step;
     done.path = committed->path;
     done.outcome = committed->path.empty() ? HookOutcome::nothing_to_save : HookOutcome::durable;
-    done.message = committed->path.empty() ? "there is nothing to save: no step has been made since the start, or every rank has finished"
-                                           : "step " + std::to_string(committed->step) + " is durable";
+    done.message = committed->path.empty()
+                       ? "there is nothing to save: no step has been made since the start, or every rank has finished"
+                       : "step " + std::to_string(committed->step) + " is durable";
   } else {
     done.outcome = HookOutcome::failed;
     done.message = std::get<FailedMessage>(outcome).error.message;
@@ -36,11 +37,15 @@ void BreakpointMember::begin_attempt(std::uint64_t term, bool held, Instant now,
   highest_term_ = std::max(highest_term_, term);
   next_ask_ = now + config_.limits.resend;
   if (!held) return;
-  // A coordinator that still leads this hold, or knows how it ended, will answer; else a new breakpoint finds out.
+  // A coordinator that still leads this hold, or knows how it ended, will answer; else a new
+  // breakpoint finds out.
   state_ = MemberState::held;
   give_up_ = now + config_.limits.deadline + config_.limits.outcome_grace;
   out.push_back(HoldRanks{});
-  raise({.cause = TriggerCause::sidecar, .pod = config_.ordinal, .detail = "the sidecar was restarted and found its ranks held"}, {}, now, out);
+  raise({.cause = TriggerCause::sidecar,
+         .pod = config_.ordinal,
+         .detail = "the sidecar was restarted and found its ranks held"},
+        {}, now, out);
 }
 
 void BreakpointMember::send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const {
@@ -55,8 +60,9 @@ std::uint32_t BreakpointMember::leader() const {
   return pods_.lowest_reachable();
 }
 
-// All reasons of this pod in one, but for failed collectives: an order to rebuild may have answered those while they travel, and then they count no
-// more. Those of a coordinator that is lost as well, since whoever takes over must know them. With none it asks.
+// All reasons of this pod in one, but for failed collectives: an order to rebuild may have answered
+// those while they travel, and then they count no more. Those of a coordinator that is lost as
+// well, since whoever takes over must know them. With none it asks.
 std::vector<TimedTrigger> BreakpointMember::reasons() const {
   const bool orphaned = is_held() && highest_term_ != 0 && !pods_.reachable(coordinator_of(highest_term_));
   std::optional<TimedTrigger> failed;
@@ -68,7 +74,9 @@ std::vector<TimedTrigger> BreakpointMember::reasons() const {
   };
   if (orphaned) add(reason_);
   for (const TimedTrigger& trigger : pending_) add(trigger);
-  if (!failed && !other) other = {.trigger = {.cause = TriggerCause::sidecar, .pod = config_.ordinal, .detail = "asks how the breakpoint ended"}};
+  if (!failed && !other)
+    other = {
+        .trigger = {.cause = TriggerCause::sidecar, .pod = config_.ordinal, .detail = "asks how the breakpoint ended"}};
   std::vector<TimedTrigger> all;
   for (std::optional<TimedTrigger>& reason : {std::ref(failed), std::ref(other)}) {
     if (!reason) continue;
@@ -80,7 +88,8 @@ std::vector<TimedTrigger> BreakpointMember::reasons() const {
 
 // --- own reasons ---
 
-void BreakpointMember::raise(TriggerMessage trigger, std::optional<Instant> until, Instant now, CoordinationOutputs& out) {
+void BreakpointMember::raise(TriggerMessage trigger, std::optional<Instant> until, Instant now,
+                             CoordinationOutputs& out) {
   pending_.push_back({.trigger = std::move(trigger), .until = until});
   send_trigger(now, out);
 }
@@ -101,23 +110,30 @@ void BreakpointMember::on_hook(const HookCalled& called, Instant now, Coordinati
     return;
   }
   if (ranks_.all_finished()) {
-    out.push_back(AnswerHook{called.hook, {.outcome = HookOutcome::nothing_to_save, .message = "every rank of this pod has finished"}});
+    out.push_back(AnswerHook{
+        called.hook, {.outcome = HookOutcome::nothing_to_save, .message = "every rank of this pod has finished"}});
     return;
   }
   hooks_[called.hook] = {now, now + given - margin / 2};
-  raise({.cause = TriggerCause::hook, .pod = config_.ordinal, .detail = called.container, .after = AfterBreakpoint::park}, now + given - margin, now, out);
+  raise(
+      {.cause = TriggerCause::hook, .pod = config_.ordinal, .detail = called.container, .after = AfterBreakpoint::park},
+      now + given - margin, now, out);
 }
 
 void BreakpointMember::on_hook_gone(const HookGone& gone) { hooks_.erase(gone.hook); }
 
 void BreakpointMember::on_terminating(const Terminating& terminating, Instant now, CoordinationOutputs& out) {
-  const Duration given = terminating.seconds_left > 0 ? duration_of_seconds(terminating.seconds_left) : config_.limits.deadline;
+  const Duration given =
+      terminating.seconds_left > 0 ? duration_of_seconds(terminating.seconds_left) : config_.limits.deadline;
   terminating_until_ = now + given;
   ending_ = true;
   if (state_ == MemberState::settled) {
     end_ranks_if_ending(now, out);
   } else if (!ranks_.live().empty()) {
-    raise({.cause = TriggerCause::terminated, .pod = config_.ordinal, .detail = "the sidecar was told to end while its ranks live", .after = AfterBreakpoint::park},
+    raise({.cause = TriggerCause::terminated,
+           .pod = config_.ordinal,
+           .detail = "the sidecar was told to end while its ranks live",
+           .after = AfterBreakpoint::park},
           now + given - std::min(config_.limits.hook_margin, given / 4), now, out);
   }
 }
@@ -126,14 +142,23 @@ void BreakpointMember::on_order(const OrderArrived& order, Instant now, Coordina
   if (orders_.contains(order.breakpoint)) return;
   if (orders_.size() >= kOrdersRemembered) orders_.erase(orders_.begin());
   orders_.insert(order.breakpoint);
-  const auto until = order.seconds_left > 0 ? std::optional(now + duration_of_seconds(order.seconds_left)) : std::nullopt;
-  raise({.cause = TriggerCause::operator_order, .pod = config_.ordinal, .detail = order.detail, .after = order.after, .breakpoint = order.breakpoint}, until, now, out);
+  const auto until =
+      order.seconds_left > 0 ? std::optional(now + duration_of_seconds(order.seconds_left)) : std::nullopt;
+  raise({.cause = TriggerCause::operator_order,
+         .pod = config_.ordinal,
+         .detail = order.detail,
+         .after = order.after,
+         .breakpoint = order.breakpoint},
+        until, now, out);
 }
 
 void BreakpointMember::on_checkpoint_wanted(std::uint32_t rank, Instant now, CoordinationOutputs& out) {
   if (state_ == MemberState::settled) return;
   if (durable_at_ && now - *durable_at_ < config_.limits.minimum_interval) return;  // P18
-  raise({.cause = TriggerCause::user, .pod = config_.ordinal, .detail = "rank " + std::to_string(rank) + " asked for a checkpoint"}, {}, now, out);
+  raise({.cause = TriggerCause::user,
+         .pod = config_.ordinal,
+         .detail = "rank " + std::to_string(rank) + " asked for a checkpoint"},
+        {}, now, out);
 }
 
 void BreakpointMember::on_collective_failed(const RankCollectiveFailed& failed, Instant now, CoordinationOutputs& out) {
@@ -190,7 +215,8 @@ void BreakpointMember::on_rank_died(std::uint32_t rank, Instant now, Coordinatio
   if (what == MemberMove::raise_and_report) {
     const auto writing = writing_ranks_.find(rank);
     if (state_ == MemberState::writing && writing != writing_ranks_.end() && writing->second == WriteSource::memory) {
-      fail_write(rank, {ErrorCode::unavailable, "rank " + std::to_string(rank) + " ended while it wrote", Retry::yes}, out);
+      fail_write(rank, {ErrorCode::unavailable, "rank " + std::to_string(rank) + " ended while it wrote", Retry::yes},
+                 out);
     }
     report(false, out);
   }
@@ -210,8 +236,10 @@ void BreakpointMember::on_rank_finished(Instant now, CoordinationOutputs& out) {
 
 // --- Collect, Hold, Write ---
 
-void BreakpointMember::on_collect(std::uint32_t from, const CollectMessage& collect, Instant now, CoordinationOutputs& out) {
-  if (move(MemberInput::collect) == MemberMove::tell_outcome && outcome_ && (is_durable(*outcome_) || collect.term <= highest_term_)) {
+void BreakpointMember::on_collect(std::uint32_t from, const CollectMessage& collect, Instant now,
+                                  CoordinationOutputs& out) {
+  if (move(MemberInput::collect) == MemberMove::tell_outcome && outcome_ &&
+      (is_durable(*outcome_) || collect.term <= highest_term_)) {
     send(from, message_of(*outcome_), out);
     return;
   }
@@ -270,14 +298,17 @@ void BreakpointMember::on_assign(std::uint32_t from, const AssignMessage& part, 
   out.push_back(PermitUpdate{ranks_.live(), 0});
   for (const WriterPlan& writer : assign.writers) {
     if (!config_.hosts(writer.rank)) continue;
-    const WriteMessage write{.term = assign.term, .step = assign.step, .path = assign.path, .file = writer.file, .pieces = writer.pieces};
+    const WriteMessage write{
+        .term = assign.term, .step = assign.step, .path = assign.path, .file = writer.file, .pieces = writer.pieces};
     if (writer.source == WriteSource::shadow) {
       writing_ranks_[writer.rank] = WriteSource::shadow;
       out.push_back(WriteFromShadow{writer.rank, write});
       continue;
     }
     if (!ranks_.is_live(writer.rank)) {
-      fail_write(writer.rank, {ErrorCode::unavailable, "rank " + std::to_string(writer.rank) + " ended before it wrote", Retry::yes}, out);
+      fail_write(writer.rank,
+                 {ErrorCode::unavailable, "rank " + std::to_string(writer.rank) + " ended before it wrote", Retry::yes},
+                 out);
       return;
     }
     writing_ranks_[writer.rank] = WriteSource::memory;
@@ -320,11 +351,14 @@ void BreakpointMember::on_rank_written(const RankWritten& written, CoordinationO
 void BreakpointMember::on_rank_write_failed(const RankWriteFailed& failed, CoordinationOutputs& out) {
   if (move(MemberInput::rank_written) != MemberMove::gather || failed.failed.term != highest_term_) return;
   if (!writing_ranks_.contains(failed.rank)) return;
-  fail_write(failed.rank, with_context(failed.failed.error, "rank " + std::to_string(failed.rank) + " could not write its part"), out);
+  fail_write(failed.rank,
+             with_context(failed.failed.error, "rank " + std::to_string(failed.rank) + " could not write its part"),
+             out);
 }
 
 void BreakpointMember::on_states_written(const StatesWritten& written, CoordinationOutputs& out) {
-  if (move(MemberInput::states_written) != MemberMove::gather || written.term != highest_term_ || !states_awaited_) return;
+  if (move(MemberInput::states_written) != MemberMove::gather || written.term != highest_term_ || !states_awaited_)
+    return;
   states_awaited_ = false;
   if (written.written) {
     written_.states_file = written.written->file;
@@ -389,11 +423,15 @@ void BreakpointMember::adopt(const Outcome& outcome, Instant now, CoordinationOu
   if (!pending_.empty()) send_trigger(now, out);
 }
 
-// Of all ranks of this pod, held or not: those that were not held when this came have communicators that the others abort.
+// Of all ranks of this pod, held or not: those that were not held when this came have communicators
+// that the others abort.
 void BreakpointMember::order_rebuild(const CommittedMessage& committed, CoordinationOutputs& out) {
   for (const std::uint32_t rank : ranks_.live()) ranks_.find(rank)->rebuild_term = committed.term;
   out.push_back(ReleaseRanks{GateOrder::rebuild,
-                             {.term = committed.term, .step = committed.step, .path = committed.path, .manifest_hash = committed.manifest_hash}});
+                             {.term = committed.term,
+                              .step = committed.step,
+                              .path = committed.path,
+                              .manifest_hash = committed.manifest_hash}});
   // What has failed until now did so on communicators that nobody uses any more.
   std::erase_if(pending_, [&](const TimedTrigger& trigger) {
     return trigger.trigger.cause == TriggerCause::collective_failed && trigger.trigger.rebuilt < committed.term;
@@ -407,8 +445,8 @@ void BreakpointMember::answer_hooks(const Outcome& outcome, Instant now, Coordin
 }
 
 bool BreakpointMember::has_ranks_to_end() const {
-  return (ending_ || hook_called_) && !ended_ranks_ && state_ == MemberState::settled && after_of(*outcome_) == AfterBreakpoint::park &&
-         !ranks_.live().empty();
+  return (ending_ || hook_called_) && !ended_ranks_ && state_ == MemberState::settled &&
+         after_of(*outcome_) == AfterBreakpoint::park && !ranks_.live().empty();
 }
 
 void BreakpointMember::end_ranks_if_ending(Instant now, CoordinationOutputs& out) {
@@ -439,9 +477,10 @@ void BreakpointMember::give_up_overdue_hooks(Instant now, CoordinationOutputs& o
       ++hook;
       continue;
     }
-    const FailedMessage failed{.error = {ErrorCode::deadline_exceeded,
-                                         "the time of this hook is over and the checkpoint is not durable yet; the newest complete one "
-                                         "stands. Raise the job's deadline or give the volume more bandwidth"}};
+    const FailedMessage failed{
+        .error = {ErrorCode::deadline_exceeded,
+                  "the time of this hook is over and the checkpoint is not durable yet; the newest complete one "
+                  "stands. Raise the job's deadline or give the volume more bandwidth"}};
     out.push_back(AnswerHook{hook->first, done_of(failed, now - hook->second.called)});
     hook = hooks_.erase(hook);
   }
@@ -451,8 +490,9 @@ void BreakpointMember::on_wake(Instant now, CoordinationOutputs& out) {
   give_up_overdue_hooks(now, out);
   if (is_held() && now >= give_up_) {
     adopt(FailedMessage{.term = highest_term_,
-                        .error = {ErrorCode::deadline_exceeded, "no sidecar told how the breakpoint ended; look at the log of pod " +
-                                                                    std::to_string(coordinator_of(highest_term_)) + "'s sidecar"},
+                        .error = {ErrorCode::deadline_exceeded,
+                                  "no sidecar told how the breakpoint ended; look at the log of pod " +
+                                      std::to_string(coordinator_of(highest_term_)) + "'s sidecar"},
                         .after = reason_.trigger.after},
           now, out);
   }

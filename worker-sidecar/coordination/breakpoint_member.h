@@ -1,9 +1,10 @@
-// One pod's part in a breakpoint: holds its ranks, reports their words, has them write, and carries out the outcome; and
-// its own reasons for one: hooks, deaths, orders, which it sends to the coordinator until an outcome covers them.
+// One pod's part in a breakpoint: holds its ranks, reports their words, has them write, and carries
+// out the outcome; and its own reasons for one: hooks, deaths, orders, which it sends to the
+// coordinator until an outcome covers them.
 //
-// Guarantees: obeys no term lower than the highest it has seen (P7). Ranks that were reported pass no gate until an outcome, except by
-// permit (P4). Each hook is answered once, before its time is over. Held ranks are never forgotten: silence is asked about, and given up
-// after the deadline.
+// Guarantees: obeys no term lower than the highest it has seen (P7). Ranks that were reported pass
+// no gate until an outcome, except by permit (P4). Each hook is answered once, before its time is
+// over. Held ranks are never forgotten: silence is asked about, and given up after the deadline.
 // Assumptions: the shell reports each live rank with RankSeen after HoldRanks.
 #pragma once
 
@@ -29,10 +30,12 @@ namespace rekindle {
 
 class BreakpointMember {
  public:
-  BreakpointMember(const CoordinationConfig& config, const Membership& pods, LocalRanks& ranks, const JobLayouts& layouts)
+  BreakpointMember(const CoordinationConfig& config, const Membership& pods, LocalRanks& ranks,
+                   const JobLayouts& layouts)
       : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts) {}
 
-  // The ranks live in an attempt now. held: they were when this sidecar came back, and nobody told it why.
+  // The ranks live in an attempt now. held: they were when this sidecar came back, and nobody told
+  // it why.
   void begin_attempt(std::uint64_t term, bool held, Instant now, CoordinationOutputs& out);
 
   void on_hook(const HookCalled& called, Instant now, CoordinationOutputs& out);

@@ -11,21 +11,32 @@ using Table = std::array<std::array<Move, Inputs>, States>;
 
 // clang-format off
 constexpr Table<CoordinatorMove, kCoordinatorStates, kCoordinatorInputs> kCoordinatorTable = {{
-  // trigger    collected         folder_created folder_failed         written    write_failed  published    publish_failed        pod_connected pod_lost          outranked     refused    wake
-  {{C::begin,   C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ignore,    C::ignore,        C::ignore,    C::ignore, C::ignore}},  // idle
-  {{C::merge,   C::look,          C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::look,          C::step_down, C::outbid, C::drive}},   // collecting
-  {{C::merge,   C::check_writers, C::assign,     C::new_round_or_fail, C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::check_writers, C::step_down, C::outbid, C::drive}},   // creating
-  {{C::merge,   C::check_writers, C::ignore,     C::ignore,            C::gather, C::new_round, C::remember, C::ignore,            C::ask,       C::check_writers, C::step_down, C::outbid, C::drive}},   // writing
-  {{C::merge,   C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::conclude, C::new_round_or_fail, C::ask,       C::ignore,        C::step_down, C::ignore, C::drive}},   // publishing
-  {{C::answer,  C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ignore,    C::ignore,        C::step_down, C::ignore, C::ignore}},  // settled
+  // trigger    collected         folder_created folder_failed         written    write_failed
+  // published    publish_failed        pod_connected pod_lost          outranked     refused
+  // wake idle
+  {{C::begin,   C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ignore,    C::ignore,        C::ignore,    C::ignore, C::ignore}},
+  // collecting
+  {{C::merge,   C::look,          C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::look,          C::step_down, C::outbid, C::drive}},
+  // creating
+  {{C::merge,   C::check_writers, C::assign,     C::new_round_or_fail, C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::check_writers, C::step_down, C::outbid, C::drive}},
+  // writing
+  {{C::merge,   C::check_writers, C::ignore,     C::ignore,            C::gather, C::new_round, C::remember, C::ignore,            C::ask,       C::check_writers, C::step_down, C::outbid, C::drive}},
+  // publishing
+  {{C::merge,   C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::conclude, C::new_round_or_fail, C::ask,       C::ignore,        C::step_down, C::ignore, C::drive}},
+  // settled
+  {{C::answer,  C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ignore,    C::ignore,        C::step_down, C::ignore, C::ignore}},
 }};
 
 constexpr Table<MemberMove, kMemberStates, kMemberInputs> kMemberTable = {{
-  // collect          permit     assign     outcome   rank_seen  rank_died             rank_written states_written wake
-  {{M::hold,          M::ignore, M::ignore, M::adopt, M::ignore, M::raise,             M::ignore,   M::ignore,     M::ask}},  // free
-  {{M::hold,          M::permit, M::write,  M::adopt, M::report, M::raise_and_report,  M::ignore,   M::ignore,     M::ask}},  // held
-  {{M::hold,          M::ignore, M::write,  M::adopt, M::report, M::raise_and_report,  M::gather,   M::gather,     M::ask}},  // writing
-  {{M::tell_outcome,  M::ignore, M::ignore, M::adopt, M::ignore, M::end_ranks,         M::ignore,   M::ignore,     M::ask}},  // settled
+  // collect          permit     assign     outcome   rank_seen  rank_died             rank_written
+  // states_written wake free
+  {{M::hold,          M::ignore, M::ignore, M::adopt, M::ignore, M::raise,             M::ignore,   M::ignore,     M::ask}},
+  // held
+  {{M::hold,          M::permit, M::write,  M::adopt, M::report, M::raise_and_report,  M::ignore,   M::ignore,     M::ask}},
+  // writing
+  {{M::hold,          M::ignore, M::write,  M::adopt, M::report, M::raise_and_report,  M::gather,   M::gather,     M::ask}},
+  // settled
+  {{M::tell_outcome,  M::ignore, M::ignore, M::adopt, M::ignore, M::end_ranks,         M::ignore,   M::ignore,     M::ask}},
 }};
 // clang-format on
 
@@ -58,14 +69,15 @@ std::string_view to_string(CoordinatorState state) {
 }
 std::string_view to_string(CoordinatorInput input) {
   constexpr std::array<std::string_view, kCoordinatorInputs> kNames = {
-      "trigger",   "collected",      "folder_created", "folder_failed", "written",   "write_failed", "published",
-      "publish_failed", "pod_connected",  "pod_lost",       "outranked",     "refused",   "wake"};
+      "trigger",        "collected",     "folder_created", "folder_failed", "written", "write_failed", "published",
+      "publish_failed", "pod_connected", "pod_lost",       "outranked",     "refused", "wake"};
   return kNames[static_cast<std::size_t>(input)];
 }
 std::string_view to_string(CoordinatorMove move) {
   constexpr std::array<std::string_view, 17> kNames = {
-      "none",   "ignore", "begin",     "merge",             "answer",   "look",     "check_writers", "ask",    "assign",
-      "gather", "new_round", "new_round_or_fail", "conclude", "remember", "step_down", "outbid",     "drive"};
+      "none",          "ignore",   "begin",     "merge",  "answer",    "look",
+      "check_writers", "ask",      "assign",    "gather", "new_round", "new_round_or_fail",
+      "conclude",      "remember", "step_down", "outbid", "drive"};
   return kNames[static_cast<std::size_t>(move)];
 }
 std::string_view to_string(MemberState state) {
@@ -78,8 +90,9 @@ std::string_view to_string(MemberInput input) {
   return kNames[static_cast<std::size_t>(input)];
 }
 std::string_view to_string(MemberMove move) {
-  constexpr std::array<std::string_view, 13> kNames = {"none",  "ignore", "hold",   "tell_outcome",     "permit",    "write",  "adopt",
-                                                       "report", "raise", "raise_and_report", "end_ranks", "gather", "ask"};
+  constexpr std::array<std::string_view, 13> kNames = {
+      "none",  "ignore",           "hold",      "tell_outcome", "permit", "write", "adopt", "report",
+      "raise", "raise_and_report", "end_ranks", "gather",       "ask"};
   return kNames[static_cast<std::size_t>(move)];
 }
 

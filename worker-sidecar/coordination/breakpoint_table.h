@@ -1,5 +1,6 @@
-// The breakpoint machines' states by inputs, one cell each: what a coordinator and a member do. The machines have no other
-// decision about the moment; the moves themselves are in breakpoint_coordinator.cc and breakpoint_member.cc. Pure.
+// The breakpoint machines' states by inputs, one cell each: what a coordinator and a member do. The
+// machines have no other decision about the moment; the moves themselves are in
+// breakpoint_coordinator.cc and breakpoint_member.cc. Pure.
 #pragma once
 
 #include <array>
@@ -38,23 +39,23 @@ enum class CoordinatorInput : std::uint8_t {
 inline constexpr std::size_t kCoordinatorInputs = 13;
 
 enum class CoordinatorMove : std::uint8_t {
-  none = 0,      // an empty cell: not allowed, tested
-  ignore,        // nothing depends on it in this state
-  begin,         // a new breakpoint
-  merge,         // into the breakpoint under way
-  answer,        // with the outcome that stands, or begin anew if it was a failure
-  look,          // can a step be chosen now
-  check_writers, // do all chosen writers still have what they should write
-  ask,           // the newcomer holds its ranks and reports
+  none = 0,       // an empty cell: not allowed, tested
+  ignore,         // nothing depends on it in this state
+  begin,          // a new breakpoint
+  merge,          // into the breakpoint under way
+  answer,         // with the outcome that stands, or begin anew if it was a failure
+  look,           // can a step be chosen now
+  check_writers,  // do all chosen writers still have what they should write
+  ask,            // the newcomer holds its ranks and reports
   assign,
   gather,
-  new_round,     // higher term, other writers, another folder
+  new_round,  // higher term, other writers, another folder
   new_round_or_fail,
   conclude,
-  remember,      // durable, though nobody waits for it any more
+  remember,  // durable, though nobody waits for it any more
   step_down,
-  outbid,        // again with a higher term
-  drive,         // deadlines and messages to be sent again
+  outbid,  // again with a higher term
+  drive,   // deadlines and messages to be sent again
 };
 
 CoordinatorMove coordinator_move(CoordinatorState state, CoordinatorInput input);
@@ -89,11 +90,11 @@ enum class MemberMove : std::uint8_t {
   write,
   adopt,
   report,
-  raise,         // a trigger
+  raise,  // a trigger
   raise_and_report,
   end_ranks,
   gather,
-  ask,           // what holds us; send own triggers again
+  ask,  // what holds us; send own triggers again
 };
 
 MemberMove member_move(MemberState state, MemberInput input);

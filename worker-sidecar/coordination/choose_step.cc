@@ -13,7 +13,8 @@ using Numbers = std::vector<std::uint32_t>;
 
 bool is_finished(const CollectedRank& rank) { return rank.phase == RankPhase::finished; }
 
-// Its memory may be gone any moment after rk_close, so a finished rank is evidence of its step and never a source.
+// Its memory may be gone any moment after rk_close, so a finished rank is evidence of its step and
+// never a source.
 bool is_live(const CollectedRank& rank) { return rank.alive && !is_finished(rank); }
 
 std::string name_of(const CollectedRank& rank) { return "rank " + std::to_string(rank.rank); }
@@ -32,7 +33,9 @@ Numbers numbers_of(const Ranks& ranks, const std::function<bool(const CollectedR
   return numbers;
 }
 
-bool has(const Numbers& sorted, std::uint32_t number) { return std::binary_search(sorted.begin(), sorted.end(), number); }
+bool has(const Numbers& sorted, std::uint32_t number) {
+  return std::binary_search(sorted.begin(), sorted.end(), number);
+}
 
 // Both sorted.
 bool have_one_in_common(const Numbers& left, const Numbers& right) {
@@ -68,7 +71,9 @@ class Chooser {
 
  private:
   Choice wait(std::string what) const { return {.kind = ChoiceKind::wait, .why = std::move(what)}; }
-  Choice permit(std::uint64_t step, Numbers ranks) const { return {.kind = ChoiceKind::permit, .step = step, .ranks = std::move(ranks)}; }
+  Choice permit(std::uint64_t step, Numbers ranks) const {
+    return {.kind = ChoiceKind::permit, .step = step, .ranks = std::move(ranks)};
+  }
 
   Numbers updating_ranks() const {
     return numbers_of(ranks_, [](const auto& rank) { return is_live(rank) && rank.phase == RankPhase::updating; });
@@ -85,8 +90,8 @@ class Chooser {
     for (const CollectedRank& rank : ranks_) {
       if (is_live(rank)) continue;
       if (any_live_ && rank.step > live_most + 1) {
-        refused_.push_back(name_of(rank) + " is gone and claims step " + std::to_string(rank.step) + ", more than one beyond step " +
-                           std::to_string(live_most) + " of every live rank");
+        refused_.push_back(name_of(rank) + " is gone and claims step " + std::to_string(rank.step) +
+                           ", more than one beyond step " + std::to_string(live_most) + " of every live rank");
       } else {
         target_ = std::max(target_, rank.step);
       }
@@ -102,7 +107,8 @@ class Chooser {
 
   Numbers sources(std::uint64_t step) const {
     return numbers_of(ranks_, [&](const auto& rank) {
-      return is_live(rank) && rank.clean && rank.phase != RankPhase::updating && rank.step == step && rank.step + 1 >= live_most_;
+      return is_live(rank) && rank.clean && rank.phase != RankPhase::updating && rank.step == step &&
+             rank.step + 1 >= live_most_;
     });
   }
   Numbers waiting_at_update(std::uint64_t step) const {
@@ -112,7 +118,9 @@ class Chooser {
     });
   }
   Numbers computing(std::uint64_t step) const {
-    return numbers_of(ranks_, [&](const auto& rank) { return is_live(rank) && rank.phase == RankPhase::computing && rank.step == step; });
+    return numbers_of(ranks_, [&](const auto& rank) {
+      return is_live(rank) && rank.phase == RankPhase::computing && rank.step == step;
+    });
   }
   // A finished rank's shadow may go any moment, too.
   Numbers shadows(std::uint64_t step) const {
@@ -138,10 +146,12 @@ class Chooser {
     return {.kind = ChoiceKind::none, .lost_groups = std::move(lost_groups), .why = why_nothing()};
   }
 
-  // Rule 3. A rank that waits at its gate makes target + 1 with an update; what it costs is the small state of those that cannot follow.
+  // Rule 3. A rank that waits at its gate makes target + 1 with an update; what it costs is the
+  // small state of those that cannot follow.
   bool may_advance(const Numbers& waiting) const {
     if (waiting.empty() || (input_.states_matter && waiting.size() != input_.world_size)) return false;
-    return std::all_of(groups_.begin(), groups_.end(), [&](const StepGroup& group) { return have_one_in_common(group.ranks, waiting); });
+    return std::all_of(groups_.begin(), groups_.end(),
+                       [&](const StepGroup& group) { return have_one_in_common(group.ranks, waiting); });
   }
 
   // From target down.
@@ -170,7 +180,8 @@ class Chooser {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const StepGroup& group = groups_[i];
       if (have_one_in_common(group.ranks, live)) continue;
-      if (!group.sharers.empty() && std::includes(copies.begin(), copies.end(), group.sharers.begin(), group.sharers.end())) {
+      if (!group.sharers.empty() &&
+          std::includes(copies.begin(), copies.end(), group.sharers.begin(), group.sharers.end())) {
         needed.insert(group.sharers.begin(), group.sharers.end());
         continue;
       }
@@ -178,7 +189,8 @@ class Chooser {
       if (have_one_in_common(group.ranks, waiting)) continue;
       if (!have_one_in_common(group.ranks, on_the_way)) hopeless = true;
       for (const std::uint32_t rank : on_the_way) {
-        if (has(group.ranks, rank) && !has(awaited, rank)) awaited.insert(std::upper_bound(awaited.begin(), awaited.end(), rank), rank);
+        if (has(group.ranks, rank) && !has(awaited, rank))
+          awaited.insert(std::upper_bound(awaited.begin(), awaited.end(), rank), rank);
       }
     }
     choice.shadows.assign(needed.begin(), needed.end());
@@ -187,7 +199,9 @@ class Chooser {
     if (!awaited.empty()) return wait(names_of(awaited) + " to arrive at the update to step " + std::to_string(step));
     Numbers may;
     for (const std::uint32_t rank : waiting) {
-      if (std::any_of(choice.lost_groups.begin(), choice.lost_groups.end(), [&](std::size_t i) { return has(groups_[i].ranks, rank); })) may.push_back(rank);
+      if (std::any_of(choice.lost_groups.begin(), choice.lost_groups.end(),
+                      [&](std::size_t i) { return has(groups_[i].ranks, rank); }))
+        may.push_back(rank);
     }
     return permit(step, std::move(may));
   }
@@ -196,10 +210,12 @@ class Chooser {
     const Numbers committed = numbers_of(ranks_, [&](const auto& rank) { return rank.step == target_; });
     if (groups_.size() == 1) {
       return "step " + std::to_string(target_) + " was committed only by " + names_of(committed) +
-             (committed.size() == 1 ? ", which is" : ", which are") + " gone or in the middle of an update, and no live rank could make that update";
+             (committed.size() == 1 ? ", which is" : ", which are") +
+             " gone or in the middle of an update, and no live rank could make that update";
     }
     std::string text = "step " + std::to_string(target_) + " is not complete: there is no copy of ";
-    for (std::size_t i = 0; i < lost_groups.size() && i < 2; ++i) text += (i == 0 ? "the part of " : " and of that of ") + names_of(groups_[lost_groups[i]].ranks);
+    for (std::size_t i = 0; i < lost_groups.size() && i < 2; ++i)
+      text += (i == 0 ? "the part of " : " and of that of ") + names_of(groups_[lost_groups[i]].ranks);
     return text + ", and no live rank could make that update";
   }
 
@@ -209,13 +225,15 @@ class Chooser {
       return "no live rank has a clean copy of the state: " + names_of(numbers_of(ranks_, is_live)) +
              " stopped in the middle of an update or could not write";
     }
-    return "no step is complete: what some ranks held is gone with them, or stopped in the middle of an update, or at another step than the rest";
+    return "no step is complete: what some ranks held is gone with them, or stopped in the middle of an update, or at "
+           "another step than the rest";
   }
 
   // Rule 5.
   Choice wait_for_stragglers(Choice choice) const {
     if (!input_.states_matter || choice.step == 0 || input_.straggler_over) return choice;
-    if (auto waiting = waiting_at_update(choice.step - 1); !waiting.empty()) return permit(choice.step, std::move(waiting));
+    if (auto waiting = waiting_at_update(choice.step - 1); !waiting.empty())
+      return permit(choice.step, std::move(waiting));
     if (const auto on_the_way = computing(choice.step - 1); !on_the_way.empty()) {
       return wait(names_of(on_the_way) + " to commit step " + std::to_string(choice.step) + " as well");
     }

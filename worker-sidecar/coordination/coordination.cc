@@ -19,13 +19,14 @@
 namespace rekindle {
 
 std::string_view to_string(PodPhase phase) {
-  constexpr std::array<std::string_view, 6> kNames = {"waiting", "restoring", "training", "saving", "parked", "finished"};
+  constexpr std::array<std::string_view, 6> kNames = {"waiting", "restoring", "training",
+                                                      "saving",  "parked",    "finished"};
   return kNames[static_cast<std::size_t>(phase)];
 }
 
 namespace {
-// One event leads to a handful of messages to oneself. A machine that answers itself for ever must not take the loop thread with it: what is
-// dropped here is sent again by the timers.
+// One event leads to a handful of messages to oneself. A machine that answers itself for ever must
+// not take the loop thread with it: what is dropped here is sent again by the timers.
 constexpr int kSelfMessagesMax = 1000;
 }  // namespace
 
@@ -100,13 +101,18 @@ struct Coordination::Parts {
 
   void handle(const RankConnected& event, Instant now, CoordinationOutputs& out) {
     if (!config.hosts(event.rank)) {
-      out.push_back(RefuseRank{event.rank, {ErrorCode::invalid_input, "rank " + std::to_string(event.rank) + " does not belong to pod " +
-                                                                          std::to_string(config.ordinal) + "; check REKINDLE_RANK"}});
+      out.push_back(
+          RefuseRank{event.rank,
+                     {ErrorCode::invalid_input, "rank " + std::to_string(event.rank) + " does not belong to pod " +
+                                                    std::to_string(config.ordinal) + "; check REKINDLE_RANK"}});
       return;
     }
     if (attempt != 0 && event.attempt != attempt) {
-      out.push_back(RefuseRank{event.rank, {ErrorCode::unavailable, "the job lives in attempt " + std::to_string(attempt) +
-                                                                        " already; its ranks can only restart together, end the others", Retry::yes}});
+      out.push_back(RefuseRank{event.rank,
+                               {ErrorCode::unavailable,
+                                "the job lives in attempt " + std::to_string(attempt) +
+                                    " already; its ranks can only restart together, end the others",
+                                Retry::yes}});
       return;
     }
     LocalRank& rank = ranks.connect(event.rank);
@@ -126,7 +132,8 @@ struct Coordination::Parts {
     LocalRank* rank = ranks.find(event.rank);
     if (rank == nullptr) return;
     // Tensors are kept once, by layout.
-    rank->registered = RegisteredMessage{.layout = {}, .states = event.registered.states, .late = event.registered.late};
+    rank->registered =
+        RegisteredMessage{.layout = {}, .states = event.registered.states, .late = event.registered.late};
     layouts.set(event.rank, event.registered.layout);
     settle_layouts(out);
     if (attempt == 0) assembly.on_change(now, out);
@@ -178,7 +185,8 @@ struct Coordination::Parts {
     periodic_member.on_rank_finished(out);
     if (ranks.all_finished()) {
       pods.finish(config.ordinal);
-      for (const std::uint32_t pod : pods.reachable_pods()) out.push_back(SendToPeer{pod, PodFinishedMessage{config.ordinal}});
+      for (const std::uint32_t pod : pods.reachable_pods())
+        out.push_back(SendToPeer{pod, PodFinishedMessage{config.ordinal}});
     }
     member.on_rank_finished(now, out);
   }
@@ -192,7 +200,9 @@ struct Coordination::Parts {
     else member.on_rank_write_failed(event, out);
   }
   void handle(const RankKept& event, Instant, CoordinationOutputs& out) { periodic_member.on_rank_kept(event, out); }
-  void handle(const RankSnapshotted& event, Instant, CoordinationOutputs& out) { periodic_member.on_rank_snapshotted(event, out); }
+  void handle(const RankSnapshotted& event, Instant, CoordinationOutputs& out) {
+    periodic_member.on_rank_snapshotted(event, out);
+  }
   void handle(const RankCollectiveFailed& event, Instant now, CoordinationOutputs& out) {
     if (attempt != 0 && ranks.is_live(event.rank)) member.on_collective_failed(event, now, out);
   }
@@ -218,8 +228,12 @@ struct Coordination::Parts {
     if (attempt != 0) member.on_terminating(event, now, out);
   }
 
-  void handle(const CandidatesListed& event, Instant now, CoordinationOutputs& out) { assembly.on_candidates(event, now, out); }
-  void handle(const CandidateVerified& event, Instant now, CoordinationOutputs& out) { assembly.on_verified(event, now, out); }
+  void handle(const CandidatesListed& event, Instant now, CoordinationOutputs& out) {
+    assembly.on_candidates(event, now, out);
+  }
+  void handle(const CandidateVerified& event, Instant now, CoordinationOutputs& out) {
+    assembly.on_verified(event, now, out);
+  }
   void handle(const AttemptClaimed& event, Instant now, CoordinationOutputs& out) {
     failures = event.failures;
     assembly.on_claimed(event, now, out);
@@ -234,7 +248,8 @@ struct Coordination::Parts {
   }
   void handle(const CheckpointPublished& event, Instant now, CoordinationOutputs& out) {
     if (!is_periodic_term(event.term)) return coordinator.on_published(event, now, out);
-    if (std::optional<KnownCheckpoint> durable = periodic_leader.on_published(event, now, out)) coordinator.on_durable(*std::move(durable));
+    if (std::optional<KnownCheckpoint> durable = periodic_leader.on_published(event, now, out))
+      coordinator.on_durable(*std::move(durable));
   }
   void handle(const Tick&, Instant, CoordinationOutputs&) {}
   void handle(const JobRemembered& event, Instant, CoordinationOutputs&) { from_before = event; }
@@ -249,18 +264,28 @@ struct Coordination::Parts {
 
   // --- peers' messages ---
 
-  void receive(std::uint32_t, const PeerHelloMessage&, Instant, CoordinationOutputs&) {}  // the shell's
-  void receive(std::uint32_t from, const ReadyMessage& m, Instant now, CoordinationOutputs& out) { assembly.on_ready(from, m, now, out); }
-  void receive(std::uint32_t from, const BeginMessage& m, Instant, CoordinationOutputs& out) { assembly.on_begin(from, m, out); }
-  void receive(std::uint32_t from, const OfferMessage& m, Instant, CoordinationOutputs& out) { assembly.on_offer(from, m, out); }
-  void receive(std::uint32_t from, const PodLoadedMessage& m, Instant now, CoordinationOutputs& out) { assembly.on_pod_loaded(from, m, now, out); }
+  // the shell's
+  void receive(std::uint32_t, const PeerHelloMessage&, Instant, CoordinationOutputs&) {}
+  void receive(std::uint32_t from, const ReadyMessage& m, Instant now, CoordinationOutputs& out) {
+    assembly.on_ready(from, m, now, out);
+  }
+  void receive(std::uint32_t from, const BeginMessage& m, Instant, CoordinationOutputs& out) {
+    assembly.on_begin(from, m, out);
+  }
+  void receive(std::uint32_t from, const OfferMessage& m, Instant, CoordinationOutputs& out) {
+    assembly.on_offer(from, m, out);
+  }
+  void receive(std::uint32_t from, const PodLoadedMessage& m, Instant now, CoordinationOutputs& out) {
+    assembly.on_pod_loaded(from, m, now, out);
+  }
   void receive(std::uint32_t, const TakeMessage& m, Instant, CoordinationOutputs& out) { assembly.on_take(m, out); }
   void receive(std::uint32_t from, const TriggerMessage& m, Instant now, CoordinationOutputs& out) {
     if (in_attempt()) coordinator.on_trigger(from, m, now, out);
   }
   void receive(std::uint32_t from, const CollectMessage& m, Instant now, CoordinationOutputs& out) {
     if (!in_attempt()) return;
-    if (from != config.ordinal && m.term > member.highest_term() && !member.settled_durable()) coordinator.on_outranked(m.term);
+    if (from != config.ordinal && m.term > member.highest_term() && !member.settled_durable())
+      coordinator.on_outranked(m.term);
     member.on_collect(from, m, now, out);
   }
   void receive(std::uint32_t from, const CollectedMessage& m, Instant now, CoordinationOutputs& out) {
@@ -331,11 +356,13 @@ struct Coordination::Parts {
     std::optional<KnownCheckpoint> restored;
     if (!assembly.rejoined()) {
       const TakeMessage& taken = assembly.taken();
-      restored = KnownCheckpoint{taken.step, taken.path, taken.manifest_hash, taken.summary.value_or(CheckpointSummary{}).bytes};
+      restored = KnownCheckpoint{taken.step, taken.path, taken.manifest_hash,
+                                 taken.summary.value_or(CheckpointSummary{}).bytes};
     }
     std::optional<ParentPoint> parent;
     if (restored && !restored->path.empty()) {
-      if (const auto name = parse_folder_name(restored->path)) parent = ParentPoint{name->attempt, restored->step, restored->path};
+      if (const auto name = parse_folder_name(restored->path))
+        parent = ParentPoint{name->attempt, restored->step, restored->path};
     }
     periodic_leader.begin_attempt(attempt, assembly.taken().step, std::move(parent), failures, now);
     coordinator.begin_attempt(attempt, std::move(restored));
@@ -346,7 +373,8 @@ struct Coordination::Parts {
     }
   }
 
-  // Of an attempt that goes on the process before this one knew more; what is known now is for the one after it.
+  // Of an attempt that goes on the process before this one knew more; what is known now is for the
+  // one after it.
   void settle_layouts(CoordinationOutputs& out) {
     if (attempt == 0) return;
     if (from_before.attempt == attempt && !layouts.knows_all()) layouts.learn_if_alike(from_before.job_layout_hash);
@@ -361,12 +389,14 @@ struct Coordination::Parts {
     for (auto early = early_hooks.begin(); early != early_hooks.end();) {
       if (attempt != 0) {
         HookCalled called = early->called;
-        if (called.seconds_left > 0) called.seconds_left = std::max(0.001, called.seconds_left - to_seconds(now - early->at));
+        if (called.seconds_left > 0)
+          called.seconds_left = std::max(0.001, called.seconds_left - to_seconds(now - early->at));
         member.on_hook(called, now, out);
       } else if (now >= early->until(config.limits)) {
-        out.push_back(AnswerHook{early->called.hook, {.outcome = HookOutcome::nothing_to_save,
-                                                      .milliseconds = static_cast<std::uint64_t>(to_milliseconds(now - early->at)),
-                                                      .message = "no step has been made since the start"}});
+        out.push_back(AnswerHook{early->called.hook,
+                                 {.outcome = HookOutcome::nothing_to_save,
+                                  .milliseconds = static_cast<std::uint64_t>(to_milliseconds(now - early->at)),
+                                  .message = "no step has been made since the start"}});
       } else {
         ++early;
         continue;
@@ -439,7 +469,8 @@ CoordinationOutputs Coordination::advance(const CoordinationEvent& event, Instan
   const auto sort_out = [&] {
     for (CoordinationOutput& output : fresh) {
       auto* message = std::get_if<SendToPeer>(&output);
-      if (message != nullptr && message->ordinal == parts.config.ordinal) to_self.push_back(std::move(message->message));
+      if (message != nullptr && message->ordinal == parts.config.ordinal)
+        to_self.push_back(std::move(message->message));
       else if (message == nullptr || parts.pods.reachable(message->ordinal)) out.push_back(std::move(output));
     }
     fresh.clear();
@@ -491,7 +522,8 @@ std::optional<Instant> Coordination::next_wake() const {
 std::uint32_t Coordination::attempt() const { return parts_->attempt; }
 
 bool Coordination::coordinating() const {
-  return parts_->coordinator.leading() || (parts_->pods.lowest_reachable() == parts_->config.ordinal && !parts_->member.follows_another());
+  return parts_->coordinator.leading() ||
+         (parts_->pods.lowest_reachable() == parts_->config.ordinal && !parts_->member.follows_another());
 }
 
 PodPhase Coordination::phase() const {
@@ -524,7 +556,8 @@ std::optional<Protection> Coordination::protection() const {
   const auto shards = parts.layouts.shards();
   if (!shards || (*shards)->groups.empty()) return std::nullopt;
   std::vector<StepGroup> groups;
-  for (std::size_t i = 0; i < (*shards)->groups.size(); ++i) groups.push_back({(*shards)->groups[i].ranks, (*shards)->sharers[i]});
+  for (std::size_t i = 0; i < (*shards)->groups.size(); ++i)
+    groups.push_back({(*shards)->groups[i].ranks, (*shards)->sharers[i]});
   return protection_of(groups, parts.config.snapshots.shadow_every_steps);
 }
 
@@ -539,7 +572,8 @@ std::string Coordination::describe() const {
   text.append(" coordinator=").append(to_string(parts.coordinator.state()));
   text += " term=" + std::to_string(parts.member.highest_term());
   text += " leader=" + std::to_string(parts.member.leader());
-  if (parts.config.snapshots.keeps_anything()) text.append(" periodic=").append(to_string(parts.periodic_leader.state()));
+  if (parts.config.snapshots.keeps_anything())
+    text.append(" periodic=").append(to_string(parts.periodic_leader.state()));
   return text;
 }
 

@@ -1,14 +1,17 @@
-// The coordination of one sidecar: assembly (start and restore, assembly.h) and breakpoint (breakpoint_member.h,
-// breakpoint_coordinator.h) behind one advance(). One instance for the life of the sidecar process.
+// The coordination of one sidecar: assembly (start and restore, assembly.h) and breakpoint
+// (breakpoint_member.h, breakpoint_coordinator.h) behind one advance(). One instance for the life
+// of the sidecar process.
 //
-// Expected flow: RankConnected for each local rank, PeerConnected, PeerTableSeen -> WelcomeRank -> RankRegistered -> offers ->
-// TakeForRank, AttemptBegun. Then triggers (HookCalled, RankDied, OrderArrived...) -> HoldRanks -> RankSeen... -> StartWrite, WriteStates ->
-// PublishCheckpoint -> AnswerHook, ReleaseRanks or EndRanks.
+// Expected flow: RankConnected for each local rank, PeerConnected, PeerTableSeen -> WelcomeRank ->
+// RankRegistered -> offers -> TakeForRank, AttemptBegun. Then triggers (HookCalled, RankDied,
+// OrderArrived...) -> HoldRanks -> RankSeen... -> StartWrite, WriteStates -> PublishCheckpoint ->
+// AnswerHook, ReleaseRanks or EndRanks.
 //
-// Guarantees: outputs depend on the events and times alone. Every HookCalled is answered once, before its time is over. Every trigger ends in
-// an outcome before its deadline. Messages may be lost, doubled and late. The own messages are delivered inside.
-// Assumptions: one thread; `now` does not go back; advance(Tick) is called no later than next_wake().
-// Caveats: one copy of the layouts of all ranks in every sidecar, where ranks hold different ones.
+// Guarantees: outputs depend on the events and times alone. Every HookCalled is answered once,
+// before its time is over. Every trigger ends in an outcome before its deadline. Messages may be
+// lost, doubled and late. The own messages are delivered inside. Assumptions: one thread; `now`
+// does not go back; advance(Tick) is called no later than next_wake(). Caveats: one copy of the
+// layouts of all ranks in every sidecar, where ranks hold different ones.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +53,8 @@ class Coordination {
   // Messages that were dropped because they belong to another attempt or a lower term.
   std::uint64_t dropped_messages() const;
 
-  // The machines' states in words, for the status tool: "assembly=running breakpoint=held term=65536 ...".
+  // The machines' states in words, for the status tool: "assembly=running breakpoint=held
+  // term=65536 ...".
   std::string describe() const;
 
   // Which deaths would cost steps; empty until it is known what every rank holds.

@@ -44,7 +44,8 @@ struct PeerMessageArrived {
   PeerMessage message;
 };
 
-// An order of the operator. Every sidecar gets it and passes it on; it is carried out once for each `breakpoint`.
+// An order of the operator. Every sidecar gets it and passes it on; it is carried out once for each
+// `breakpoint`.
 struct OrderArrived {
   std::string breakpoint;
   std::string detail;
@@ -60,13 +61,14 @@ struct JobRemembered {
 
 // --- ranks of this pod ---
 
-// After hello and control. attempt and term not 0: the rank lives already, this sidecar was restarted.
+// After hello and control. attempt and term not 0: the rank lives already, this sidecar was
+// restarted.
 struct RankConnected {
   std::uint32_t rank = 0;
   std::uint32_t attempt = 0;
   std::uint64_t term = 0;
-  RankWord word;      // of the control block
-  bool held = false;  // the control block's hold is not 0
+  RankWord word;                   // of the control block
+  bool held = false;               // the control block's hold is not 0
   bool rebuilds = false;           // of its hello
   std::uint64_t rebuild_term = 0;  // of the control block; `term` is not below it
 };
@@ -79,16 +81,18 @@ struct RankLoaded {
   LoadedMessage loaded;
 };
 
-// The word of a live rank. Due for every live local rank after HoldRanks, and again on each change while the hold lasts.
-// `shadow_steps`, here and in RankDied: steps of this attempt of which its shadow holds a complete copy, sorted.
+// The word of a live rank. Due for every live local rank after HoldRanks, and again on each change
+// while the hold lasts. `shadow_steps`, here and in RankDied: steps of this attempt of which its
+// shadow holds a complete copy, sorted.
 struct RankSeen {
   std::uint32_t rank = 0;
   RankWord word;
   std::vector<std::uint64_t> shadow_steps = {};
 };
 
-// The process is over; the last word and the attempt of its control block. After RankFinished it says nothing new. A sidecar that was
-// restarted also reports the ranks whose control block it finds without a process.
+// The process is over; the last word and the attempt of its control block. After RankFinished it
+// says nothing new. A sidecar that was restarted also reports the ranks whose control block it
+// finds without a process.
 struct RankDied {
   std::uint32_t rank = 0;
   RankWord word;
@@ -197,9 +201,10 @@ struct CheckpointPublished {
 struct Tick {};
 
 using CoordinationEvent =
-    std::variant<PeerTableSeen, PeerConnected, PeerLost, PeerMessageArrived, OrderArrived, RankConnected, RankRegistered,
-                 RankLoaded, RankSeen, RankDied, RankFinished, RankWritten, RankWriteFailed, RankCollectiveFailed,
-                 RankWantsCheckpoint, HookCalled, HookGone, Terminating, CandidatesListed, CandidateVerified, AttemptClaimed,
-                 FolderCreated, StatesWritten, CheckpointPublished, Tick, RankKept, RankSnapshotted, JobRemembered>;
+    std::variant<PeerTableSeen, PeerConnected, PeerLost, PeerMessageArrived, OrderArrived, RankConnected,
+                 RankRegistered, RankLoaded, RankSeen, RankDied, RankFinished, RankWritten, RankWriteFailed,
+                 RankCollectiveFailed, RankWantsCheckpoint, HookCalled, HookGone, Terminating, CandidatesListed,
+                 CandidateVerified, AttemptClaimed, FolderCreated, StatesWritten, CheckpointPublished, Tick, RankKept,
+                 RankSnapshotted, JobRemembered>;
 
 }  // namespace rekindle

@@ -63,7 +63,8 @@ bool JobLayouts::knows(std::uint32_t rank) const {
 
 bool JobLayouts::knows_all() const {
   if (hash_of_rank_.size() != config_.world_size()) return false;
-  return std::all_of(hash_of_rank_.begin(), hash_of_rank_.end(), [&](const auto& entry) { return layouts_.contains(entry.second); });
+  return std::all_of(hash_of_rank_.begin(), hash_of_rank_.end(),
+                     [&](const auto& entry) { return layouts_.contains(entry.second); });
 }
 
 std::string JobLayouts::common_hash(std::uint32_t first, std::uint32_t count) const {
@@ -97,9 +98,11 @@ std::string JobLayouts::job_hash() const {
 }
 
 void JobLayouts::learn_if_alike(const std::string& job_hash) {
-  // A rank of ours may have died before it could say; the others' layout has to be that of all, or the hash is another.
+  // A rank of ours may have died before it could say; the others' layout has to be that of all, or
+  // the hash is another.
   std::string ours;
-  for (auto known = hash_of_rank_.lower_bound(config_.first_rank()); known != hash_of_rank_.end() && config_.hosts(known->first); ++known) {
+  for (auto known = hash_of_rank_.lower_bound(config_.first_rank());
+       known != hash_of_rank_.end() && config_.hosts(known->first); ++known) {
     if (!ours.empty() && known->second != ours) return;
     ours = known->second;
   }
@@ -112,9 +115,11 @@ void JobLayouts::learn_if_alike(const std::string& job_hash) {
   forget_unused();
 }
 
-std::vector<HeldLayout> JobLayouts::tell(std::uint32_t first, std::uint32_t count, const std::vector<std::string>& receiver_has) const {
+std::vector<HeldLayout> JobLayouts::tell(std::uint32_t first, std::uint32_t count,
+                                         const std::vector<std::string>& receiver_has) const {
   std::map<std::string, HeldLayout> by_hash;
-  for (auto entry = hash_of_rank_.lower_bound(first); entry != hash_of_rank_.end() && entry->first < first + count; ++entry) {
+  for (auto entry = hash_of_rank_.lower_bound(first); entry != hash_of_rank_.end() && entry->first < first + count;
+       ++entry) {
     if (layouts_.contains(entry->second)) by_hash[entry->second].ranks.push_back(entry->first);
   }
   const std::set<std::string_view> has(receiver_has.begin(), receiver_has.end());
@@ -138,11 +143,14 @@ Result<std::shared_ptr<const JobShards>> JobLayouts::shards() const {
       else unknown.push_back(rank);
     }
     if (!unknown.empty()) {
-      // Taking them to hold the same as the others would publish checkpoints without the tensors of a lost pipeline stage.
-      return fail(ErrorCode::unavailable, "no sidecar that can be reached knows what " + describe_ranks(unknown) + " had registered");
+      // Taking them to hold the same as the others would publish checkpoints without the tensors of
+      // a lost pipeline stage.
+      return fail(ErrorCode::unavailable,
+                  "no sidecar that can be reached knows what " + describe_ranks(unknown) + " had registered");
     }
     std::vector<RankLayout> ranks;
-    for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank) ranks.push_back({rank, shards->layouts[rank].get()});
+    for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank)
+      ranks.push_back({rank, shards->layouts[rank].get()});
     Result<std::vector<ReplicaGroup>> groups = group_shards(std::move(ranks));
     if (!groups) return std::unexpected(groups.error());
     shards->groups = std::move(*groups);

@@ -1,5 +1,5 @@
-// What every rank of the job has registered, as far as this sidecar knows: its own ranks', and what the others told it. Ranks of one layout share it.
-// Pure.
+// What every rank of the job has registered, as far as this sidecar knows: its own ranks', and what
+// the others told it. Ranks of one layout share it. Pure.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ class JobLayouts {
   // A rank of this pod said so.
   void set(std::uint32_t rank, const Layout& layout);
 
-  // What pod `from` said. Of its own ranks it is believed; of others only while nothing is known of them, or when it leads the assembly.
+  // What pod `from` said. Of its own ranks it is believed; of others only while nothing is known of
+  // them, or when it leads the assembly.
   void adopt(std::uint32_t from, const std::vector<HeldLayout>& told, bool leads = false);
 
   // The layout itself is here, not only its hash.
@@ -48,14 +49,17 @@ class JobLayouts {
   // Of all that is known; equal for two sidecars that know the same.
   std::string job_hash() const;
 
-  // The leader's job_hash came: where it is that of a job whose ranks all hold what ours do, they are known from here on.
+  // The leader's job_hash came: where it is that of a job whose ranks all hold what ours do, they
+  // are known from here on.
   void learn_if_alike(const std::string& job_hash);
 
-  // What is known of `count` ranks from `first` on, a layout an element, tensors left out where `receiver_has` names the hash.
-  std::vector<HeldLayout> tell(std::uint32_t first, std::uint32_t count, const std::vector<std::string>& receiver_has) const;
+  // What is known of `count` ranks from `first` on, a layout an element, tensors left out where
+  // `receiver_has` names the hash.
+  std::vector<HeldLayout> tell(std::uint32_t first, std::uint32_t count,
+                               const std::vector<std::string>& receiver_has) const;
 
-  // Groups of all ranks of the job, or why there are none: layouts that cannot be one job, or a rank of which it is not known what
-  // it held. Kept until something changes.
+  // Groups of all ranks of the job, or why there are none: layouts that cannot be one job, or a
+  // rank of which it is not known what it held. Kept until something changes.
   Result<std::shared_ptr<const JobShards>> shards() const;
 
  private:
@@ -69,7 +73,8 @@ class JobLayouts {
   mutable std::optional<Result<std::shared_ptr<const JobShards>>> shards_;
 };
 
-// Each element with tensors by itself, since what one rank holds fits a message and what several hold need not; those without together in the first.
+// Each element with tensors by itself, since what one rank holds fits a message and what several
+// hold need not; those without together in the first.
 std::vector<std::vector<HeldLayout>> one_layout_each(std::vector<HeldLayout> told);
 
 }  // namespace rekindle

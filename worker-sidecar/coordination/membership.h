@@ -1,4 +1,5 @@
-// Which pods of the job can be reached, as this sidecar sees it: connections, and what the operator's table says. Pure.
+// Which pods of the job can be reached, as this sidecar sees it: connections, and what the
+// operator's table says. Pure.
 #pragma once
 
 #include <algorithm>

@@ -16,8 +16,13 @@ void send_in_parts(std::uint32_t to, const PodWrittenMessage& written, Coordinat
   std::size_t entries = 0;
   for (const RankWrittenFile& rank : written.ranks) {
     if (!message.ranks.empty() && entries + rank.written.entries.size() > kEntriesInAMessage) {
-      out.push_back(SendToPeer{to, PodWrittenMessage{.term = written.term, .ordinal = written.ordinal, .ok = written.ok, .error = written.error,
-                                                     .failed_ranks = written.failed_ranks, .ranks = std::exchange(message.ranks, {}), .more = true}});
+      out.push_back(SendToPeer{to, PodWrittenMessage{.term = written.term,
+                                                     .ordinal = written.ordinal,
+                                                     .ok = written.ok,
+                                                     .error = written.error,
+                                                     .failed_ranks = written.failed_ranks,
+                                                     .ranks = std::exchange(message.ranks, {}),
+                                                     .more = true}});
       entries = 0;
     }
     entries += rank.written.entries.size();

@@ -17,7 +17,9 @@ inline AfterBreakpoint after_of(const Outcome& outcome) {
   return std::visit([](const auto& message) { return message.after; }, outcome);
 }
 // The ranks train on, at once or when they have made their communicators anew.
-inline bool goes_on(AfterBreakpoint after) { return after == AfterBreakpoint::go_on || after == AfterBreakpoint::rebuild; }
+inline bool goes_on(AfterBreakpoint after) {
+  return after == AfterBreakpoint::go_on || after == AfterBreakpoint::rebuild;
+}
 // Durable, and no step is made behind it: it holds whatever comes.
 inline bool is_final(const Outcome& outcome) { return is_durable(outcome) && !goes_on(after_of(outcome)); }
 inline PeerMessage message_of(const Outcome& outcome) {

@@ -1,4 +1,5 @@
-// Everything that the coordination machines want done. Values only; the shell performs them in order.
+// Everything that the coordination machines want done. Values only; the shell performs them in
+// order.
 #pragma once
 
 #include <cstdint>
@@ -42,19 +43,20 @@ struct RefuseRank {
   std::uint32_t rank = 0;
   Error error;
 };
-struct ListCandidates {};                      // answered by CandidatesListed
-struct VerifyCandidate {                       // answered by CandidateVerified
+struct ListCandidates {};  // answered by CandidatesListed
+struct VerifyCandidate {   // answered by CandidateVerified
   std::string path;
   std::string manifest_hash;
-  // Those of all ranks of the job, each once: the checkpoint has to have exactly their tensors (list_job_differences).
+  // Those of all ranks of the job, each once: the checkpoint has to have exactly their tensors
+  // (list_job_differences).
   std::vector<std::shared_ptr<const Layout>> layouts = {};
 };
-struct ClaimAttempt {                          // answered by AttemptClaimed
-  std::optional<ParentPoint> parent;           // empty: nothing is restored
+struct ClaimAttempt {                 // answered by AttemptClaimed
+  std::optional<ParentPoint> parent;  // empty: nothing is restored
 };
 
-// The ranks of this pod live in this attempt now. Frames to peers carry it from here on. rejoined: they did before, nothing was restored,
-// and what they began from is not known.
+// The ranks of this pod live in this attempt now. Frames to peers carry it from here on. rejoined:
+// they did before, nothing was restored, and what they began from is not known.
 struct AttemptBegun {
   std::uint32_t attempt = 0;
   std::uint64_t step = 0;
@@ -64,8 +66,9 @@ struct AttemptBegun {
   bool rejoined = false;
 };
 
-// What all ranks of the job hold is known, or has changed. To be told again (JobRemembered) to whoever comes after this sidecar process, which may find a rank dead that
-// cannot say any more what it held.
+// What all ranks of the job hold is known, or has changed. To be told again (JobRemembered) to
+// whoever comes after this sidecar process, which may find a rank dead that cannot say any more
+// what it held.
 struct RememberJob {
   std::uint32_t attempt = 0;
   std::string job_layout_hash;
@@ -75,7 +78,8 @@ struct RememberJob {
 
 // --- breakpoint ---
 
-// Close the gates of all live local ranks (store hold unless it is not 0, fence, ring) and report each with RankSeen.
+// Close the gates of all live local ranks (store hold unless it is not 0, fence, ring) and report
+// each with RankSeen.
 struct HoldRanks {};
 
 // Let these ranks make the update to `step` although the gates are held.
@@ -90,15 +94,16 @@ struct StartWrite {
   WriteMessage write;
 };
 
-// The same from this rank's shadow of `write.step`, whether the rank lives or not. Answered by RankWritten or RankWriteFailed like a rank;
-// pieces that the shadow does not hold, or a slot that holds another step by then, are a RankWriteFailed.
+// The same from this rank's shadow of `write.step`, whether the rank lives or not. Answered by
+// RankWritten or RankWriteFailed like a rank; pieces that the shadow does not hold, or a slot that
+// holds another step by then, are a RankWriteFailed.
 struct WriteFromShadow {
   std::uint32_t rank = 0;
   WriteMessage write;
 };
 
-// Write the captured state of `step` from the slots of these ranks, dead ones too, to state_file_name(ordinal) in that folder.
-// Answered by StatesWritten.
+// Write the captured state of `step` from the slots of these ranks, dead ones too, to
+// state_file_name(ordinal) in that folder. Answered by StatesWritten.
 struct WriteStates {
   std::uint64_t term = 0;
   std::uint64_t step = 0;
@@ -130,7 +135,8 @@ struct CreateFolder {
   std::uint64_t step = 0;
 };
 
-// Everything but job and time is filled in. Answered by CheckpointPublished once it is durable and has been read back.
+// Everything but job and time is filled in. Answered by CheckpointPublished once it is durable and
+// has been read back.
 struct PublishCheckpoint {
   std::uint64_t term = 0;
   std::string path;
@@ -148,7 +154,8 @@ struct KeepForRank {
   std::vector<PiecePlan> pieces;
 };
 
-// Have all live local ranks take a snapshot at this step (0: none any more), and report their words with RankSeen. A rank that took it is RankSnapshotted.
+// Have all live local ranks take a snapshot at this step (0: none any more), and report their words
+// with RankSeen. A rank that took it is RankSnapshotted.
 struct OrderSnapshot {
   std::uint64_t step = 0;
 };
@@ -196,10 +203,11 @@ struct NoteProblem {
 struct ExitAllowed {};
 
 using CoordinationOutput =
-    std::variant<SendToPeer, WelcomeRank, OfferToRank, TakeForRank, RefuseRank, ListCandidates, VerifyCandidate, ClaimAttempt,
-                 AttemptBegun, HoldRanks, PermitUpdate, StartWrite, WriteFromShadow, WriteStates, ReleaseRanks, EndRanks, AnswerHook,
-                 CreateFolder, PublishCheckpoint, ReportBreakpoint, ReportRestore, NoteProblem, ExitAllowed,
-                 KeepForRank, OrderSnapshot, LookAtRanks, RemoveFolder, ReportPeriodic, RememberJob>;
+    std::variant<SendToPeer, WelcomeRank, OfferToRank, TakeForRank, RefuseRank, ListCandidates, VerifyCandidate,
+                 ClaimAttempt, AttemptBegun, HoldRanks, PermitUpdate, StartWrite, WriteFromShadow, WriteStates,
+                 ReleaseRanks, EndRanks, AnswerHook, CreateFolder, PublishCheckpoint, ReportBreakpoint, ReportRestore,
+                 NoteProblem, ExitAllowed, KeepForRank, OrderSnapshot, LookAtRanks, RemoveFolder, ReportPeriodic,
+                 RememberJob>;
 
 using CoordinationOutputs = std::vector<CoordinationOutput>;
 

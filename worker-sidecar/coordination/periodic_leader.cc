@@ -20,11 +20,13 @@ constexpr Duration kRetryLater = std::chrono::seconds(60);
 }  // namespace
 
 std::string_view to_string(PeriodicState state) {
-  constexpr std::array<std::string_view, 7> kNames = {"off", "keeping", "waiting", "snapshotting", "creating", "writing", "publishing"};
+  constexpr std::array<std::string_view, 7> kNames = {"off",      "keeping", "waiting",   "snapshotting",
+                                                      "creating", "writing", "publishing"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
-void PeriodicLeader::begin_attempt(std::uint32_t attempt, std::uint64_t step, std::optional<ParentPoint> parent, FailureHistory failures, Instant now) {
+void PeriodicLeader::begin_attempt(std::uint32_t attempt, std::uint64_t step, std::optional<ParentPoint> parent,
+                                   FailureHistory failures, Instant now) {
   attempt_ = attempt;
   parent_ = std::move(parent);
   retry_at_ = now;
@@ -35,7 +37,8 @@ void PeriodicLeader::send_to_all(const PeerMessage& message, CoordinationOutputs
   for (const std::uint32_t pod : pods_.reachable_pods()) out.push_back(SendToPeer{pod, message});
 }
 
-// Above whatever an earlier leader, or this one before it was restarted, may have used: members take the newest order and drop answers of others.
+// Above whatever an earlier leader, or this one before it was restarted, may have used: members
+// take the newest order and drop answers of others.
 void PeriodicLeader::next_term() { term_ = make_periodic_term(++number_, config_.ordinal); }
 
 void PeriodicLeader::note(const Error& error, CoordinationOutputs& out) {
@@ -48,20 +51,24 @@ void PeriodicLeader::drive(bool may_lead, Instant now, CoordinationOutputs& out)
   if (attempt_ == 0 || !config_.snapshots.keeps_anything()) return;
   may_lead_ = may_lead;
   if (!may_lead) {
-    if (state_ == PeriodicState::publishing) return;  // its outcome is known in a moment, and nobody waits for it
+    // its outcome is known in a moment, and nobody waits for it
+    if (state_ == PeriodicState::publishing) return;
     if (state_ > PeriodicState::waiting) drop(now, out);
     if (state_ == PeriodicState::keeping) state_ = PeriodicState::off;
     return;
   }
   if (state_ == PeriodicState::keeping && now >= asked_at_ + kAnswerMax) {
-    return fall_back({ErrorCode::deadline_exceeded, sentence("rank {} has not made room for its copies in {} s; there are no periodic checkpoints until it has",
-                                                                *awaited_.begin(), static_cast<std::int64_t>(to_seconds(kAnswerMax)))},
-                     now, out);
+    return fall_back(
+        {ErrorCode::deadline_exceeded,
+         sentence("rank {} has not made room for its copies in {} s; there are no periodic checkpoints until it has",
+                  *awaited_.begin(), static_cast<std::int64_t>(to_seconds(kAnswerMax)))},
+        now, out);
   }
   if (plan_stale_ && state_ >= PeriodicState::snapshotting && state_ <= PeriodicState::writing) {
     drop(now, out);  // what the ranks hold has changed, or a pod was away
   }
-  if ((state_ == PeriodicState::off || (plan_stale_ && state_ == PeriodicState::waiting)) && now >= retry_at_) return keep(now, out);
+  if ((state_ == PeriodicState::off || (plan_stale_ && state_ == PeriodicState::waiting)) && now >= retry_at_)
+    return keep(now, out);
   if (state_ == PeriodicState::waiting && !plan_stale_ && config_.snapshots.periodic()) look(now, out);
 }
 
@@ -76,7 +83,8 @@ void PeriodicLeader::keep(Instant now, CoordinationOutputs& out) {
   retry_at_ = now + kRetrySoon;
   Result<std::shared_ptr<const JobShards>> shards = layouts_.shards();
   if (!shards) {
-    // A sidecar that was restarted is being told what the others hold; what cannot be one job was refused at the start.
+    // A sidecar that was restarted is being told what the others hold; what cannot be one job was
+    // refused at the start.
     if (layouts_.knows_all()) note(with_context(shards.error(), "there are no periodic checkpoints and shadows"), out);
     return;
   }
@@ -93,11 +101,13 @@ void PeriodicLeader::keep(Instant now, CoordinationOutputs& out) {
     awaited_.insert(rank);
     // Ranks without a share have small state to keep all the same.
     const auto share = of_rank.find(rank);
-    out.push_back(SendToPeer{config_.pod_of(rank),
-                             PeerKeepMessage{.term = term_,
-                                             .snapshots = config_.snapshots.periodic(),
-                                             .shadow_every_steps = config_.snapshots.shadow_every_steps,
-                                             .share = share == of_rank.end() ? WriterPlan{.rank = rank, .file = rank_file_name(rank)} : *share->second}});
+    out.push_back(SendToPeer{
+        config_.pod_of(rank),
+        PeerKeepMessage{.term = term_,
+                        .snapshots = config_.snapshots.periodic(),
+                        .shadow_every_steps = config_.snapshots.shadow_every_steps,
+                        .share = share == of_rank.end() ? WriterPlan{.rank = rank, .file = rank_file_name(rank)}
+                                                        : *share->second}});
   }
 }
 
@@ -136,7 +146,8 @@ void PeriodicLeader::look(Instant now, CoordinationOutputs& out) {
 }
 
 void PeriodicLeader::on_snapshotted(const PodSnapshottedMessage& snapshotted, Instant now, CoordinationOutputs& out) {
-  if (state_ != PeriodicState::snapshotting || snapshotted.term != term_ || !awaited_.contains(snapshotted.ordinal)) return;
+  if (state_ != PeriodicState::snapshotting || snapshotted.term != term_ || !awaited_.contains(snapshotted.ordinal))
+    return;
   if (snapshotted.outcome == SnapshotOutcome::missed) {
     schedule_.missed();
     send_to_all(SnapshotMessage{.term = term_, .step = 0}, out);
@@ -171,7 +182,9 @@ void PeriodicLeader::on_written(const PodWrittenMessage& written, Instant now, C
   switch (writing_.add(written)) {
     case ReportState::part: return;
     case ReportState::incomplete:
-      return give_up({ErrorCode::unavailable, sentence("pod {} has not told of everything that it was to write", written.ordinal), Retry::yes}, now, out);
+      return give_up({ErrorCode::unavailable,
+                      sentence("pod {} has not told of everything that it was to write", written.ordinal), Retry::yes},
+                     now, out);
     case ReportState::whole:
       if (writing_.has_every_pod()) publish(now, out);
   }
@@ -198,7 +211,8 @@ Result<Manifest> PeriodicLeader::make_manifest() const {
   return manifest;
 }
 
-std::optional<KnownCheckpoint> PeriodicLeader::on_published(const CheckpointPublished& published, Instant now, CoordinationOutputs& out) {
+std::optional<KnownCheckpoint> PeriodicLeader::on_published(const CheckpointPublished& published, Instant now,
+                                                            CoordinationOutputs& out) {
   if (published.term != term_ || state_ != PeriodicState::publishing) return std::nullopt;
   if (!published.published) {
     give_up(with_context(published.published.error(), "publishing the checkpoint"), now, out);
@@ -226,7 +240,8 @@ void PeriodicLeader::give_up(const Error& why, Instant now, CoordinationOutputs&
 // Something more important has come, or training is over: nothing to tell anybody.
 void PeriodicLeader::drop(Instant now, CoordinationOutputs& out) {
   const bool announced = state_ >= PeriodicState::snapshotting;
-  const bool has_folder = !writing_.path().empty() && (state_ == PeriodicState::writing || state_ == PeriodicState::publishing);
+  const bool has_folder =
+      !writing_.path().empty() && (state_ == PeriodicState::writing || state_ == PeriodicState::publishing);
   state_ = PeriodicState::waiting;
   schedule_.abandoned(now);
   if (announced) send_to_all(SnapshotMessage{.term = term_, .step = 0}, out);

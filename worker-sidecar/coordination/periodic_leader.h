@@ -1,11 +1,13 @@
-// Leads the periodic checkpoints of a job and plans what every rank keeps in its shadow (PROTOCOL P11). Every sidecar has one; the one of the lowest pod
-// that can be reached leads. Pure.
+// Leads the periodic checkpoints of a job and plans what every rank keeps in its shadow (PROTOCOL
+// P11). Every sidecar has one; the one of the lowest pod that can be reached leads. Pure.
 //
-// Expected flow: off -> keeping (everybody has his shadow) -> waiting -> snapshotting -> creating -> writing ->
-// publishing -> waiting. With a shadow and no periodic checkpoints it stays in waiting.
-// Guarantees: a checkpoint is published only when every pod has written its part of one snapshot of one step; training is never held. Whatever goes
-// wrong, and a breakpoint that begins, gives the checkpoint under way up; its folder is removed, and the next one comes in its time. A breakpoint never waits for it.
-// Assumptions: after a pod was lost and came back everything is planned anew, so no order is sent twice.
+// Expected flow: off -> keeping (everybody has his shadow) -> waiting -> snapshotting -> creating
+// -> writing -> publishing -> waiting. With a shadow and no periodic checkpoints it stays in
+// waiting. Guarantees: a checkpoint is published only when every pod has written its part of one
+// snapshot of one step; training is never held. Whatever goes wrong, and a breakpoint that begins,
+// gives the checkpoint under way up; its folder is removed, and the next one comes in its time. A
+// breakpoint never waits for it. Assumptions: after a pod was lost and came back everything is
+// planned anew, so no order is sent twice.
 #pragma once
 
 #include <cstdint>
@@ -34,23 +36,28 @@ std::string_view to_string(PeriodicState state);
 
 class PeriodicLeader {
  public:
-  PeriodicLeader(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks, const JobLayouts& layouts)
+  PeriodicLeader(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks,
+                 const JobLayouts& layouts)
       : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts), schedule_(config.snapshots), writing_(config) {}
 
-  void begin_attempt(std::uint32_t attempt, std::uint64_t step, std::optional<ParentPoint> parent, FailureHistory failures, Instant now);
+  void begin_attempt(std::uint32_t attempt, std::uint64_t step, std::optional<ParentPoint> parent,
+                     FailureHistory failures, Instant now);
 
-  // After every event: `may_lead` while this pod is the lowest that can be reached, all can, and no breakpoint is under way.
+  // After every event: `may_lead` while this pod is the lowest that can be reached, all can, and no
+  // breakpoint is under way.
   void drive(bool may_lead, Instant now, CoordinationOutputs& out);
 
   void on_pods_changed() { plan_stale_ = true; }
-  // What some rank holds has changed, and JobLayouts knows. Tensors that appear late seldom come alone, so the new plan waits a moment.
+  // What some rank holds has changed, and JobLayouts knows. Tensors that appear late seldom come
+  // alone, so the new plan waits a moment.
   void on_layouts_changed(Instant now);
   void on_kept(const PeerKeptMessage& kept, Instant now, CoordinationOutputs& out);
   void on_snapshotted(const PodSnapshottedMessage& snapshotted, Instant now, CoordinationOutputs& out);
   void on_folder_created(const FolderCreated& created, Instant now, CoordinationOutputs& out);
   void on_written(const PodWrittenMessage& written, Instant now, CoordinationOutputs& out);
   // What is durable now, for the breakpoints of the same step.
-  std::optional<KnownCheckpoint> on_published(const CheckpointPublished& published, Instant now, CoordinationOutputs& out);
+  std::optional<KnownCheckpoint> on_published(const CheckpointPublished& published, Instant now,
+                                              CoordinationOutputs& out);
 
   std::optional<Instant> next_wake() const;
   PeriodicState state() const { return state_; }

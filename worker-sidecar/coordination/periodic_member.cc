@@ -20,7 +20,8 @@ constexpr Duration kReportMax = std::chrono::milliseconds(500);
 void PeriodicMember::on_layout_changed(CoordinationOutputs& out) {
   if (!config_.snapshots.keeps_anything()) return;
   const std::uint32_t leader = pods_.lowest_reachable();
-  for (std::vector<HeldLayout>& told : one_layout_each(layouts_.tell(config_.first_rank(), config_.ranks_per_pod, {}))) {
+  for (std::vector<HeldLayout>& told :
+       one_layout_each(layouts_.tell(config_.first_rank(), config_.ranks_per_pod, {}))) {
     out.push_back(SendToPeer{leader, LayoutsMessage{config_.ordinal, std::move(told)}});
   }
 }
@@ -31,7 +32,9 @@ void PeriodicMember::on_keep(std::uint32_t from, const PeerKeepMessage& keep, Co
   leader_ = from;
   keep_term_ = keep.term;
   if (!ranks_.is_live(keep.share.rank)) {
-    return answer_kept(keep.share.rank, fail(ErrorCode::unavailable, sentence("rank {} does not train", keep.share.rank), Retry::yes), out);
+    return answer_kept(keep.share.rank,
+                       fail(ErrorCode::unavailable, sentence("rank {} does not train", keep.share.rank), Retry::yes),
+                       out);
   }
   keeping_.insert(keep.share.rank);
   out.push_back(KeepForRank{.rank = keep.share.rank,
@@ -43,7 +46,12 @@ void PeriodicMember::on_keep(std::uint32_t from, const PeerKeepMessage& keep, Co
 
 void PeriodicMember::on_rank_kept(const RankKept& kept, CoordinationOutputs& out) {
   if (kept.term != keep_term_ || keeping_.erase(kept.rank) == 0) return;
-  answer_kept(kept.rank, kept.kept ? Status() : Status(std::unexpected(with_context(kept.kept.error(), sentence("rank {} keeps no copy", kept.rank)))), out);
+  answer_kept(
+      kept.rank,
+      kept.kept
+          ? Status()
+          : Status(std::unexpected(with_context(kept.kept.error(), sentence("rank {} keeps no copy", kept.rank)))),
+      out);
 }
 
 void PeriodicMember::answer_kept(std::uint32_t rank, Status kept, CoordinationOutputs& out) {
@@ -54,7 +62,8 @@ void PeriodicMember::answer_kept(std::uint32_t rank, Status kept, CoordinationOu
 
 // ---- snapshot ----
 
-void PeriodicMember::on_snapshot(std::uint32_t from, const SnapshotMessage& snapshot, Instant now, CoordinationOutputs& out) {
+void PeriodicMember::on_snapshot(std::uint32_t from, const SnapshotMessage& snapshot, Instant now,
+                                 CoordinationOutputs& out) {
   leader_ = from;
   snapshot_term_ = snapshot.term;
   snapshot_step_ = snapshot.step;
@@ -65,7 +74,9 @@ void PeriodicMember::on_snapshot(std::uint32_t from, const SnapshotMessage& snap
   out.push_back(OrderSnapshot{snapshot.step});
   if (snapshot.step == 0) return;
   for (const std::uint32_t rank : ranks_.live()) taking_.insert(rank);
-  if (taking_.empty()) return answer_snapshot(SnapshotOutcome::failed, {ErrorCode::unavailable, "no rank of this pod trains any more"}, out);
+  if (taking_.empty())
+    return answer_snapshot(SnapshotOutcome::failed, {ErrorCode::unavailable, "no rank of this pod trains any more"},
+                           out);
   next_look_ = now + kLookEach;
 }
 
@@ -84,7 +95,9 @@ void PeriodicMember::answer_snapshot(SnapshotOutcome outcome, Error error, Coord
 void PeriodicMember::on_rank_snapshotted(const RankSnapshotted& snapshotted, CoordinationOutputs& out) {
   if (snapshot_step_ == 0 || snapshotted.step != snapshot_step_ || taking_.erase(snapshotted.rank) == 0) return;
   if (!snapshotted.taken) {
-    return answer_snapshot(SnapshotOutcome::failed, with_context(snapshotted.taken.error(), sentence("rank {} could not copy its share", snapshotted.rank)), out);
+    return answer_snapshot(
+        SnapshotOutcome::failed,
+        with_context(snapshotted.taken.error(), sentence("rank {} could not copy its share", snapshotted.rank)), out);
   }
   longest_microseconds_ = std::max(longest_microseconds_, snapshotted.microseconds);
   if (taking_.empty()) answer_snapshot(SnapshotOutcome::taken, {}, out);
@@ -99,9 +112,11 @@ void PeriodicMember::on_rank_seen(std::uint32_t rank, Instant now, CoordinationO
 }
 
 void PeriodicMember::on_rank_died(std::uint32_t rank, CoordinationOutputs& out) {
-  if (keeping_.erase(rank) != 0) answer_kept(rank, fail(ErrorCode::unavailable, sentence("rank {} ended", rank), Retry::yes), out);
+  if (keeping_.erase(rank) != 0)
+    answer_kept(rank, fail(ErrorCode::unavailable, sentence("rank {} ended", rank), Retry::yes), out);
   if (snapshot_step_ != 0 && taking_.contains(rank)) {
-    answer_snapshot(SnapshotOutcome::failed, {ErrorCode::unavailable, sentence("rank {} ended before it took its snapshot", rank)}, out);
+    answer_snapshot(SnapshotOutcome::failed,
+                    {ErrorCode::unavailable, sentence("rank {} ended before it took its snapshot", rank)}, out);
   }
 }
 
@@ -125,8 +140,9 @@ void PeriodicMember::on_assign(std::uint32_t from, const AssignMessage& part, Co
   for (const WriterPlan& writer : assign.writers) {
     if (!config_.hosts(writer.rank)) continue;
     writing_.insert(writer.rank);
-    out.push_back(
-        WriteFromShadow{writer.rank, {.term = assign.term, .step = assign.step, .path = assign.path, .file = writer.file, .pieces = writer.pieces}});
+    out.push_back(WriteFromShadow{
+        writer.rank,
+        {.term = assign.term, .step = assign.step, .path = assign.path, .file = writer.file, .pieces = writer.pieces}});
   }
   states_awaited_ = ranks_.has_states();
   if (states_awaited_) {
@@ -145,15 +161,20 @@ void PeriodicMember::on_rank_written(const RankWritten& written, CoordinationOut
 
 void PeriodicMember::on_rank_write_failed(const RankWriteFailed& failed, CoordinationOutputs& out) {
   if (failed.failed.term != written_.term || !writing_.contains(failed.rank)) return;
-  fail_write(with_context(failed.failed.error, sentence("the snapshot of rank {} could not be written", failed.rank)), out);
+  fail_write(with_context(failed.failed.error, sentence("the snapshot of rank {} could not be written", failed.rank)),
+             out);
 }
 
 void PeriodicMember::on_states_written(const StatesWritten& written, CoordinationOutputs& out) {
   if (written.term != written_.term || !states_awaited_) return;
-  // Nothing is ending: a checkpoint that would not bring small state back is not worth replacing a better one.
-  if (!written.written) return fail_write(with_context(written.written.error(), "the small state could not be written"), out);
+  // Nothing is ending: a checkpoint that would not bring small state back is not worth replacing a
+  // better one.
+  if (!written.written)
+    return fail_write(with_context(written.written.error(), "the small state could not be written"), out);
   if (!written.written->missing.empty()) {
-    return fail_write({ErrorCode::not_found, sentence("the small state of rank {} at this step is not there", written.written->missing.front())}, out);
+    return fail_write({ErrorCode::not_found, sentence("the small state of rank {} at this step is not there",
+                                                      written.written->missing.front())},
+                      out);
   }
   states_awaited_ = false;
   written_.states_file = written.written->file;

@@ -1,9 +1,12 @@
-// The part of one pod in periodic checkpoints: keeps the shadows of its ranks as the leader planned them, has its ranks take the snapshot of one step, and
-// has what they took written while they train on (docs/formats/shadow.md). Never holds a rank. Pure.
+// The part of one pod in periodic checkpoints: keeps the shadows of its ranks as the leader planned
+// them, has its ranks take the snapshot of one step, and has what they took written while they
+// train on (docs/formats/shadow.md). Never holds a rank. Pure.
 //
-// Expected flow: keep, kept of each rank -> snapshot, taken by each rank -> assign -> written, states -> (again from snapshot).
-// Guarantees: one answer for each order of the newest term; an older one's late answers are dropped. A rank that cannot take part makes the pod say so.
-// Assumptions: ranks report what they took through the shell; words of live ranks are seen after LookAtRanks.
+// Expected flow: keep, kept of each rank -> snapshot, taken by each rank -> assign -> written,
+// states -> (again from snapshot). Guarantees: one answer for each order of the newest term; an
+// older one's late answers are dropped. A rank that cannot take part makes the pod say so.
+// Assumptions: ranks report what they took through the shell; words of live ranks are seen after
+// LookAtRanks.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,8 @@ namespace rekindle {
 
 class PeriodicMember {
  public:
-  PeriodicMember(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks, const JobLayouts& layouts)
+  PeriodicMember(const CoordinationConfig& config, const Membership& pods, const LocalRanks& ranks,
+                 const JobLayouts& layouts)
       : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts) {}
 
   void on_keep(std::uint32_t from, const PeerKeepMessage& keep, CoordinationOutputs& out);
@@ -64,7 +68,8 @@ class PeriodicMember {
   std::uint64_t snapshot_term_ = 0;
   std::uint64_t snapshot_step_ = 0;  // 0: none is awaited
   std::set<std::uint32_t> taking_;
-  std::map<std::uint32_t, Instant> beyond_;  // when a rank was seen past the step without having said that it took it
+  // when a rank was seen past the step without having said that it took it
+  std::map<std::uint32_t, Instant> beyond_;
   std::uint64_t longest_microseconds_ = 0;
   Instant next_look_;
 

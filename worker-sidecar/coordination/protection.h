@@ -9,7 +9,8 @@
 
 namespace rekindle {
 
-// `full`: the death of any one process costs no committed step. `sentence` says what still costs some, for people.
+// `full`: the death of any one process costs no committed step. `sentence` says what still costs
+// some, for people.
 struct Protection {
   bool full = false;
   std::string sentence;
@@ -17,7 +18,8 @@ struct Protection {
   bool operator==(const Protection&) const = default;
 };
 
-// `shadow_every`: a shadow every so many steps, 0 for none. `groups` as choose_step has them, not empty.
+// `shadow_every`: a shadow every so many steps, 0 for none. `groups` as choose_step has them, not
+// empty.
 Protection protection_of(const std::vector<StepGroup>& groups, std::uint64_t shadow_every);
 
 }  // namespace rekindle

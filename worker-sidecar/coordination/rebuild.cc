@@ -7,8 +7,8 @@ namespace {
 
 std::string rank_text(const CollectedRank& rank) { return "rank " + std::to_string(rank.rank); }
 
-// Dirty just now, and will not be beyond the step when it comes to a gate, where it finds the order: one that loads for an earlier order, one that makes
-// an update that does not lead further.
+// Dirty just now, and will not be beyond the step when it comes to a gate, where it finds the
+// order: one that loads for an earlier order, one that makes an update that does not lead further.
 bool comes_along(const CollectedRank& rank, std::uint64_t step) {
   return rank.phase == RankPhase::restoring || (rank.phase == RankPhase::updating && rank.step < step);
 }
@@ -24,7 +24,8 @@ bool only_communicators_failed(const std::set<TriggerCause>& causes) {
 }
 
 bool told_apart(const std::vector<CollectedRank>& ranks) {
-  return std::ranges::any_of(ranks, [&](const CollectedRank& rank) { return rank.rebuild_term != ranks.front().rebuild_term; });
+  return std::ranges::any_of(
+      ranks, [&](const CollectedRank& rank) { return rank.rebuild_term != ranks.front().rebuild_term; });
 }
 
 std::string why_not_rebuild(const RebuildInput& input) {
@@ -34,14 +35,20 @@ std::string why_not_rebuild(const RebuildInput& input) {
   }
   for (const CollectedRank& rank : input.ranks) {
     if (!rank.rebuilds) return rank_text(rank) + " cannot make its communicators anew (RK_REBUILDS)";
-    if (!rank.clean && !comes_along(rank, input.step)) return rank_text(rank) + " stopped in the middle of an update or has other weights in its memory";
-    if (rank.step > input.step) return rank_text(rank) + " is beyond step " + std::to_string(input.step) + ", at step " + std::to_string(rank.step);
+    if (!rank.clean && !comes_along(rank, input.step))
+      return rank_text(rank) + " stopped in the middle of an update or has other weights in its memory";
+    if (rank.step > input.step)
+      return rank_text(rank) + " is beyond step " + std::to_string(input.step) + ", at step " +
+             std::to_string(rank.step);
   }
   for (const CollectedRank& rank : input.ranks) {
     if (is_at(rank, input.step)) continue;
-    const bool has_twin = std::ranges::any_of(
-        input.ranks, [&](const CollectedRank& other) { return is_at(other, input.step) && input.alike(rank.rank, other.rank); });
-    if (!has_twin) return rank_text(rank) + " is behind step " + std::to_string(input.step) + " and no rank there has registered the same";
+    const bool has_twin = std::ranges::any_of(input.ranks, [&](const CollectedRank& other) {
+      return is_at(other, input.step) && input.alike(rank.rank, other.rank);
+    });
+    if (!has_twin)
+      return rank_text(rank) + " is behind step " + std::to_string(input.step) +
+             " and no rank there has registered the same";
   }
   return {};
 }

@@ -1,4 +1,5 @@
-// Whether the ranks of a job can abort their communicators, make new ones and go on in their processes, instead of all being started again. Pure.
+// Whether the ranks of a job can abort their communicators, make new ones and go on in their
+// processes, instead of all being started again. Pure.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,11 @@ struct RebuildInput {
   std::function<bool(std::uint32_t, std::uint32_t)> alike;
 };
 
-// Empty: yes. Otherwise the reason, as a part of a sentence. Everybody has to live and to be able to; nobody may be beyond the step or on the way there, since its steps would
-// be an abandoned line, which takes a new attempt (P15); and whoever is behind it has to have a live copy of itself there, because a
-// rank that registered something new in between could not be filled from the checkpoint.
+// Empty: yes. Otherwise the reason, as a part of a sentence. Everybody has to live and to be able
+// to; nobody may be beyond the step or on the way there, since its steps would be an abandoned
+// line, which takes a new attempt (P15); and whoever is behind it has to have a live copy of itself
+// there, because a rank that registered something new in between could not be filled from the
+// checkpoint.
 std::string why_not_rebuild(const RebuildInput& input);
 
 // How often the job has rebuilt at one step.

@@ -1,4 +1,5 @@
-// What is told about one breakpoint (docs/formats/operator-protocol.md, `breakpoints`). Pure values.
+// What is told about one breakpoint (docs/formats/operator-protocol.md, `breakpoints`). Pure
+// values.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,9 @@ struct BreakpointRecord {
   double agreed_milliseconds = 0;
   double durable_milliseconds = 0;
   std::uint64_t steps_lost = 0;
-  bool rebuild = false;  // nobody is to be restarted: the ranks make their communicators anew, or will, unless something comes in between
+  // nobody is to be restarted: the ranks make their communicators anew, or will, unless something
+  // comes in between
+  bool rebuild = false;
   std::string message;  // why a step was lost, why it failed, which ranks are inexact
 
   bool operator==(const BreakpointRecord&) const = default;

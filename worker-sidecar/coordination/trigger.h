@@ -20,7 +20,8 @@ struct TimedTrigger {
 };
 
 inline TimedTrigger arrive(const TriggerMessage& trigger, Instant now) {
-  return {trigger, trigger.seconds_left > 0 ? std::optional(now + duration_of_seconds(trigger.seconds_left)) : std::nullopt};
+  return {trigger,
+          trigger.seconds_left > 0 ? std::optional(now + duration_of_seconds(trigger.seconds_left)) : std::nullopt};
 }
 
 // How much a cause explains: a failed collective is what a death looks like from the next rank.
@@ -33,7 +34,8 @@ constexpr int weight_of(TriggerCause cause) {
   }
 }
 
-// The cause that explains most is kept, the first among equals; the strongest `after` and the earliest end win.
+// The cause that explains most is kept, the first among equals; the strongest `after` and the
+// earliest end win.
 inline void merge_trigger(TimedTrigger& into, const TimedTrigger& other) {
   if (weight_of(other.trigger.cause) > weight_of(into.trigger.cause)) {
     into.trigger.cause = other.trigger.cause;
@@ -46,7 +48,8 @@ inline void merge_trigger(TimedTrigger& into, const TimedTrigger& other) {
   if (other.until) into.until = into.until ? std::min(*into.until, *other.until) : other.until;
 }
 
-// For the wire, with what is left of the time; a time that is over is one millisecond, since 0 means the policy's.
+// For the wire, with what is left of the time; a time that is over is one millisecond, since 0
+// means the policy's.
 inline TriggerMessage message_of(const TimedTrigger& timed, Instant now) {
   TriggerMessage message = timed.trigger;
   message.seconds_left = timed.until ? std::max(0.001, to_seconds(*timed.until - now)) : 0;

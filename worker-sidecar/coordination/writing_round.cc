@@ -23,7 +23,8 @@ std::string WritingRound::abandon() {
   return path;
 }
 
-void WritingRound::begin(std::uint64_t term, std::uint64_t step, std::string path, std::vector<WriterPlan> writers, std::set<std::uint32_t> pods) {
+void WritingRound::begin(std::uint64_t term, std::uint64_t step, std::string path, std::vector<WriterPlan> writers,
+                         std::set<std::uint32_t> pods) {
   clear();
   term_ = term;
   step_ = step;
@@ -34,7 +35,8 @@ void WritingRound::begin(std::uint64_t term, std::uint64_t step, std::string pat
 
 void WritingRound::send_order(std::uint32_t pod, CoordinationOutputs& out) const {
   AssignMessage order{.term = term_, .step = step_, .path = path_, .writers = {}};
-  std::ranges::copy_if(writers_, std::back_inserter(order.writers), [&](const WriterPlan& writer) { return config_.pod_of(writer.rank) == pod; });
+  std::ranges::copy_if(writers_, std::back_inserter(order.writers),
+                       [&](const WriterPlan& writer) { return config_.pod_of(writer.rank) == pod; });
   send_in_parts(pod, order, out);
 }
 
@@ -61,7 +63,8 @@ bool WritingRound::has_every_pod() const {
 
 Status WritingRound::add_to(Manifest& manifest, const JobShards& shards) const {
   std::vector<WrittenStripe> stripes;
-  for (const WriterPlan& writer : writers_) stripes.push_back({shards.layouts[writer.rank].get(), files_.at(writer.rank)});
+  for (const WriterPlan& writer : writers_)
+    stripes.push_back({shards.layouts[writer.rank].get(), files_.at(writer.rank)});
   if (Status added = add_tensors(manifest, stripes); !added) return added;
   for (const auto& [pod, written] : whole_) {
     if (!written.states_file.name.empty()) add_states(manifest, written.states_file, written.states);

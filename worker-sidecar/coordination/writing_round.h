@@ -1,5 +1,5 @@
-// One round of writing: which rank writes what into which folder, and what the pods have reported of it. The same for breakpoints and periodic
-// checkpoints. Pure.
+// One round of writing: which rank writes what into which folder, and what the pods have reported
+// of it. The same for breakpoints and periodic checkpoints. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 namespace rekindle {
 
-// What a report has brought. `incomplete`: it is said to be all, and the file of a rank is not in it.
+// What a report has brought. `incomplete`: it is said to be all, and the file of a rank is not in
+// it.
 enum class ReportState : std::uint8_t { part, incomplete, whole };
 
 class WritingRound {
@@ -27,7 +28,8 @@ class WritingRound {
   // Nothing is awaited any more; the folder, for whoever removes it.
   std::string abandon();
   // `pods` are told to write; those without a writer have small state to save.
-  void begin(std::uint64_t term, std::uint64_t step, std::string path, std::vector<WriterPlan> writers, std::set<std::uint32_t> pods);
+  void begin(std::uint64_t term, std::uint64_t step, std::string path, std::vector<WriterPlan> writers,
+             std::set<std::uint32_t> pods);
 
   // Empty before begin().
   const std::string& path() const { return path_; }
@@ -43,7 +45,8 @@ class WritingRound {
 
   // Tensors and small states of what has come. Every writer is there.
   Status add_to(Manifest& manifest, const JobShards& shards) const;
-  // Whose small state of that step is lost, in order: what the pods say of their ranks, and where every rank `has_states` also those that nobody has saved.
+  // Whose small state of that step is lost, in order: what the pods say of their ranks, and where
+  // every rank `has_states` also those that nobody has saved.
   std::vector<std::uint32_t> inexact_ranks(bool has_states) const;
 
  private:
@@ -53,7 +56,8 @@ class WritingRound {
   std::string path_;
   std::vector<WriterPlan> writers_;
   std::set<std::uint32_t> pods_;
-  std::map<std::uint32_t, WrittenFile> files_;  // by rank; those of pods that have more to say as well
+  // by rank; those of pods that have more to say as well
+  std::map<std::uint32_t, WrittenFile> files_;
   std::map<std::uint32_t, PodWrittenMessage> whole_;
 };
 

@@ -11,12 +11,15 @@ using mindspore::straspb::ParallelGroupMap;
 Result<RankGroup> decode_group_info(std::string_view bytes) {
   if (bytes.empty()) return fail(ErrorCode::corrupt, "the file is empty");
   if (bytes.size() > kGroupInfoBytesMax) {
-    return fail(ErrorCode::invalid_input, "it has " + std::to_string(bytes.size()) + " bytes; at most " + std::to_string(kGroupInfoBytesMax) + " are read");
+    return fail(ErrorCode::invalid_input, "it has " + std::to_string(bytes.size()) + " bytes; at most " +
+                                              std::to_string(kGroupInfoBytesMax) + " are read");
   }
   ParallelGroupMap map;
-  if (!map.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return fail(ErrorCode::corrupt, "it is damaged, or is not a group_info.pb of MindSpore");
+  if (!map.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return fail(ErrorCode::corrupt, "it is damaged, or is not a group_info.pb of MindSpore");
   if (map.parallel_group_item_size() > kCommunicationGroupsMax) {
-    return fail(ErrorCode::invalid_input, "it has " + std::to_string(map.parallel_group_item_size()) + " communication groups; at most " +
+    return fail(ErrorCode::invalid_input, "it has " + std::to_string(map.parallel_group_item_size()) +
+                                              " communication groups; at most " +
                                               std::to_string(kCommunicationGroupsMax) + " are read");
   }
   if (!map.has_ckpt_restore_rank_list()) {
@@ -24,10 +27,12 @@ Result<RankGroup> decode_group_info(std::string_view bytes) {
   }
   const auto& ranks = map.ckpt_restore_rank_list().dim();
   RankGroup group(ranks.begin(), ranks.end());
-  if (group.empty()) return fail(ErrorCode::invalid_input, "its list of ranks that restore (ckpt_restore_rank_list) is empty");
+  if (group.empty())
+    return fail(ErrorCode::invalid_input, "its list of ranks that restore (ckpt_restore_rank_list) is empty");
   std::ranges::sort(group);
   if (group.back() > kGroupRankMax) {
-    return fail(ErrorCode::invalid_input, "it lists rank " + std::to_string(group.back()) + "; ranks go up to " + std::to_string(kGroupRankMax));
+    return fail(ErrorCode::invalid_input,
+                "it lists rank " + std::to_string(group.back()) + "; ranks go up to " + std::to_string(kGroupRankMax));
   }
   if (const auto twice = std::ranges::adjacent_find(group); twice != group.end()) {
     return fail(ErrorCode::invalid_input, "it lists rank " + std::to_string(*twice) + " twice");

@@ -1,4 +1,5 @@
-// group_info.pb: the ranks that hold the same parameters as the rank that wrote it (docs/formats/group-info.md). Bytes in, values out. Pure.
+// group_info.pb: the ranks that hold the same parameters as the rank that wrote it
+// (docs/formats/group-info.md). Bytes in, values out. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,8 @@ inline constexpr std::uint32_t kGroupRankMax = 4095;
 // Ranks with identical parameters, ascending, each once, none above kGroupRankMax, at least one.
 using RankGroup = std::vector<std::uint32_t>;
 
-// Errors: corrupt (not such a file, or cut short), invalid_input (a limit or a rule is broken). The message does not name the file.
+// Errors: corrupt (not such a file, or cut short), invalid_input (a limit or a rule is broken). The
+// message does not name the file.
 Result<RankGroup> decode_group_info(std::string_view bytes);
 
 // What MindSpore's restore_group_info_list reads back.

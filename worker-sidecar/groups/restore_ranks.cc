@@ -7,9 +7,12 @@ namespace {
 
 std::string rank_text(std::uint32_t rank) { return "rank " + std::to_string(rank); }
 
-std::string group_text(const RankGroup& ranks) { return (ranks.size() == 1 ? "rank " : "ranks ") + comma_joined(ranks); }
+std::string group_text(const RankGroup& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + comma_joined(ranks);
+}
 
-// The step that most chosen ranks have; of equally frequent ones the newest. Ranks that hold nothing do not count.
+// The step that most chosen ranks have; of equally frequent ones the newest. Ranks that hold
+// nothing do not count.
 std::uint64_t common_step(const RestoreChoice& choice, const std::map<std::uint32_t, HeldCheckpoint>& held) {
   std::map<std::uint64_t, std::size_t> counts;
   for (const GroupChoice& group : choice) {
@@ -28,7 +31,8 @@ std::uint64_t common_step(const RestoreChoice& choice, const std::map<std::uint3
 
 }  // namespace
 
-Result<RestoreChoice> choose_restore_ranks(const std::map<std::uint32_t, RankGroup>& groups, const std::set<std::uint32_t>& faulty,
+Result<RestoreChoice> choose_restore_ranks(const std::map<std::uint32_t, RankGroup>& groups,
+                                           const std::set<std::uint32_t>& faulty,
                                            std::optional<std::uint32_t> world_size) {
   // The group of every rank, and whose file said so.
   struct Named {
@@ -38,28 +42,34 @@ Result<RestoreChoice> choose_restore_ranks(const std::map<std::uint32_t, RankGro
   std::map<std::uint32_t, Named> named;
   for (const auto& [rank, group] : groups) {
     if (!std::ranges::binary_search(group, rank)) {
-      return fail(ErrorCode::invalid_input, "the file of " + rank_text(rank) + " lists " + group_text(group) + " and not " + rank_text(rank) +
-                                                " itself; it belongs to another rank");
+      return fail(ErrorCode::invalid_input, "the file of " + rank_text(rank) + " lists " + group_text(group) +
+                                                " and not " + rank_text(rank) + " itself; it belongs to another rank");
     }
     for (const std::uint32_t member : group) {
       const auto [known, is_new] = named.try_emplace(member, &group, rank);
       if (!is_new && *known->second.group != group) {
-        return fail(ErrorCode::invalid_input, "the file of " + rank_text(known->second.by) + " lists " + group_text(*known->second.group) + " and the file of " +
-                                                  rank_text(rank) + " lists " + group_text(group) + "; they are of different runs");
+        return fail(ErrorCode::invalid_input, "the file of " + rank_text(known->second.by) + " lists " +
+                                                  group_text(*known->second.group) + " and the file of " +
+                                                  rank_text(rank) + " lists " + group_text(group) +
+                                                  "; they are of different runs");
       }
     }
   }
   if (named.empty()) return fail(ErrorCode::invalid_input, "no rank has a file that tells its group");
   const std::uint32_t world = world_size.value_or(named.rbegin()->first + 1);
   if (named.rbegin()->first >= world) {
-    return fail(ErrorCode::invalid_input, "the file of " + rank_text(named.rbegin()->second.by) + " lists " + rank_text(named.rbegin()->first) + ", but a world of " +
+    return fail(ErrorCode::invalid_input, "the file of " + rank_text(named.rbegin()->second.by) + " lists " +
+                                              rank_text(named.rbegin()->first) + ", but a world of " +
                                               std::to_string(world) + " has none; the file is of another run");
   }
   for (std::uint32_t rank = 0; rank < world; ++rank) {
-    if (!named.contains(rank)) return fail(ErrorCode::invalid_input, "no file tells the group of " + rank_text(rank) + "; nobody knows who could replace it");
+    if (!named.contains(rank))
+      return fail(ErrorCode::invalid_input,
+                  "no file tells the group of " + rank_text(rank) + "; nobody knows who could replace it");
   }
   for (const std::uint32_t rank : faulty) {
-    if (!named.contains(rank)) return fail(ErrorCode::invalid_input, rank_text(rank) + " is named as faulty, but no file lists it");
+    if (!named.contains(rank))
+      return fail(ErrorCode::invalid_input, rank_text(rank) + " is named as faulty, but no file lists it");
   }
 
   RestoreChoice choice;
@@ -78,7 +88,8 @@ std::vector<std::string> lost_groups(const RestoreChoice& choice) {
   for (const GroupChoice& group : choice) {
     if (group.chosen) continue;
     sentences.push_back("the part of " + group_text(group.ranks) + " has no living copy: " +
-                        (group.ranks.size() == 1 ? "no other rank holds it" : "all of them are faulty") + ". All ranks have to go back to a periodic checkpoint");
+                        (group.ranks.size() == 1 ? "no other rank holds it" : "all of them are faulty") +
+                        ". All ranks have to go back to a periodic checkpoint");
   }
   return sentences;
 }
@@ -96,20 +107,23 @@ RestoreEnvironment restore_environment(const RestoreChoice& choice) {
 }
 
 Status check_copies(const RestoreChoice& choice, const std::map<std::uint32_t, HeldCheckpoint>& held) {
-  if (const std::vector<std::string> lost = lost_groups(choice); !lost.empty()) return fail(ErrorCode::refused, lost.front());
+  if (const std::vector<std::string> lost = lost_groups(choice); !lost.empty())
+    return fail(ErrorCode::refused, lost.front());
   const std::uint64_t step = common_step(choice, held);
   for (const GroupChoice& group : choice) {
     const auto chosen = held.find(*group.chosen);
     const std::string who = rank_text(*group.chosen) + ", chosen for " + group_text(group.ranks) + ",";
     if (chosen == held.end()) return fail(ErrorCode::refused, who + " has no checkpoint");
     if (chosen->second.step != step) {
-      return fail(ErrorCode::refused, who + " has step " + std::to_string(chosen->second.step) + " where others have step " + std::to_string(step) +
+      return fail(ErrorCode::refused, who + " has step " + std::to_string(chosen->second.step) +
+                                          " where others have step " + std::to_string(step) +
                                           "; parts of different steps do not fit together");
     }
     for (const std::uint32_t rank : group.usable) {
       const auto copy = held.find(rank);
       if (copy == held.end() || copy->second.step != step || copy->second.hash == chosen->second.hash) continue;
-      return fail(ErrorCode::refused, who + " and " + rank_text(rank) + " hold different parameters for step " + std::to_string(step) +
+      return fail(ErrorCode::refused, who + " and " + rank_text(rank) + " hold different parameters for step " +
+                                          std::to_string(step) +
                                           " though they should be copies; at least one is damaged");
     }
   }

@@ -1,15 +1,15 @@
 #include "worker-sidecar/hook/hook_call.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <optional>
-
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "common/base/error.h"
 #include "common/base/sentence.h"
@@ -41,7 +41,8 @@ class Connection {
     close();
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof address.sun_path) return fail(ErrorCode::invalid_input, "the path is too long for a socket");
+    if (path.size() >= sizeof address.sun_path)
+      return fail(ErrorCode::invalid_input, "the path is too long for a socket");
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
     socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (socket_ < 0) return fail_errno(errno, "making a socket");
@@ -98,12 +99,14 @@ class Connection {
 HookResult result_of(const HookDoneMessage& done) {
   switch (done.outcome) {
     case HookOutcome::durable:
-      return {0, sentence("rekindle-hook: step {} is durable in {} after {} ms", done.step, done.path, done.milliseconds)};
+      return {0,
+              sentence("rekindle-hook: step {} is durable in {} after {} ms", done.step, done.path, done.milliseconds)};
     case HookOutcome::nothing_to_save:
       return {0, sentence("rekindle-hook: nothing to save{}", done.message.empty() ? "" : ": " + done.message)};
     case HookOutcome::failed: break;
   }
-  return {1, sentence("rekindle-hook: the checkpoint could not be written: {}. The job resumes from the one before.", done.message)};
+  return {1, sentence("rekindle-hook: the checkpoint could not be written: {}. The job resumes from the one before.",
+                      done.message)};
 }
 
 }  // namespace
@@ -122,11 +125,15 @@ HookResult call_sidecar(const HookOptions& options) {
     }
     if (!connected) {
       if (why.empty()) why = connected.error().message;
-      return {1, sentence("rekindle-hook: no sidecar answers on {} ({}); nothing was saved at this point and the container ends without "
-                             "waiting. The job resumes from its newest checkpoint; see the log of the container rekindle-sidecar.",
-                             options.socket_path, why)};
+      return {1,
+              sentence(
+                  "rekindle-hook: no sidecar answers on {} ({}); nothing was saved at this point and the container "
+                  "ends without "
+                  "waiting. The job resumes from its newest checkpoint; see the log of the container rekindle-sidecar.",
+                  options.socket_path, why)};
     }
-    const EncodedMessage question = encode_local_message(HookMessage{.container = options.container, .seconds_left = 0});
+    const EncodedMessage question =
+        encode_local_message(HookMessage{.container = options.container, .seconds_left = 0});
     Status sent = connection.send(encode_frame(static_cast<std::uint16_t>(question.kind), 0, 1, question.body));
     Result<HookDoneMessage> answer = sent ? connection.wait_for_answer(answer_until) : std::unexpected(sent.error());
     if (answer) return result_of(*answer);

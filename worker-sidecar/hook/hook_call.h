@@ -1,4 +1,5 @@
-// The call that a preStop hook makes: asks the sidecar to save, waits until it is done, says so in one line. Blocking, one thread.
+// The call that a preStop hook makes: asks the sidecar to save, waits until it is done, says so in
+// one line. Blocking, one thread.
 #pragma once
 
 #include <string>
@@ -10,8 +11,10 @@ namespace rekindle {
 struct HookOptions {
   std::string socket_path;
   std::string container;
-  Duration connect_limit = std::chrono::seconds(3);  // for a sidecar that is gone or just being restarted
-  Duration answer_limit = std::chrono::seconds(600); // behind the sidecar's own deadline; the kubelet's grace is shorter
+  // for a sidecar that is gone or just being restarted
+  Duration connect_limit = std::chrono::seconds(3);
+  // behind the sidecar's own deadline; the kubelet's grace is shorter
+  Duration answer_limit = std::chrono::seconds(600);
 };
 
 struct HookResult {

@@ -1,4 +1,5 @@
-// rekindle-hook: the preStop command of a protected container. A static binary, since it runs in images of any kind.
+// rekindle-hook: the preStop command of a protected container. A static binary, since it runs in
+// images of any kind.
 #include <cstdio>
 #include <cstdlib>
 
@@ -15,8 +16,11 @@ std::string variable(const char* name, const char* otherwise) {
 
 int main(int argc, char**) {
   if (argc > 1) {
-    std::fputs("rekindle-hook: takes no arguments. Carrying out a preStop command of your own behind the save is not possible in this "
-               "version; call rekindle-hook from your own script instead.\n", stderr);
+    std::fputs(
+        "rekindle-hook: takes no arguments. Carrying out a preStop command of your own behind the save is not possible "
+        "in this "
+        "version; call rekindle-hook from your own script instead.\n",
+        stderr);
     return 2;
   }
   const rekindle::HookResult result = rekindle::call_sidecar({

@@ -1,17 +1,17 @@
 #include "worker-sidecar/launcher/children.h"
 
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ranges>
-
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "common/base/sentence.h"
 
@@ -45,8 +45,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 // In the child between fork and exec: only calls that are safe there.
-[[noreturn]] void become(const char* program, char* const* arguments, char* const* environment, pid_t parent, int out, int error,
-                         int report) {
+[[noreturn]] void become(const char* program, char* const* arguments, char* const* environment, pid_t parent, int out,
+                         int error, int report) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -71,19 +71,21 @@ std::string describe(const ChildEnd& end) {
 
 Result<std::string> find_program(const std::string& name) {
   const auto runnable = [](const std::string& path) {
-    struct stat about {};
+    struct stat about{};
     return ::stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) && ::access(path.c_str(), X_OK) == 0;
   };
   if (name.contains('/')) {
     if (runnable(name)) return name;
-    if (::access(name.c_str(), F_OK) == 0) return fail(ErrorCode::refused, sentence("{} is not an executable file; check its mode", name));
+    if (::access(name.c_str(), F_OK) == 0)
+      return fail(ErrorCode::refused, sentence("{} is not an executable file; check its mode", name));
     return fail(ErrorCode::not_found, sentence("the command {} does not exist", name));
   }
   const char* const search = std::getenv("PATH");
   const std::string path = search != nullptr ? search : "/usr/local/bin:/usr/bin:/bin";
   for (const auto part : std::views::split(path, ':')) {
     const std::string folder(part.begin(), part.end());
-    if (const std::string candidate = (folder.empty() ? std::string(".") : folder) + "/" + name; runnable(candidate)) return candidate;
+    if (const std::string candidate = (folder.empty() ? std::string(".") : folder) + "/" + name; runnable(candidate))
+      return candidate;
   }
   return fail(ErrorCode::not_found, sentence("the command {} is not in PATH", name));
 }
@@ -129,7 +131,8 @@ Status Children::start(std::uint32_t rank, const Environment& environment) {
 
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid == 0) become(program->c_str(), argument_pointers.data(), variable_pointers.data(), parent, out[1], error[1], report[1]);
+  if (pid == 0)
+    become(program->c_str(), argument_pointers.data(), variable_pointers.data(), parent, out[1], error[1], report[1]);
   const int fork_error = errno;
   ::close(report[1]);
   if (pid < 0) {

@@ -1,18 +1,20 @@
-// The local ranks as processes: started with their environment, told apart by their exit, ended for certain.
+// The local ranks as processes: started with their environment, told apart by their exit, ended for
+// certain.
 //
-// Owns: process ids of direct children, and the pipes of --tag-output. As process 1 of a container it also reaps what others left
-// behind. Promises: a child dies with the launcher (PDEATHSIG), runs in a process group of its own, so that a terminal's ^C reaches
-// the launcher alone, and starts with the signal mask that programs expect.
-// Threads: all calls on the thread that called start(), which must live as long as the children (PDEATHSIG follows that thread).
+// Owns: process ids of direct children, and the pipes of --tag-output. As process 1 of a container
+// it also reaps what others left behind. Promises: a child dies with the launcher (PDEATHSIG), runs
+// in a process group of its own, so that a terminal's ^C reaches the launcher alone, and starts
+// with the signal mask that programs expect. Threads: all calls on the thread that called start(),
+// which must live as long as the children (PDEATHSIG follows that thread).
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <sys/types.h>
 
 #include "common/base/error.h"
 

@@ -1,9 +1,9 @@
 #include "worker-sidecar/launcher/environment.h"
 
+#include <unistd.h>
+
 #include <string>
 #include <string_view>
-
-#include <unistd.h>
 
 namespace rekindle {
 namespace {

@@ -16,8 +16,9 @@ struct RankPlacement {
 // The launcher's own variables.
 Environment own_environment();
 
-// `base` with REKINDLE_RANK, REKINDLE_WORLD_SIZE, RANK_ID, RANK_SIZE, LOCAL_RANK set, and MASTER_ADDR unless it is there already: the first host
-// of the Volcano svc plugin's lists (VC_<TASK>_HOSTS; a task called master or chief first, then by name).
+// `base` with REKINDLE_RANK, REKINDLE_WORLD_SIZE, RANK_ID, RANK_SIZE, LOCAL_RANK set, and
+// MASTER_ADDR unless it is there already: the first host of the Volcano svc plugin's lists
+// (VC_<TASK>_HOSTS; a task called master or chief first, then by name).
 Environment rank_environment(const Environment& base, const RankPlacement& placement);
 
 }  // namespace rekindle

@@ -1,10 +1,10 @@
 #include "worker-sidecar/launcher/event_log.h"
 
-#include <cerrno>
-#include <cmath>
-
 #include <fcntl.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
 
 #include "common/base/json_fields.h"
 #include "common/base/sentence.h"

@@ -1,6 +1,6 @@
-// The machine-readable account of a local run (`--events FILE`): one JSON object a line, each with the milliseconds since the
-// launcher began (monotonic) and the name of what happened. Lines are written whole and at once, so a reader may follow along.
-// Threads: any.
+// The machine-readable account of a local run (`--events FILE`): one JSON object a line, each with
+// the milliseconds since the launcher began (monotonic) and the name of what happened. Lines are
+// written whole and at once, so a reader may follow along. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,15 @@
 namespace rekindle {
 
 struct RunEvent {
-  std::string event;  // rank_died, hold, agreed, durable, failed, restart, restored, first_step, finished
+  // rank_died, hold, agreed, durable, failed, restart, restored, first_step, finished
+  std::string event;
   std::uint64_t attempt = 0;
   std::uint64_t step = 0;
   std::uint64_t term = 0;
   std::int64_t rank = -1;  // -1: of no one rank
   std::string path;
   std::string message;
-  int exit_code = -1;    // of the whole run
+  int exit_code = -1;  // of the whole run
 };
 
 // Without line end. Fields that say nothing are left out.

@@ -1,12 +1,11 @@
 #include "worker-sidecar/launcher/local_host.h"
 
-#include <cmath>
-#include <cstdio>
-#include <thread>
-
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
+#include <cmath>
+#include <cstdio>
+#include <thread>
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/sidecar/host.h"
@@ -29,9 +28,11 @@ Result<std::unique_ptr<LocalHost>> LocalHost::start(const HostSettings& settings
                                   .wait_for_go = false,
                                   .limits = {.deadline = settings.deadline},
                                   .snapshots = settings.checkpoints.snapshots};
-  Result<std::unique_ptr<Host>> host = Host::start(
-      local->loop_->context,
-      {.settings = settings, .coordination = coordination, .create_checkpoint_root = true, .observer = local.get(), .peers = nullptr});
+  Result<std::unique_ptr<Host>> host = Host::start(local->loop_->context, {.settings = settings,
+                                                                           .coordination = coordination,
+                                                                           .create_checkpoint_root = true,
+                                                                           .observer = local.get(),
+                                                                           .peers = nullptr});
   if (!host) return std::unexpected(host.error());
   local->loop_->host = std::move(*host);
   local->loop_->thread = std::thread([context = &local->loop_->context] { context->run(); });
@@ -58,7 +59,8 @@ void LocalHost::save() {
 
 void LocalHost::checkpoint_now() {
   asio::post(loop_->context, [this] {
-    if (!loop_->host->ask_for_checkpoint()) std::fputs("rekindle: SIGUSR1: no rank is training yet, there is nothing to save\n", stderr);
+    if (!loop_->host->ask_for_checkpoint())
+      std::fputs("rekindle: SIGUSR1: no rank is training yet, there is nothing to save\n", stderr);
   });
 }
 
@@ -104,7 +106,9 @@ void LocalHost::rank_died(std::uint32_t rank, RankWord word, bool finished, Inst
 
 void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt, Instant at) {
   const auto tell = [&](const char* name, const std::string& path, const std::string& message) {
-    events_.write({.event = name, .attempt = attempt, .step = record.step, .term = record.term, .path = path, .message = message}, at);
+    events_.write(
+        {.event = name, .attempt = attempt, .step = record.step, .term = record.term, .path = path, .message = message},
+        at);
   };
   if (record.term != term_) {
     term_ = record.term;
@@ -120,10 +124,13 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
   }
   if (record.state == BreakpointState::durable && !record.path.empty()) {
     tell("durable", record.path, record.message);
-    const std::string when = record.path == newest_path_ ? "stands in " + record.path + ", which was saved before the cause"
-                                                         : sentence("saved in {}, {} ms after the cause", record.path, std::llround(record.durable_milliseconds));
-    std::fprintf(stderr, "rekindle: step %llu %s (%s)%s%s\n", static_cast<unsigned long long>(record.step), when.c_str(),
-                 std::string(to_string(record.cause)).c_str(), record.message.empty() ? "" : ": ", record.message.c_str());
+    const std::string when =
+        record.path == newest_path_
+            ? "stands in " + record.path + ", which was saved before the cause"
+            : sentence("saved in {}, {} ms after the cause", record.path, std::llround(record.durable_milliseconds));
+    std::fprintf(stderr, "rekindle: step %llu %s (%s)%s%s\n", static_cast<unsigned long long>(record.step),
+                 when.c_str(), std::string(to_string(record.cause)).c_str(), record.message.empty() ? "" : ": ",
+                 record.message.c_str());
     newest_path_ = record.path;
     const std::lock_guard lock(mutex_);
     saved_ = SavedPoint{.attempt = attempt, .step = record.step, .path = record.path};
@@ -136,9 +143,12 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
 
 void LocalHost::periodic(const ReportPeriodic& report, std::uint32_t attempt, Instant at) {
   newest_path_ = report.path;
-  events_.write({.event = "periodic", .attempt = attempt, .step = report.step, .path = report.path, .message = report.rhythm}, at);
-  std::fprintf(stderr, "rekindle: step %llu saved in %s while training went on; it stood for %.1f ms (%s)\n", static_cast<unsigned long long>(report.step),
-               report.path.c_str(), report.stopped_milliseconds, report.rhythm.c_str());
+  events_.write(
+      {.event = "periodic", .attempt = attempt, .step = report.step, .path = report.path, .message = report.rhythm},
+      at);
+  std::fprintf(stderr, "rekindle: step %llu saved in %s while training went on; it stood for %.1f ms (%s)\n",
+               static_cast<unsigned long long>(report.step), report.path.c_str(), report.stopped_milliseconds,
+               report.rhythm.c_str());
 }
 
 void LocalHost::attempt_begun(const AttemptBegun& begun, Instant at) {
@@ -149,8 +159,8 @@ void LocalHost::attempt_begun(const AttemptBegun& begun, Instant at) {
   newest_path_ = begun.path;
   events_.write({.event = "restored", .attempt = begun.attempt, .step = begun.step, .path = begun.path}, at);
   if (begun.step != 0) {
-    std::fprintf(stderr, "rekindle: attempt %u goes on with step %llu from %s\n", begun.attempt, static_cast<unsigned long long>(begun.step + 1),
-                 begun.path.c_str());
+    std::fprintf(stderr, "rekindle: attempt %u goes on with step %llu from %s\n", begun.attempt,
+                 static_cast<unsigned long long>(begun.step + 1), begun.path.c_str());
   }
 }
 

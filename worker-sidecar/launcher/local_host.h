@@ -1,5 +1,6 @@
-// The sidecar inside `rekindle run`: one pod that has every rank, a loop thread of its own, no other sidecars and no operator. One instance is
-// one life of the ranks. Turns what the host tells into lines for people and into the event file.
+// The sidecar inside `rekindle run`: one pod that has every rank, a loop thread of its own, no
+// other sidecars and no operator. One instance is one life of the ranks. Turns what the host tells
+// into lines for people and into the event file.
 #pragma once
 
 #include <atomic>

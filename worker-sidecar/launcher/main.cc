@@ -1,4 +1,5 @@
-// rekindle: starts and restarts local ranks (`run`), looks after checkpoints (`checkpoint`). A static binary: it runs in images of any kind.
+// rekindle: starts and restarts local ranks (`run`), looks after checkpoints (`checkpoint`). A
+// static binary: it runs in images of any kind.
 #include <cstdio>
 #include <string>
 #include <vector>

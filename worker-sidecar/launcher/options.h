@@ -15,18 +15,21 @@ struct RunOptions {
   std::uint32_t deadline_seconds = 60;
   std::string checkpoint_folder;  // empty: REKINDLE_CHECKPOINT_DIR, else ./checkpoints
   std::string job;                // empty: REKINDLE_JOB, else "local"
-  std::string checkpoint_every;   // empty: REKINDLE_CHECKPOINT_EVERY, else off; these five are texts of common/settings/checkpoint_settings.h
+  // empty: REKINDLE_CHECKPOINT_EVERY, else off; these five are texts of
+  // common/settings/checkpoint_settings.h
+  std::string checkpoint_every;
   std::string shadow_every;
   std::string keep;
   std::string write_bandwidth_max;
   std::string resume;
-  std::string events_file;        // empty: none
+  std::string events_file;  // empty: none
   bool tag_output = false;
   bool verbose = false;
   std::vector<std::string> command;
 };
 
-// What the words behind `rekindle run` ask for. `text` set: print it and end with `exit_code` (--help, or what is wrong).
+// What the words behind `rekindle run` ask for. `text` set: print it and end with `exit_code`
+// (--help, or what is wrong).
 struct ParsedRun {
   RunOptions options;
   std::string text;

@@ -27,12 +27,17 @@ int complain(const std::string& message, int code = kFailureCode) {
 }
 
 // As a shell: 127 not found, 126 found and not to be run.
-int complain_about_start(const Error& error) { return complain(error.message, error.code == ErrorCode::not_found ? 127 : 126); }
+int complain_about_start(const Error& error) {
+  return complain(error.message, error.code == ErrorCode::not_found ? 127 : 126);
+}
 
-Status start_ranks(Children& children, const Environment& base, std::uint32_t first_rank, std::uint32_t ranks, std::uint32_t world_size) {
+Status start_ranks(Children& children, const Environment& base, std::uint32_t first_rank, std::uint32_t ranks,
+                   std::uint32_t world_size) {
   for (std::uint32_t local = 0; local < ranks; ++local) {
     const std::uint32_t rank = first_rank + local;
-    if (Status started = children.start(rank, rank_environment(base, {.rank = rank, .world_size = world_size, .local_rank = local})); !started) {
+    if (Status started =
+            children.start(rank, rank_environment(base, {.rank = rank, .world_size = world_size, .local_rank = local}));
+        !started) {
       return started;
     }
   }
@@ -58,22 +63,27 @@ int run_locally(const RunOptions& options, LauncherSignals& signals) {
   if (!options.events_file.empty()) {
     if (Status opened = events.open(options.events_file); !opened) return complain(opened.error().message);
   }
-  if (Result<std::string> program = find_program(options.command.front()); !program) return complain_about_start(program.error());
+  if (Result<std::string> program = find_program(options.command.front()); !program)
+    return complain_about_start(program.error());
 
   Environment base = own_environment();
-  HostSettings settings{.job_namespace = "local", .job_uid = "local-" + draw_nonce(), .pod_name = "local", .ranks_per_pod = options.ranks};
+  HostSettings settings{.job_namespace = "local",
+                        .job_uid = "local-" + draw_nonce(),
+                        .pod_name = "local",
+                        .ranks_per_pod = options.ranks};
   settings.job = !options.job.empty() ? options.job : base.contains("REKINDLE_JOB") ? base["REKINDLE_JOB"] : "local";
-  settings.checkpoint_folder = absolute(!options.checkpoint_folder.empty()            ? options.checkpoint_folder
+  settings.checkpoint_folder = absolute(!options.checkpoint_folder.empty()         ? options.checkpoint_folder
                                         : base.contains("REKINDLE_CHECKPOINT_DIR") ? base["REKINDLE_CHECKPOINT_DIR"]
                                                                                    : "checkpoints");
   settings.deadline = std::chrono::seconds(options.deadline_seconds);
   settings.grace = settings.deadline;
 
-  const std::pair<const char*, const std::string*> given[] = {{"REKINDLE_CHECKPOINT_EVERY", &options.checkpoint_every},
-                                                              {"REKINDLE_SHADOW_EVERY", &options.shadow_every},
-                                                              {"REKINDLE_KEEP", &options.keep},
-                                                              {"REKINDLE_WRITE_BANDWIDTH_MAX", &options.write_bandwidth_max},
-                                                              {"REKINDLE_RESUME", &options.resume}};
+  const std::pair<const char*, const std::string*> given[] = {
+      {"REKINDLE_CHECKPOINT_EVERY", &options.checkpoint_every},
+      {"REKINDLE_SHADOW_EVERY", &options.shadow_every},
+      {"REKINDLE_KEEP", &options.keep},
+      {"REKINDLE_WRITE_BANDWIDTH_MAX", &options.write_bandwidth_max},
+      {"REKINDLE_RESUME", &options.resume}};
   for (const auto& [name, value] : given) {
     if (!value->empty()) base[name] = *value;
   }
@@ -98,8 +108,10 @@ int run_locally(const RunOptions& options, LauncherSignals& signals) {
     Result<std::unique_ptr<LocalHost>> host = LocalHost::start(settings, events, options.verbose);
     if (!host) return complain(host.error().message);
     Children children({.command = options.command, .tag_output = options.tag_output});
-    if (Status started = start_ranks(children, base, 0, options.ranks, options.ranks); !started) return complain_about_start(started.error());
-    Supervision supervision({.ranks = rank_set(0, options.ranks), .deadline = settings.deadline, .saves_on_terminate = true});
+    if (Status started = start_ranks(children, base, 0, options.ranks, options.ranks); !started)
+      return complain_about_start(started.error());
+    Supervision supervision(
+        {.ranks = rank_set(0, options.ranks), .deadline = settings.deadline, .saves_on_terminate = true});
     const LifeReport report = run_life(children, supervision, signals, (*host)->save_ended(), **host);
     const Instant ended = monotonic_now();
     const std::optional<SavedPoint> saved = (*host)->saved();
@@ -108,21 +120,28 @@ int run_locally(const RunOptions& options, LauncherSignals& signals) {
     host->reset();
 
     const std::string failure =
-        report.first_failure ? sentence("rank {} ended with {} {}", report.first_failure->rank, describe(*report.first_failure),
-                                           attempt == 0 ? std::string("before training began") : sentence("in attempt {}", attempt))
-                             : "";
+        report.first_failure
+            ? sentence("rank {} ended with {} {}", report.first_failure->rank, describe(*report.first_failure),
+                       attempt == 0 ? std::string("before training began") : sentence("in attempt {}", attempt))
+            : "";
     const std::string left = saved ? sentence("step {} is saved", saved->step) : "nothing new was saved";
     // A folder that cannot be used does not get better by trying: a person has to change something.
     const bool hopeless = attempt == 0 && !problem.empty();
-    const bool over = report.over.exit_code == 0 || report.over.terminated || hopeless || restarts >= options.restarts_max;
+    const bool over =
+        report.over.exit_code == 0 || report.over.terminated || hopeless || restarts >= options.restarts_max;
     if (over) {
-      events.write({.event = "finished", .attempt = attempt, .step = saved ? saved->step : 0, .exit_code = report.over.exit_code}, ended);
+      events.write({.event = "finished",
+                    .attempt = attempt,
+                    .step = saved ? saved->step : 0,
+                    .exit_code = report.over.exit_code},
+                   ended);
       if (report.over.terminated) std::fprintf(stderr, "rekindle: ended by a signal; %s\n", left.c_str());
       if (!report.over.terminated && report.over.exit_code != 0) {
         std::fprintf(stderr, "rekindle: %s; %s. %s\n", failure.c_str(), left.c_str(),
                      hopeless ? "It is not started again, since that would meet the same problem."
-                     : options.restarts_max == 0 ? "Restarts are switched off (--max-restarts 0)."
-                                               : sentence("All {} restarts are used up (--max-restarts).", options.restarts_max).c_str());
+                     : options.restarts_max == 0
+                         ? "Restarts are switched off (--max-restarts 0)."
+                         : sentence("All {} restarts are used up (--max-restarts).", options.restarts_max).c_str());
       }
       return report.over.exit_code;
     }
@@ -132,14 +151,16 @@ int run_locally(const RunOptions& options, LauncherSignals& signals) {
   }
 }
 
-// Asks the pod's sidecar through its socket. What it saves it decides by itself: it has seen the death before we have.
+// Asks the pod's sidecar through its socket. What it saves it decides by itself: it has seen the
+// death before we have.
 class PodSaver final : public Saver {
  public:
   static constexpr Duration kAnswerLimit = std::chrono::seconds(600);
 
   explicit PodSaver(std::string socket_path) : socket_path_(std::move(socket_path)) {}
   ~PodSaver() override {
-    // A call that still waits ends with the process; nothing of ours is used by it but the waker, which outlives the thread's last use.
+    // A call that still waits ends with the process; nothing of ours is used by it but the waker,
+    // which outlives the thread's last use.
     if (thread_.joinable()) thread_.join();
   }
 
@@ -149,13 +170,16 @@ class PodSaver final : public Saver {
   }
   void save() override {
     thread_ = std::thread([this] {
-      const HookResult result = call_sidecar({.socket_path = socket_path_, .container = "rekindle run", .answer_limit = kAnswerLimit});
+      const HookResult result =
+          call_sidecar({.socket_path = socket_path_, .container = "rekindle run", .answer_limit = kAnswerLimit});
       std::fprintf(stderr, "%s\n", result.line.c_str());
       save_ended_.wake();
     });
   }
   void checkpoint_now() override {
-    std::fputs("rekindle: SIGUSR1 asks for a checkpoint outside Kubernetes only; in a pod create a Breakpoint instead\n", stderr);
+    std::fputs(
+        "rekindle: SIGUSR1 asks for a checkpoint outside Kubernetes only; in a pod create a Breakpoint instead\n",
+        stderr);
   }
 
  private:
@@ -169,22 +193,27 @@ int run_in_pod(const RunOptions& options, LauncherSignals& signals) {
   const Result<HostSettings> settings = read_host_settings(process_variable);
   if (!settings) return complain(settings.error().message);
   if (settings->ranks_per_pod != options.ranks) {
-    return complain(sentence("-n {} does not fit this pod, which was admitted with {} rank{} a pod. Set the job's annotation "
-                                "rekindle.dev/ranks-per-pod: \"{}\" and create the job anew.",
-                                options.ranks, settings->ranks_per_pod, settings->ranks_per_pod == 1 ? "" : "s", options.ranks),
-                    kUsageCode);
+    return complain(
+        sentence("-n {} does not fit this pod, which was admitted with {} rank{} a pod. Set the job's annotation "
+                 "rekindle.dev/ranks-per-pod: \"{}\" and create the job anew.",
+                 options.ranks, settings->ranks_per_pod, settings->ranks_per_pod == 1 ? "" : "s", options.ranks),
+        kUsageCode);
   }
   Children children({.command = options.command, .tag_output = options.tag_output});
-  if (Status started = start_ranks(children, own_environment(), settings->first_rank(), options.ranks, settings->world_size()); !started) {
+  if (Status started =
+          start_ranks(children, own_environment(), settings->first_rank(), options.ranks, settings->world_size());
+      !started) {
     return complain_about_start(started.error());
   }
   PodSaver saver(settings->socket_path);
   Supervision supervision({.ranks = rank_set(settings->first_rank(), options.ranks),
-                           // The sidecar knows the job's deadline and answers within it; one that is gone is noticed in seconds.
+                           // The sidecar knows the job's deadline and answers within it; one that
+                           // is gone is noticed in seconds.
                            .deadline = PodSaver::kAnswerLimit,
                            .saves_on_terminate = false});
   const LifeReport report = run_life(children, supervision, signals, saver.save_ended(), saver);
-  // Not through the destructors: a call to a sidecar that does not answer must not hold the container's end.
+  // Not through the destructors: a call to a sidecar that does not answer must not hold the
+  // container's end.
   if (report.over.exit_code != 0) {
     std::fflush(nullptr);
     children.signal_all(SIGKILL);

@@ -1,4 +1,5 @@
-// `rekindle run`: the lives of the ranks one after the other, outside a pod with the sidecar inside this process, in a pod with the pod's.
+// `rekindle run`: the lives of the ranks one after the other, outside a pod with the sidecar inside
+// this process, in a pod with the pod's.
 #pragma once
 
 #include "worker-sidecar/launcher/options.h"
@@ -6,7 +7,8 @@
 
 namespace rekindle {
 
-// Blocks until the run is over; the exit code of the program. Call on the main thread, before any other thread exists.
+// Blocks until the run is over; the exit code of the program. Call on the main thread, before any
+// other thread exists.
 int run_ranks(const RunOptions& options, LauncherSignals& signals);
 
 }  // namespace rekindle

@@ -1,15 +1,15 @@
 #include "worker-sidecar/launcher/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <vector>
-
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/base/sentence.h"
 
@@ -29,7 +29,7 @@ void remove_leftovers(const std::string& base) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(base, ignored)) {
     if (!entry.path().filename().string().starts_with(kPrefix)) continue;
-    struct stat about {};
+    struct stat about{};
     if (::lstat(entry.path().c_str(), &about) != 0 || !S_ISDIR(about.st_mode) || about.st_uid != ::geteuid()) continue;
     const int lock = lock_in(entry.path().string(), 0);
     if (lock < 0) continue;
@@ -42,7 +42,8 @@ void remove_leftovers(const std::string& base) {
 
 Result<RunFolder> RunFolder::make() {
   std::vector<std::string> bases{"/dev/shm"};
-  if (const char* const temporary = std::getenv("TMPDIR"); temporary != nullptr && *temporary != '\0') bases.emplace_back(temporary);
+  if (const char* const temporary = std::getenv("TMPDIR"); temporary != nullptr && *temporary != '\0')
+    bases.emplace_back(temporary);
   bases.emplace_back("/tmp");
   int last_error = 0;
   for (const std::string& base : bases) {
@@ -57,7 +58,8 @@ Result<RunFolder> RunFolder::make() {
   return fail_errno(last_error, "making a folder for the socket; set TMPDIR to one that can be written");
 }
 
-RunFolder::RunFolder(RunFolder&& other) noexcept : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)) {}
+RunFolder::RunFolder(RunFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)) {}
 
 RunFolder::~RunFolder() {
   if (path_.empty()) return;
@@ -86,9 +88,10 @@ Result<JobLock> JobLock::take(const std::string& checkpoint_folder, const std::s
   std::string process(holder.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
   while (!process.empty() && process.back() == '\n') process.pop_back();
   return fail(ErrorCode::already_exists,
-              sentence("another `rekindle run`{} trains the job \"{}\" in {}. Two runs in one folder would continue each other: end that one, or "
-                          "give this one its own --job or --checkpoint-dir.",
-                          process.empty() ? "" : " (process " + process + ")", job, checkpoint_folder));
+              sentence("another `rekindle run`{} trains the job \"{}\" in {}. Two runs in one folder would continue "
+                       "each other: end that one, or "
+                       "give this one its own --job or --checkpoint-dir.",
+                       process.empty() ? "" : " (process " + process + ")", job, checkpoint_folder));
 }
 
 JobLock::~JobLock() {

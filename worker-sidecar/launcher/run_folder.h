@@ -1,5 +1,6 @@
-// The folder in memory where a local run keeps its socket and control blocks. Removed at the end; what a killed launcher left behind is
-// removed by the next one, which knows it by the lock that nobody holds any more.
+// The folder in memory where a local run keeps its socket and control blocks. Removed at the end;
+// what a killed launcher left behind is removed by the next one, which knows it by the lock that
+// nobody holds any more.
 #pragma once
 
 #include <string>
@@ -25,10 +26,12 @@ class RunFolder {
   int lock_ = -1;
 };
 
-// Keeps a second `rekindle run` of the same job away from the same checkpoint folder while this one lives.
+// Keeps a second `rekindle run` of the same job away from the same checkpoint folder while this one
+// lives.
 class JobLock {
  public:
-  // already_exists when another run has it. A folder in which no lock can be made is no error here: the storage probe says what is wrong.
+  // already_exists when another run has it. A folder in which no lock can be made is no error here:
+  // the storage probe says what is wrong.
   static Result<JobLock> take(const std::string& checkpoint_folder, const std::string& job);
   JobLock(JobLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
   JobLock& operator=(JobLock&&) = delete;

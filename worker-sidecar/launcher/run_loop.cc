@@ -1,14 +1,14 @@
 #include "worker-sidecar/launcher/run_loop.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <vector>
-
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <vector>
 
 #include "common/net/clock.h"
 
@@ -44,11 +44,13 @@ bool Waker::take() const {
   return ::read(descriptor_, &count, sizeof count) == sizeof count;
 }
 
-LifeReport run_life(Children& children, Supervision& supervision, LauncherSignals& signals, const Waker& save_ended, Saver& saver) {
+LifeReport run_life(Children& children, Supervision& supervision, LauncherSignals& signals, const Waker& save_ended,
+                    Saver& saver) {
   LifeReport report;
   const auto advance = [&](const SupervisionEvent& event) {
     for (const SupervisionAction& action : supervision.advance(event, monotonic_now())) {
-      if (std::holds_alternative<SaveBecauseRankEnded>(action) || std::holds_alternative<SaveBecauseTerminated>(action)) saver.save();
+      if (std::holds_alternative<SaveBecauseRankEnded>(action) || std::holds_alternative<SaveBecauseTerminated>(action))
+        saver.save();
       if (const auto* signal = std::get_if<SignalRanks>(&action)) children.signal_all(signal->signal);
       if (const auto* over = std::get_if<LifeOver>(&action)) report.over = *over;
     }
@@ -56,7 +58,8 @@ LifeReport run_life(Children& children, Supervision& supervision, LauncherSignal
   const auto reap = [&] {
     for (const ChildEnd& end : children.reap()) {
       if (end.exit_code != 0 && !report.first_failure) report.first_failure = end;
-      // The sidecar first: with several deaths at once it should know of all that are known before it is asked to save.
+      // The sidecar first: with several deaths at once it should know of all that are known before
+      // it is asked to save.
       saver.rank_ended(end);
       advance(RankEnded{end.rank, end.exit_code});
     }
@@ -65,7 +68,8 @@ LifeReport run_life(Children& children, Supervision& supervision, LauncherSignal
   while (!supervision.over()) {
     std::vector<pollfd> waiting{{.fd = signals.descriptor(), .events = POLLIN, .revents = 0},
                                 {.fd = save_ended.descriptor(), .events = POLLIN, .revents = 0}};
-    for (const int descriptor : children.output_descriptors()) waiting.push_back({.fd = descriptor, .events = POLLIN, .revents = 0});
+    for (const int descriptor : children.output_descriptors())
+      waiting.push_back({.fd = descriptor, .events = POLLIN, .revents = 0});
     timespec timeout{};
     const std::optional<Instant> wake_at = supervision.wake_at();
     if (wake_at) {

@@ -1,5 +1,5 @@
-// One life of the local ranks: the supervision machine between processes, signals and whoever saves.
-// Blocking, on the launcher's main thread.
+// One life of the local ranks: the supervision machine between processes, signals and whoever
+// saves. Blocking, on the launcher's main thread.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace rekindle {
 
-// SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGCHLD as something to wait for. Made once in main, before any thread.
+// SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGCHLD as something to wait for. Made once in main, before
+// any thread.
 class LauncherSignals {
  public:
   LauncherSignals();
@@ -56,6 +57,7 @@ struct LifeReport {
 };
 
 // `save_ended` belongs to `saver`.
-LifeReport run_life(Children& children, Supervision& supervision, LauncherSignals& signals, const Waker& save_ended, Saver& saver);
+LifeReport run_life(Children& children, Supervision& supervision, LauncherSignals& signals, const Waker& save_ended,
+                    Saver& saver);
 
 }  // namespace rekindle

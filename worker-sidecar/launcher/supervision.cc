@@ -17,7 +17,8 @@ void Supervision::on(const RankEnded& event, Instant now, Actions& actions) {
   if (event.exit_code != 0 && !first_failure_) {
     first_failure_ = event.exit_code;
     if (state_ == State::running) {
-      // With nobody left there may still be something to save: the state of the ranks outlives them.
+      // With nobody left there may still be something to save: the state of the ranks outlives
+      // them.
       become_saving(now);
       actions.emplace_back(SaveBecauseRankEnded{event.rank, event.exit_code});
       return;
@@ -59,7 +60,8 @@ void Supervision::on(const TimePassed&, Instant now, Actions& actions) {
       until_ = now + kTerminate;
       actions.emplace_back(SignalRanks{SIGKILL});
       return;
-    case State::killing: return become_over(actions);  // processes that the kernel cannot end (stuck in a device)
+    // processes that the kernel cannot end (stuck in a device)
+    case State::killing: return become_over(actions);
     case State::running:
     case State::over: return;
   }

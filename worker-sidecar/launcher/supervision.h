@@ -1,9 +1,11 @@
-// What the launcher does about its children, as a machine: events in, actions out, time an argument. It knows no process and no
-// socket. One machine is one life of the ranks; a restart in place begins a new one.
+// What the launcher does about its children, as a machine: events in, actions out, time an
+// argument. It knows no process and no socket. One machine is one life of the ranks; a restart in
+// place begins a new one.
 //
-// Expected flow: running, and all end with 0. Otherwise: a rank ends by itself or a signal comes -> saving (the sidecar writes the breakpoint) ->
-// draining (the ranks leave by themselves, as they were told) -> ending (SIGTERM) -> killing (SIGKILL) -> over.
-// Guarantees: over is reached within deadline + kDrain + kTerminate of the first event that is not a good end, whatever the children
+// Expected flow: running, and all end with 0. Otherwise: a rank ends by itself or a signal comes ->
+// saving (the sidecar writes the breakpoint) -> draining (the ranks leave by themselves, as they
+// were told) -> ending (SIGTERM) -> killing (SIGKILL) -> over. Guarantees: over is reached within
+// deadline + kDrain + kTerminate of the first event that is not a good end, whatever the children
 // and the sidecar do; the exit code is that of the rank that failed first.
 #pragma once
 
@@ -17,7 +19,8 @@
 
 namespace rekindle {
 
-// The state is safe by then; a rank that sits in a collective whose peer is dead would stay for ever.
+// The state is safe by then; a rank that sits in a collective whose peer is dead would stay for
+// ever.
 inline constexpr Duration kDrain = std::chrono::milliseconds(500);
 inline constexpr Duration kTerminate = std::chrono::seconds(5);
 inline constexpr int kTerminatedCode = 143;
@@ -34,15 +37,20 @@ struct RankEnded {
   std::uint32_t rank = 0;
   int exit_code = 0;  // 128 + signal when a signal ended it
 };
-struct SaveEnded {};      // durable, failed, or there was nothing to save
-struct TerminateAsked {}; // SIGTERM or SIGINT to the launcher
+struct SaveEnded {};       // durable, failed, or there was nothing to save
+struct TerminateAsked {};  // SIGTERM or SIGINT to the launcher
 struct TimePassed {};
 using SupervisionEvent = std::variant<RankEnded, SaveEnded, TerminateAsked, TimePassed>;
 
 // Actions.
-struct SaveBecauseRankEnded { std::uint32_t rank = 0; int exit_code = 0; };
+struct SaveBecauseRankEnded {
+  std::uint32_t rank = 0;
+  int exit_code = 0;
+};
 struct SaveBecauseTerminated {};
-struct SignalRanks { int signal = 0; };
+struct SignalRanks {
+  int signal = 0;
+};
 struct LifeOver {
   int exit_code = 0;
   bool terminated = false;  // the launcher was told to end: no restart

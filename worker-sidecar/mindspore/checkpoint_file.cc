@@ -18,7 +18,8 @@ constexpr std::string_view kChecksumMark = "crc_num";
 constexpr std::size_t kChecksumBytes = kChecksumMark.size() + 10;
 
 std::unexpected<Error> damaged(std::uint64_t at) {
-  return fail(ErrorCode::corrupt, "it is damaged at byte " + std::to_string(at) + ", encrypted, or no checkpoint of MindSpore");
+  return fail(ErrorCode::corrupt,
+              "it is damaged at byte " + std::to_string(at) + ", encrypted, or no checkpoint of MindSpore");
 }
 
 struct Field {
@@ -73,15 +74,18 @@ class FieldReader {
   }
 
   Result<std::string> text(ContentRange range, std::size_t bytes_max, std::string_view what) {
-    if (range.bytes <= bytes_max) return range.bytes == 0 ? Result<std::string>("") : read_(range.begin_byte, range.bytes);
-    return fail(ErrorCode::invalid_input, std::string(what) + " at byte " + std::to_string(range.begin_byte) + " has " + std::to_string(range.bytes) +
-                                              " bytes; at most " + std::to_string(bytes_max) + " are read");
+    if (range.bytes <= bytes_max)
+      return range.bytes == 0 ? Result<std::string>("") : read_(range.begin_byte, range.bytes);
+    return fail(ErrorCode::invalid_input, std::string(what) + " at byte " + std::to_string(range.begin_byte) + " has " +
+                                              std::to_string(range.bytes) + " bytes; at most " +
+                                              std::to_string(bytes_max) + " are read");
   }
 
  private:
   Status fill(std::uint64_t position, std::uint64_t end) {
     if (position >= window_begin_ && position - window_begin_ < window_.size()) return {};
-    Result<std::string> read = read_(position, static_cast<std::size_t>(std::min<std::uint64_t>(kWindowBytes, end - position)));
+    Result<std::string> read =
+        read_(position, static_cast<std::size_t>(std::min<std::uint64_t>(kWindowBytes, end - position)));
     if (!read) return std::unexpected(read.error());
     if (read->empty()) return damaged(position);
     window_ = std::move(*read);
@@ -98,12 +102,14 @@ Status read_dims(FieldReader& reader, const Field& field, Extents& shape) {
   std::uint64_t position = field.range.begin_byte;
   const std::uint64_t end = position + field.range.bytes;
   if (field.type == kVarint) shape.push_back(field.value);
-  while (field.type == kBytes && position < end && shape.size() <= kDimensionsMax) {  // a packed list
+  // a packed list
+  while (field.type == kBytes && position < end && shape.size() <= kDimensionsMax) {
     const Result<std::uint64_t> extent = reader.varint(position, end);
     if (!extent) return std::unexpected(extent.error());
     shape.push_back(*extent);
   }
-  if (shape.size() > kDimensionsMax) return fail(ErrorCode::invalid_input, "a tensor has more than " + std::to_string(kDimensionsMax) + " dimensions");
+  if (shape.size() > kDimensionsMax)
+    return fail(ErrorCode::invalid_input, "a tensor has more than " + std::to_string(kDimensionsMax) + " dimensions");
   return {};
 }
 
@@ -142,12 +148,14 @@ Result<MindSporeEntry> read_value(FieldReader& reader, ContentRange range) {
       if (!name) return std::unexpected(name.error());
       entry.name = std::move(*name);
     } else if (field->number == 2) {
-      if (Status status = read_tensor_message(reader, field->range, entry); !status) return std::unexpected(status.error());
+      if (Status status = read_tensor_message(reader, field->range, entry); !status)
+        return std::unexpected(status.error());
     } else if (field->number == 3) {
       has_map = true;
     }
   }
-  if (has_map) return fail(ErrorCode::invalid_input, "\"" + entry.name + "\" is a map parameter, which has no counterpart here");
+  if (has_map)
+    return fail(ErrorCode::invalid_input, "\"" + entry.name + "\" is a map parameter, which has no counterpart here");
   if (entry.name.empty() || entry.content.empty()) return damaged(range.begin_byte);
   return entry;
 }
@@ -194,7 +202,8 @@ Result<MindSporeFile> index_mindspore_file(std::uint64_t file_bytes, const ReadB
     if (field->number != 1 || field->type != kBytes) return damaged(field->range.begin_byte);
     Result<MindSporeEntry> entry = read_value(reader, field->range);
     if (!entry) return std::unexpected(entry.error());
-    if (++slices > kMindSporeSlicesMax || names.size() > kTensorsMax) return fail(ErrorCode::invalid_input, "it has more tensors than any model");
+    if (++slices > kMindSporeSlicesMax || names.size() > kTensorsMax)
+      return fail(ErrorCode::invalid_input, "it has more tensors than any model");
     if (!file.entries.empty() && file.entries.back().name == entry->name) {
       MindSporeEntry& known = file.entries.back();
       if (known.type != entry->type || known.shape != entry->shape) {
@@ -223,8 +232,10 @@ std::vector<std::uint64_t> slices_of(std::uint64_t tensor_bytes) {
   return slices;
 }
 
-std::string slice_header(std::string_view name, std::string_view type, const Extents& shape, std::uint64_t slice_bytes) {
-  // Content is the last field of each message around it, so whatever stands before it is protobuf's own, and the lengths are ours.
+std::string slice_header(std::string_view name, std::string_view type, const Extents& shape,
+                         std::uint64_t slice_bytes) {
+  // Content is the last field of each message around it, so whatever stands before it is protobuf's
+  // own, and the lengths are ours.
   const auto with_length = [](std::string before, char tag, std::uint64_t bytes) {
     before += tag;
     for (; bytes >= 0x80; bytes >>= 7) before += static_cast<char>(bytes | 0x80);

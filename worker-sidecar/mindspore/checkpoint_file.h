@@ -1,4 +1,5 @@
-// MindSpore's checkpoint file, read and written without ever holding a tensor (docs/formats/mindspore.md). Pure: bytes come and go through functions.
+// MindSpore's checkpoint file, read and written without ever holding a tensor
+// (docs/formats/mindspore.md). Pure: bytes come and go through functions.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,11 @@
 
 namespace rekindle {
 
-inline constexpr std::uint64_t kMindSporeSliceBytes = 512u << 20;  // MindSpore cuts larger tensors, so no message of its nears protobuf's 2 GiB
-inline constexpr std::size_t kMindSporeSlicesMax = 1u << 20;       // in one file that is read
-inline constexpr std::string_view kMindSporeText = "str";          // the type of a text beside the tensors
+// MindSpore cuts larger tensors, so no message of its nears protobuf's 2 GiB
+inline constexpr std::uint64_t kMindSporeSliceBytes = 512u << 20;
+inline constexpr std::size_t kMindSporeSlicesMax = 1u << 20;  // in one file that is read
+// the type of a text beside the tensors
+inline constexpr std::string_view kMindSporeText = "str";
 
 // A part of a tensor's content in the file.
 struct ContentRange {
@@ -36,19 +39,22 @@ struct MindSporeEntry {
 std::uint64_t content_bytes(const MindSporeEntry& entry);
 
 struct MindSporeFile {
-  std::vector<MindSporeEntry> entries;     // in the order of the file
-  std::uint64_t message_bytes = 0;         // without the checksum behind them
-  std::optional<std::uint64_t> checksum;   // Crc32 of the message, where it was saved with crc_check
+  std::vector<MindSporeEntry> entries;  // in the order of the file
+  std::uint64_t message_bytes = 0;      // without the checksum behind them
+  // Crc32 of the message, where it was saved with crc_check
+  std::optional<std::uint64_t> checksum;
 };
 
 // `bytes` bytes from `offset`, all of them, or an error.
 using ReadBytes = std::function<Result<std::string>(std::uint64_t offset, std::size_t bytes)>;
 
-// Where each tensor lies. Content is stepped over and not read. Errors: corrupt (no such file, encrypted, cut short), invalid_input (a limit; map tensors; a
-// name twice), or what `read` reports. Sizes of known types have been checked against their shapes.
+// Where each tensor lies. Content is stepped over and not read. Errors: corrupt (no such file,
+// encrypted, cut short), invalid_input (a limit; map tensors; a name twice), or what `read`
+// reports. Sizes of known types have been checked against their shapes.
 Result<MindSporeFile> index_mindspore_file(std::uint64_t file_bytes, const ReadBytes& read);
 
-// Writing: for each tensor in turn its slices, each the header and then as many bytes of content. An empty tensor has one slice of 0 bytes.
+// Writing: for each tensor in turn its slices, each the header and then as many bytes of content.
+// An empty tensor has one slice of 0 bytes.
 std::vector<std::uint64_t> slices_of(std::uint64_t tensor_bytes);
 std::string slice_header(std::string_view name, std::string_view type, const Extents& shape, std::uint64_t slice_bytes);
 

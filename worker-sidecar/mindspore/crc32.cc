@@ -20,7 +20,8 @@ constexpr std::array<std::uint32_t, 256> kCrcTable = make_crc_table();
 }  // namespace
 
 void Crc32::update(const char* data, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; ++i) state_ = kCrcTable[(state_ ^ static_cast<unsigned char>(data[i])) & 0xff] ^ (state_ >> 8);
+  for (std::size_t i = 0; i < bytes; ++i)
+    state_ = kCrcTable[(state_ ^ static_cast<unsigned char>(data[i])) & 0xff] ^ (state_ >> 8);
 }
 
 }  // namespace rekindle

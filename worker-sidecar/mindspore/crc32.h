@@ -1,4 +1,5 @@
-// The checksum behind a MindSpore checkpoint file that was saved with crc_check (that of zlib and Ethernet). Pure.
+// The checksum behind a MindSpore checkpoint file that was saved with crc_check (that of zlib and
+// Ethernet). Pure.
 #pragma once
 
 #include <cstddef>

@@ -10,9 +10,13 @@ struct MindSporeName {
 };
 
 constexpr MindSporeName kMindSporeNames[] = {
-    {Dtype::boolean, "Bool"},  {Dtype::u8, "UInt8"},      {Dtype::i8, "Int8"},      {Dtype::i16, "Int16"},   {Dtype::u16, "UInt16"},
-    {Dtype::f16, "Float16"},   {Dtype::bf16, "BFloat16"}, {Dtype::i32, "Int32"},    {Dtype::u32, "UInt32"},  {Dtype::f32, "Float32"},
-    {Dtype::f64, "Float64"},   {Dtype::i64, "Int64"},     {Dtype::u64, "UInt64"},      {Dtype::c64, "Complex64", false},
+    {Dtype::boolean, "Bool"},  {Dtype::u8, "UInt8"},
+    {Dtype::i8, "Int8"},       {Dtype::i16, "Int16"},
+    {Dtype::u16, "UInt16"},    {Dtype::f16, "Float16"},
+    {Dtype::bf16, "BFloat16"}, {Dtype::i32, "Int32"},
+    {Dtype::u32, "UInt32"},    {Dtype::f32, "Float32"},
+    {Dtype::f64, "Float64"},   {Dtype::i64, "Int64"},
+    {Dtype::u64, "UInt64"},    {Dtype::c64, "Complex64", false},
 };
 
 }  // namespace

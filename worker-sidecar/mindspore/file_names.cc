@@ -23,7 +23,9 @@ std::string name_at(std::string_view prefix, MindSporePlace place) {
 
 }  // namespace
 
-std::string periodic_file_name(std::string_view prefix, MindSporePlace place) { return name_at(prefix, place).append(kCheckpointEnding); }
+std::string periodic_file_name(std::string_view prefix, MindSporePlace place) {
+  return name_at(prefix, place).append(kCheckpointEnding);
+}
 
 std::string breakpoint_file_name(std::string_view prefix, MindSporePlace place) {
   return name_at(prefix, place).append(kBreakpointEnding).append(kCheckpointEnding);
@@ -40,7 +42,8 @@ std::string rank_folder_name(std::uint32_t rank) { return "rank_" + std::to_stri
 std::optional<std::uint32_t> rank_of_folder(std::string_view name) {
   for (const std::string_view prefix : {"device", "rank_"}) {
     if (!name.starts_with(prefix)) continue;
-    if (const auto rank = plain_number(name.substr(prefix.size())); rank && *rank <= UINT32_MAX) return static_cast<std::uint32_t>(*rank);
+    if (const auto rank = plain_number(name.substr(prefix.size())); rank && *rank <= UINT32_MAX)
+      return static_cast<std::uint32_t>(*rank);
   }
   return std::nullopt;
 }

@@ -1,4 +1,5 @@
-// Under which names MindSpore and MindX look for checkpoint files (docs/formats/mindspore.md). Pure.
+// Under which names MindSpore and MindX look for checkpoint files (docs/formats/mindspore.md).
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ std::string dying_file_name(std::uint32_t rank, MindSporePlace place);
 
 std::string rank_folder_name(std::uint32_t rank);  // "rank_3"
 
-// The rank of "rank_3" (MindSpore's tutorials) or "device3" (MindX's scripts); numbers without leading zeros.
+// The rank of "rank_3" (MindSpore's tutorials) or "device3" (MindX's scripts); numbers without
+// leading zeros.
 std::optional<std::uint32_t> rank_of_folder(std::string_view name);
 
 struct MindSporeFileName {

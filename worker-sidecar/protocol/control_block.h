@@ -28,7 +28,9 @@ enum class RankPhase : std::uint8_t {
   evaluating = 9,
   compiling = 10,
   waiting_for_data = 11,
-  swapped = 12,  // registered memory holds something else; behind the clean ones, so that it is dirty like what we do not know
+  // registered memory holds something else; behind the clean ones, so that it is dirty like what we
+  // do not know
+  swapped = 12,
 };
 
 enum class GateOrder : std::uint32_t { go_on = 0, stop = 1, rebuild = 2 };
@@ -49,9 +51,11 @@ constexpr RankWord decode_word(std::uint64_t value) {
   return {value >> 16, static_cast<RankPhase>(value >> 8 & 0xff), static_cast<std::uint8_t>(value & 0xff)};
 }
 
-// Whether the registered memory is the result of exactly word.step updates. A phase that we do not know is dirty.
+// Whether the registered memory is the result of exactly word.step updates. A phase that we do not
+// know is dirty.
 constexpr bool is_clean(RankWord word) {
-  return word.phase >= RankPhase::between && word.phase <= RankPhase::waiting_for_data && word.phase != RankPhase::updating;
+  return word.phase >= RankPhase::between && word.phase <= RankPhase::waiting_for_data &&
+         word.phase != RankPhase::updating;
 }
 
 struct ControlBlock {
@@ -97,10 +101,12 @@ struct SlotHeader {
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(offsetof(ControlBlock, incarnation) == 24 && offsetof(ControlBlock, slot_offset) == 36);
-static_assert(offsetof(ControlBlock, word) == 64 && offsetof(ControlBlock, attempt) == 72 && offsetof(ControlBlock, rebuilt) == 80);
+static_assert(offsetof(ControlBlock, word) == 64 && offsetof(ControlBlock, attempt) == 72 &&
+              offsetof(ControlBlock, rebuilt) == 80);
 static_assert(offsetof(ControlBlock, hold) == 128 && offsetof(ControlBlock, order) == 132);
 static_assert(offsetof(ControlBlock, permit) == 136 && offsetof(ControlBlock, bell) == 144);
-static_assert(offsetof(ControlBlock, snapshot_step) == 152 && offsetof(ControlBlock, rebuild_term) == 160 && offsetof(ControlBlock, rebuild_step) == 168);
+static_assert(offsetof(ControlBlock, snapshot_step) == 152 && offsetof(ControlBlock, rebuild_term) == 160 &&
+              offsetof(ControlBlock, rebuild_step) == 168);
 static_assert(offsetof(ControlBlock, owner) == 192 && offsetof(ControlBlock, owner_ready) == 196);
 static_assert(offsetof(ControlBlock, rebuild_text) == 256);
 static_assert(sizeof(ControlBlock) == 576 && sizeof(SlotHeader) == 32);

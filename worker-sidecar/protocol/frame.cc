@@ -1,9 +1,9 @@
 #include "worker-sidecar/protocol/frame.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <utility>
-
-#include <xxhash.h>
 
 #include "common/base/assert.h"
 
@@ -46,17 +46,24 @@ std::string_view to_string(FrameFault fault) {
 
 std::string_view explain(FrameFault fault) {
   switch (fault) {
-    case FrameFault::wrong_magic: return "the other end does not speak Rekindle's frames; check what is connected to this socket";
-    case FrameFault::wrong_header_checksum: return "a frame's header was damaged on the way; the connection is opened again";
+    case FrameFault::wrong_magic:
+      return "the other end does not speak Rekindle's frames; check what is connected to this socket";
+    case FrameFault::wrong_header_checksum:
+      return "a frame's header was damaged on the way; the connection is opened again";
     case FrameFault::unsupported_version:
       return "the other end speaks another major version; use the same release of library, sidecar and hook";
     case FrameFault::no_kind: return "a frame has no kind; the other end has a bug, use a released version";
     case FrameFault::body_too_large:
-      return "a frame is larger than 1 MiB; the other end has a bug or another release, use the same one of library, sidecar and hook";
+      return "a frame is larger than 1 MiB; the other end has a bug or another release, use the same one of library, "
+             "sidecar and hook";
     case FrameFault::wrong_sequence: return "a frame is missing or came twice; the connection is opened again";
-    case FrameFault::wrong_body_checksum: return "a frame's body was damaged on the way; the connection is opened again";
-    case FrameFault::broken_message: return "the frames of a long message do not belong together; the other end has a bug, use a released version";
-    case FrameFault::message_too_large: return "a message is larger than is possible at this moment; the other end has a bug or registers too many tensors";
+    case FrameFault::wrong_body_checksum:
+      return "a frame's body was damaged on the way; the connection is opened again";
+    case FrameFault::broken_message:
+      return "the frames of a long message do not belong together; the other end has a bug, use a released version";
+    case FrameFault::message_too_large:
+      return "a message is larger than is possible at this moment; the other end has a bug or registers too many "
+             "tensors";
   }
   return "unknown fault";
 }
@@ -75,7 +82,8 @@ std::uint32_t frame_checksum(std::string_view bytes) {
   return static_cast<std::uint32_t>(XXH3_64bits(bytes.data(), bytes.size()));
 }
 
-std::string encode_frame(std::uint16_t kind, std::uint32_t attempt, std::uint64_t sequence, std::string_view body, bool goes_on) {
+std::string encode_frame(std::uint16_t kind, std::uint32_t attempt, std::uint64_t sequence, std::string_view body,
+                         bool goes_on) {
   RK_ASSERT(goes_on ? body.size() == kFrameBodyBytesMax : body.size() <= kFrameBodyBytesMax);
   std::string out;
   out.reserve(kFrameHeaderBytes + body.size());
@@ -113,8 +121,10 @@ std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view byte
 
 Result<std::string> FrameEncoder::encode(std::uint16_t kind, std::uint32_t attempt, std::string_view body) {
   if (body.size() > kMessageBodyBytesMax) {
-    return fail(ErrorCode::invalid_input, "a message of kind " + std::to_string(kind) + " takes " + std::to_string(body.size()) + " bytes, and at most " +
-                                              std::to_string(kMessageBodyBytesMax) + " can be sent; register fewer, larger tensors or use shorter names");
+    return fail(ErrorCode::invalid_input, "a message of kind " + std::to_string(kind) + " takes " +
+                                              std::to_string(body.size()) + " bytes, and at most " +
+                                              std::to_string(kMessageBodyBytesMax) +
+                                              " can be sent; register fewer, larger tensors or use shorter names");
   }
   std::string out;
   out.reserve(body.size() + kFrameHeaderBytes * (1 + body.size() / kFrameBodyBytesMax));
@@ -145,7 +155,8 @@ std::optional<FrameFault> FrameDecoder::find_message_fault(const FrameHeader& he
   std::size_t bytes = header.body_bytes;
   if (message_) {
     const FrameHeader& before = message_->header;
-    if (header.kind != before.kind || header.attempt != before.attempt || header.body_bytes == 0) return FrameFault::broken_message;
+    if (header.kind != before.kind || header.attempt != before.attempt || header.body_bytes == 0)
+      return FrameFault::broken_message;
     bytes += message_->body.size();
   }
   // What goes on has one more byte at least.
@@ -161,7 +172,8 @@ std::expected<std::optional<Frame>, FrameFault> FrameDecoder::next() {
       // A stranger that sends a few bytes and waits is told at once.
       const std::size_t known = std::min<std::size_t>(rest.size(), 4);
       for (std::size_t i = 0; i < known; ++i) {
-        if (static_cast<unsigned char>(rest[i]) != (kFrameMagic >> (8 * i) & 0xff)) return refuse(FrameFault::wrong_magic);
+        if (static_cast<unsigned char>(rest[i]) != (kFrameMagic >> (8 * i) & 0xff))
+          return refuse(FrameFault::wrong_magic);
       }
       return std::nullopt;
     }

@@ -1,4 +1,5 @@
-// One frame of the two wires, rank to sidecar and sidecar to sidecar. Kinds and bodies: docs/formats/frames.md. Pure.
+// One frame of the two wires, rank to sidecar and sidecar to sidecar. Kinds and bodies:
+// docs/formats/frames.md. Pure.
 //
 //   offset size field
 //        0    4 magic            "RKF1"
@@ -10,9 +11,10 @@
 //       24    4 body_checksum    low 32 bits of xxh3_64 of the body
 //       28    4 header_checksum  low 32 bits of xxh3_64 of bytes 0 to 27
 //
-// Little-endian, written field by field, so no padding and no byte order of a machine reaches the wire. Rejected: protobuf (the
-// runtime links libc only), a length alone (a desynchronised stream must be noticed at the next header), CRC-32 (needs a
-// table or an instruction; xxh3 is in the tree for the files).
+// Little-endian, written field by field, so no padding and no byte order of a machine reaches the
+// wire. Rejected: protobuf (the runtime links libc only), a length alone (a desynchronised stream
+// must be noticed at the next header), CRC-32 (needs a table or an instruction; xxh3 is in the tree
+// for the files).
 #pragma once
 
 #include <cstddef>
@@ -76,13 +78,16 @@ std::string_view to_string(FrameFault fault);
 // A sentence for people that says what to do.
 std::string_view explain(FrameFault fault);
 
-// The first rule that decoded values break; empty when none. The sequence needs the connection's history: FrameDecoder.
+// The first rule that decoded values break; empty when none. The sequence needs the connection's
+// history: FrameDecoder.
 std::optional<FrameFault> find_fault(const FrameHeader& header);
 
 std::uint32_t frame_checksum(std::string_view bytes);
 
-// Exactly the bytes of one frame on the wire. A body over kFrameBodyBytesMax, or one that goes on and does not fill its frame, is our own bug: FrameEncoder splits.
-std::string encode_frame(std::uint16_t kind, std::uint32_t attempt, std::uint64_t sequence, std::string_view body, bool goes_on = false);
+// Exactly the bytes of one frame on the wire. A body over kFrameBodyBytesMax, or one that goes on
+// and does not fill its frame, is our own bug: FrameEncoder splits.
+std::string encode_frame(std::uint16_t kind, std::uint32_t attempt, std::uint64_t sequence, std::string_view body,
+                         bool goes_on = false);
 
 // `bytes` are at least kFrameHeaderBytes.
 std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view bytes);
@@ -90,15 +95,18 @@ std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view byte
 // Numbers the frames of one direction of a connection.
 class FrameEncoder {
  public:
-  // One message, in as many frames as it takes. invalid_input for a body over kMessageBodyBytesMax, and no number is used up.
+  // One message, in as many frames as it takes. invalid_input for a body over kMessageBodyBytesMax,
+  // and no number is used up.
   Result<std::string> encode(std::uint16_t kind, std::uint32_t attempt, std::string_view body);
 
  private:
   std::uint64_t sequence_ = 0;
 };
 
-// Cuts a stream of bytes into messages: feed what has arrived, then next() until it is empty. Keeps an incomplete tail: at most one frame beyond what was fed, and the
-// frames of one message, up to `message_bytes_max`. After a fault the stream has no meaning any more: next() repeats the fault, feed() is ignored.
+// Cuts a stream of bytes into messages: feed what has arrived, then next() until it is empty. Keeps
+// an incomplete tail: at most one frame beyond what was fed, and the frames of one message, up to
+// `message_bytes_max`. After a fault the stream has no meaning any more: next() repeats the fault,
+// feed() is ignored.
 class FrameDecoder {
  public:
   explicit FrameDecoder(std::size_t message_bytes_max = kMessageBodyBytesMax) : message_bytes_max_(message_bytes_max) {}

@@ -25,7 +25,10 @@ Json to_json(const HelloMessage& m) {
   return object;
 }
 Json to_json(const ControlMessage& m) {
-  return {{"slot_bytes", m.slot_bytes}, {"incarnation", m.incarnation}, {"checkpoint_dir", m.checkpoint_dir}, {"ranks_here", m.ranks_here}};
+  return {{"slot_bytes", m.slot_bytes},
+          {"incarnation", m.incarnation},
+          {"checkpoint_dir", m.checkpoint_dir},
+          {"ranks_here", m.ranks_here}};
 }
 Json to_json(const WelcomeMessage&) { return Json::object(); }
 Json to_json(const RegisteredMessage& m) {
@@ -57,7 +60,8 @@ Json to_json(const TakeMessage& m) {
   return object;
 }
 Json to_json(const WriteMessage& m) {
-  return {{"term", m.term}, {"hold", m.hold}, {"step", m.step}, {"path", m.path}, {"file", m.file}, {"pieces", encode_pieces(m.pieces)}};
+  return {{"term", m.term}, {"hold", m.hold}, {"step", m.step},
+          {"path", m.path}, {"file", m.file}, {"pieces", encode_pieces(m.pieces)}};
 }
 Json to_json(const WrittenMessage& m) {
   Json object = encode_written(m.written);
@@ -127,7 +131,8 @@ void read(JsonFields& in, const Json&, ControlMessage& m) {
   m.incarnation = in.number("incarnation");
   m.checkpoint_dir = short_text(in, "checkpoint_dir");
   const std::uint64_t ranks_here = in.number_or("ranks_here", 1);
-  if (ranks_here == 0 || ranks_here > kRanksMax) in.refuse("ranks_here", "must be between 1 and " + std::to_string(kRanksMax));
+  if (ranks_here == 0 || ranks_here > kRanksMax)
+    in.refuse("ranks_here", "must be between 1 and " + std::to_string(kRanksMax));
   else m.ranks_here = static_cast<std::uint32_t>(ranks_here);
 }
 void read(JsonFields&, const Json&, WelcomeMessage&) {}
@@ -136,7 +141,9 @@ void read(JsonFields& in, const Json&, RegisteredMessage& m) {
   if (!in.array("tensors").empty()) in.refuse("tensors", "must be objects");
   m.states = each<StateDescription>(in, "states", kStatesMax, [](const Json& element) -> Result<StateDescription> {
     JsonFields part(element, "state");
-    StateDescription state{.name = short_text(part, "name", kNameBytesMax), .bytes = part.number("bytes"), .variable = part.boolean_or("variable", false)};
+    StateDescription state{.name = short_text(part, "name", kNameBytesMax),
+                           .bytes = part.number("bytes"),
+                           .variable = part.boolean_or("variable", false)};
     if (Status status = part.finish(); !status) return std::unexpected(status.error());
     return state;
   });
@@ -234,17 +241,20 @@ Result<LocalMessage> decode_local(const Json& object, std::string_view name) {
 
 Result<LocalMessage> decode_registered(std::string_view body) {
   Layout layout;
-  const Result<Json> object = parse_json_elements(body, "message registered", kMessageBodyBytesMax, {"tensors"}, [&](const Json& element) -> Status {
-    if (layout.tensors.size() == kTensorsMax) return fail(ErrorCode::invalid_input, "tensors has more than " + std::to_string(kTensorsMax) + " elements");
-    Result<TensorDescription> tensor = decode_layout_element(element);
-    if (!tensor) return std::unexpected(tensor.error());
-    layout.tensors.push_back(std::move(*tensor));
-    return {};
-  });
+  const Result<Json> object = parse_json_elements(
+      body, "message registered", kMessageBodyBytesMax, {"tensors"}, [&](const Json& element) -> Status {
+        if (layout.tensors.size() == kTensorsMax)
+          return fail(ErrorCode::invalid_input, "tensors has more than " + std::to_string(kTensorsMax) + " elements");
+        Result<TensorDescription> tensor = decode_layout_element(element);
+        if (!tensor) return std::unexpected(tensor.error());
+        layout.tensors.push_back(std::move(*tensor));
+        return {};
+      });
   if (!object) return std::unexpected(with_context(object.error(), "message registered"));
   Result<LocalMessage> message = decode_local<RegisteredMessage>(*object, "registered");
   if (!message) return message;
-  if (Status status = check_layout(layout); !status) return std::unexpected(with_context(status.error(), "message registered: tensors"));
+  if (Status status = check_layout(layout); !status)
+    return std::unexpected(with_context(status.error(), "message registered: tensors"));
   std::get<RegisteredMessage>(*message).layout = std::move(layout);
   return message;
 }
@@ -252,13 +262,15 @@ Result<LocalMessage> decode_registered(std::string_view body) {
 // Entries of a long report, one by one.
 Result<LocalMessage> decode_written(std::string_view body) {
   std::vector<WrittenEntry> entries;
-  const Result<Json> object = parse_json_elements(body, "message written", kMessageBodyBytesMax, {"entries"}, [&](const Json& element) -> Status {
-    if (entries.size() == kPiecesMax) return fail(ErrorCode::invalid_input, "entries has more than " + std::to_string(kPiecesMax) + " elements");
-    Result<WrittenEntry> entry = read_written_entry(element);
-    if (!entry) return std::unexpected(entry.error());
-    entries.push_back(std::move(*entry));
-    return {};
-  });
+  const Result<Json> object = parse_json_elements(
+      body, "message written", kMessageBodyBytesMax, {"entries"}, [&](const Json& element) -> Status {
+        if (entries.size() == kPiecesMax)
+          return fail(ErrorCode::invalid_input, "entries has more than " + std::to_string(kPiecesMax) + " elements");
+        Result<WrittenEntry> entry = read_written_entry(element);
+        if (!entry) return std::unexpected(entry.error());
+        entries.push_back(std::move(*entry));
+        return {};
+      });
   if (!object) return std::unexpected(with_context(object.error(), "message written"));
   Result<LocalMessage> message = decode_local<WrittenMessage>(*object, "written");
   if (message) std::get<WrittenMessage>(*message).written.entries = std::move(entries);
@@ -283,7 +295,8 @@ Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view b
   }
   if (kind == static_cast<std::uint16_t>(MessageKind::registered)) return decode_registered(body);
   if (kind == static_cast<std::uint16_t>(MessageKind::written)) return decode_written(body);
-  const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kMessageBodyBytesMax);
+  const Result<Json> object =
+      parse_json(body, "the body of a message of kind " + std::to_string(kind), kMessageBodyBytesMax);
   if (!object) return std::unexpected(object.error());
   switch (static_cast<MessageKind>(kind)) {
     case MessageKind::hello: return decode_local<HelloMessage>(*object, "hello");

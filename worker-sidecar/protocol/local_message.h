@@ -1,6 +1,7 @@
-// Messages between a rank (or a tool) and its sidecar, kinds 1 to 22 of docs/formats/frames.md. Values only: descriptors that
-// travel beside a frame are the caller's. Decoding believes nothing: wrong types, counts and lengths over the
-// limits, and values out of range are an Error (invalid_input) with the message and the field in the sentence. Pure.
+// Messages between a rank (or a tool) and its sidecar, kinds 1 to 22 of docs/formats/frames.md.
+// Values only: descriptors that travel beside a frame are the caller's. Decoding believes nothing:
+// wrong types, counts and lengths over the limits, and values out of range are an Error
+// (invalid_input) with the message and the field in the sentence. Pure.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +20,15 @@
 
 namespace rekindle {
 
-inline constexpr std::uint32_t kRanksMax = 65'536;       // of a job; the ordinal of a pod has 16 bits in a term
+// of a job; the ordinal of a pod has 16 bits in a term
+inline constexpr std::uint32_t kRanksMax = 65'536;
 inline constexpr std::size_t kMessageTextBytesMax = 4096;  // one text field: paths, sentences
-inline constexpr std::size_t kStatesMax = 10'000;        // small states of one rank
-inline constexpr std::size_t kPiecesMax = 100'000;       // pieces of one plan, entries of one report
+inline constexpr std::size_t kStatesMax = 10'000;          // small states of one rank
+// pieces of one plan, entries of one report
+inline constexpr std::size_t kPiecesMax = 100'000;
 
-// The first message of a rank. `attempt` of the frame is not 0 when the rank already lives in one (its sidecar was restarted); it then
-// sends registered again.
+// The first message of a rank. `attempt` of the frame is not 0 when the rank already lives in one
+// (its sidecar was restarted); it then sends registered again.
 struct HelloMessage {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 0;
@@ -65,12 +68,14 @@ struct OfferMessage {
   std::string path;  // name of the folder inside the job's folder, as in every message
   std::uint64_t step = 0;
   std::string manifest_hash;
-  bool job_checked = false;  // the tensors of all ranks have been compared with it (list_job_differences)
+  // the tensors of all ranks have been compared with it (list_job_differences)
+  bool job_checked = false;
 
   bool operator==(const OfferMessage&) const = default;
 };
 
-// `path` and `step` are those of the offer that is answered. `error` is meant only when ok is false.
+// `path` and `step` are those of the offer that is answered. `error` is meant only when ok is
+// false.
 struct LoadedMessage {
   std::string path;
   std::uint64_t step = 0;
@@ -83,8 +88,9 @@ struct LoadedMessage {
   bool operator==(const LoadedMessage&) const = default;
 };
 
-// The whole job took the offer; rk_restore returns in this attempt. The summary of what was taken goes to every pod, so that each can tell
-// the operator about it; absent when there was nothing to restore.
+// The whole job took the offer; rk_restore returns in this attempt. The summary of what was taken
+// goes to every pod, so that each can tell the operator about it; absent when there was nothing to
+// restore.
 struct TakeMessage {
   std::uint32_t attempt = 0;
   std::string path;
@@ -124,7 +130,9 @@ struct WriteFailedMessage {
 struct CollectiveFailedMessage {
   std::uint64_t step = 0;
   std::string why;
-  std::uint64_t rebuilt = 0;  // term of the newest order to rebuild that this rank has carried out: what failed was made after it
+  // term of the newest order to rebuild that this rank has carried out: what failed was made after
+  // it
+  std::uint64_t rebuilt = 0;
 
   bool operator==(const CollectiveFailedMessage&) const = default;
 };
@@ -179,7 +187,8 @@ struct HookDoneMessage {
   bool operator==(const HookDoneMessage&) const = default;
 };
 
-// Keep copies in the shadow whose descriptor travels beside it (docs/formats/shadow.md); the one before is over. Answered by kept.
+// Keep copies in the shadow whose descriptor travels beside it (docs/formats/shadow.md); the one
+// before is over. Answered by kept.
 struct KeepMessage {
   std::uint64_t serial = 0;
 
@@ -214,16 +223,17 @@ struct RebuiltMessage {
 };
 
 using LocalMessage =
-    std::variant<HelloMessage, ControlMessage, WelcomeMessage, RegisteredMessage, OfferMessage, LoadedMessage, TakeMessage,
-                 WriteMessage, WrittenMessage, WriteFailedMessage, CollectiveFailedMessage, CheckpointWantedMessage,
-                 FinishedMessage, EndMessage, RefusedMessage, StatusMessage, HookMessage, HookDoneMessage, KeepMessage,
-                 KeptMessage, SnapshottedMessage, RebuiltMessage>;
+    std::variant<HelloMessage, ControlMessage, WelcomeMessage, RegisteredMessage, OfferMessage, LoadedMessage,
+                 TakeMessage, WriteMessage, WrittenMessage, WriteFailedMessage, CollectiveFailedMessage,
+                 CheckpointWantedMessage, FinishedMessage, EndMessage, RefusedMessage, StatusMessage, HookMessage,
+                 HookDoneMessage, KeepMessage, KeptMessage, SnapshottedMessage, RebuiltMessage>;
 
 MessageKind local_kind_of(const LocalMessage& message);
 
 EncodedMessage encode_local_message(const LocalMessage& message);
 
-// not_found for a kind that is no local message: within a known major version it is counted and skipped.
+// not_found for a kind that is no local message: within a known major version it is counted and
+// skipped.
 Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view body);
 
 }  // namespace rekindle

@@ -9,9 +9,9 @@ namespace rekindle::message_fields {
 namespace {
 
 constexpr std::array<ErrorCode, 13> kErrorCodes = {
-    ErrorCode::invalid_input, ErrorCode::not_found,   ErrorCode::already_exists, ErrorCode::conflict,
+    ErrorCode::invalid_input, ErrorCode::not_found,    ErrorCode::already_exists, ErrorCode::conflict,
     ErrorCode::refused,       ErrorCode::unauthorized, ErrorCode::unavailable,    ErrorCode::deadline_exceeded,
-    ErrorCode::gone,          ErrorCode::exhausted,   ErrorCode::corrupt,        ErrorCode::io,
+    ErrorCode::gone,          ErrorCode::exhausted,    ErrorCode::corrupt,        ErrorCode::io,
     ErrorCode::internal};
 
 // More than any deadline, so that seconds always fit a Duration.
@@ -137,7 +137,8 @@ Json encode_written(const WrittenFile& written) {
                        {"begin_byte", entry.begin_byte},
                        {"end_byte", entry.end_byte}});
   }
-  Json object = {{"file", written.file}, {"bytes", written.bytes}, {"hash", written.hash}, {"entries", std::move(entries)}};
+  Json object = {
+      {"file", written.file}, {"bytes", written.bytes}, {"hash", written.hash}, {"entries", std::move(entries)}};
   if (!written.chunks.empty()) object["chunks"] = written.chunks;
   if (!written.way.empty()) object["way"] = written.way;
   return object;

@@ -15,8 +15,10 @@ namespace rekindle::message_fields {
 // Reading. Each refuses through `in`, so that a codec asks finish() once at the end.
 std::string short_text(JsonFields& in, std::string_view name, std::size_t bytes_max = kMessageTextBytesMax);
 std::string optional_text(JsonFields& in, std::string_view name, std::size_t bytes_max = kMessageTextBytesMax);
-std::string folder_name(JsonFields& in, std::string_view name);  // empty or safe inside the job's folder
-std::string file_name(JsonFields& in, std::string_view name);    // safe inside a checkpoint's folder
+// empty or safe inside the job's folder
+std::string folder_name(JsonFields& in, std::string_view name);
+// safe inside a checkpoint's folder
+std::string file_name(JsonFields& in, std::string_view name);
 std::uint32_t number32(JsonFields& in, std::string_view name, std::uint64_t most = 0xffffffff);
 std::uint32_t rank_number(JsonFields& in, std::string_view name);
 double real_number(JsonFields& in, const Json& object, std::string_view name, double most);
@@ -43,7 +45,8 @@ std::vector<T> each(JsonFields& in, std::string_view name, std::size_t most, Rea
 
 // A name out of a list whose i-th entry is the name of value i.
 template <typename Enum, std::size_t Count>
-Result<Enum> parse_enum(const std::array<std::string_view, Count>& names, std::string_view text, std::string_view what) {
+Result<Enum> parse_enum(const std::array<std::string_view, Count>& names, std::string_view text,
+                        std::string_view what) {
   for (std::size_t i = 0; i < Count; ++i) {
     if (names[i] == text) return static_cast<Enum>(i);
   }
@@ -51,7 +54,8 @@ Result<Enum> parse_enum(const std::array<std::string_view, Count>& names, std::s
 }
 
 Json encode_error(const Error& error);
-Error read_error(JsonFields& in, std::string_view name);  // a default Error when the field is not there
+// a default Error when the field is not there
+Error read_error(JsonFields& in, std::string_view name);
 
 Json encode_pieces(const std::vector<PiecePlan>& pieces);
 std::vector<PiecePlan> read_pieces(JsonFields& in, std::string_view name);

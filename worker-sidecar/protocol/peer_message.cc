@@ -11,8 +11,8 @@ namespace {
 
 using namespace message_fields;
 
-constexpr std::array<std::string_view, 8> kCauses = {"hook",              "operator", "rank_died",  "pod_lost",
-                                                     "collective_failed", "user",     "terminated", "sidecar"};
+constexpr std::array<std::string_view, 8> kCauses = {"hook", "operator",   "rank_died", "pod_lost", "collective_failed",
+                                                     "user", "terminated", "sidecar"};
 constexpr std::array<std::string_view, 4> kAfters = {"go_on", "rebuild", "park", "stop"};
 constexpr std::array<std::string_view, 13> kPhases = {
     "starting",        "restoring",         "between",  "computing",  "updating",  "waiting_at_update",
@@ -38,13 +38,19 @@ void put_hashes(Json& object, const std::vector<std::string>& hashes) {
 }
 
 Json to_json(const PeerHelloMessage& m) {
-  return {{"job_uid", m.job_uid}, {"pod_uid", m.pod_uid}, {"ordinal", m.ordinal}, {"pods", m.pods}, {"version", m.version}};
+  return {
+      {"job_uid", m.job_uid}, {"pod_uid", m.pod_uid}, {"ordinal", m.ordinal}, {"pods", m.pods}, {"version", m.version}};
 }
 Json to_json(const ReadyMessage& m) {
   Json ranks = Json::array();
   for (const ReadyRank& rank : m.ranks) ranks.push_back({{"rank", rank.rank}, {"state", to_string(rank.state)}});
-  Json object = {{"ordinal", m.ordinal}, {"ranks", std::move(ranks)}, {"layout_hash", m.layout_hash}, {"attempt", m.attempt},
-                 {"step", m.step},       {"path", m.path},            {"manifest_hash", m.manifest_hash}};
+  Json object = {{"ordinal", m.ordinal},
+                 {"ranks", std::move(ranks)},
+                 {"layout_hash", m.layout_hash},
+                 {"attempt", m.attempt},
+                 {"step", m.step},
+                 {"path", m.path},
+                 {"manifest_hash", m.manifest_hash}};
   put_layouts(object, m.layouts);
   return object;
 }
@@ -69,7 +75,11 @@ Json to_json(const CollectMessage& m) {
 Json to_json(const CollectedMessage& m) {
   Json ranks = Json::array();
   for (const CollectedRank& rank : m.ranks) {
-    ranks.push_back({{"rank", rank.rank}, {"alive", rank.alive}, {"clean", rank.clean}, {"step", rank.step}, {"phase", to_string(rank.phase)}});
+    ranks.push_back({{"rank", rank.rank},
+                     {"alive", rank.alive},
+                     {"clean", rank.clean},
+                     {"step", rank.step},
+                     {"phase", to_string(rank.phase)}});
     if (!rank.shadow_steps.empty()) ranks.back()["shadow_steps"] = rank.shadow_steps;
     if (rank.rebuilds) ranks.back()["rebuilds"] = true;
     if (rank.rebuild_term != 0) ranks.back()["rebuild_term"] = rank.rebuild_term;
@@ -117,7 +127,8 @@ Json to_json(const PodWrittenMessage& m) {
   if (!m.ok) object["error"] = encode_error(m.error);
   if (m.more) object["more"] = true;
   if (!m.states_file.name.empty()) {
-    object["states_file"] = {{"name", m.states_file.name}, {"bytes", m.states_file.bytes}, {"hash", m.states_file.hash}};
+    object["states_file"] = {
+        {"name", m.states_file.name}, {"bytes", m.states_file.bytes}, {"hash", m.states_file.hash}};
     if (!m.states_file.chunks.empty()) object["states_file"]["chunks"] = m.states_file.chunks;
   }
   return object;
@@ -141,12 +152,8 @@ Json to_json(const LayoutsMessage& m) {
   return object;
 }
 Json to_json(const PeerKeepMessage& m) {
-  return {{"term", m.term},
-          {"snapshots", m.snapshots},
-          {"shadow_every_steps", m.shadow_every_steps},
-          {"rank", m.share.rank},
-          {"file", m.share.file},
-          {"pieces", encode_pieces(m.share.pieces)}};
+  return {{"term", m.term},       {"snapshots", m.snapshots}, {"shadow_every_steps", m.shadow_every_steps},
+          {"rank", m.share.rank}, {"file", m.share.file},     {"pieces", encode_pieces(m.share.pieces)}};
 }
 Json to_json(const PeerKeptMessage& m) {
   Json object = {{"term", m.term}, {"rank", m.rank}, {"ok", m.ok}};
@@ -155,7 +162,8 @@ Json to_json(const PeerKeptMessage& m) {
 }
 Json to_json(const SnapshotMessage& m) { return {{"term", m.term}, {"step", m.step}}; }
 Json to_json(const PodSnapshottedMessage& m) {
-  Json object = {{"term", m.term}, {"ordinal", m.ordinal}, {"outcome", to_string(m.outcome)}, {"microseconds", m.microseconds}};
+  Json object = {
+      {"term", m.term}, {"ordinal", m.ordinal}, {"outcome", to_string(m.outcome)}, {"microseconds", m.microseconds}};
   if (m.outcome == SnapshotOutcome::failed) object["error"] = encode_error(m.error);
   return object;
 }
@@ -171,7 +179,8 @@ std::string to_body(const TakeMessage& m) { return encode_local_message(m).body;
 std::uint32_t ordinal_number(JsonFields& in, std::string_view name) { return number32(in, name, kRanksMax - 1); }
 
 template <typename Enum, std::size_t Count>
-Enum read_enum(JsonFields& in, std::string_view name, const std::array<std::string_view, Count>& names, std::string_view what) {
+Enum read_enum(JsonFields& in, std::string_view name, const std::array<std::string_view, Count>& names,
+               std::string_view what) {
   const Result<Enum> value = parse_enum<Enum>(names, in.text(name), what);
   if (value) return *value;
   in.refuse(name, value.error().message);
@@ -263,7 +272,8 @@ void read(JsonFields& in, const Json&, CollectedMessage& m) {
     if (rank.step >> 48 != 0) part.refuse("step", "must fit 48 bits");
     if (part.has("shadow_steps")) {
       for (const Json& step : limited_array(part, "shadow_steps", kShadowStepsMax)) {
-        if (step.is_number_unsigned() && step.get<std::uint64_t>() >> 48 == 0) rank.shadow_steps.push_back(step.get<std::uint64_t>());
+        if (step.is_number_unsigned() && step.get<std::uint64_t>() >> 48 == 0)
+          rank.shadow_steps.push_back(step.get<std::uint64_t>());
         else part.refuse("shadow_steps", "must be numbers of at most 48 bits");
       }
       std::sort(rank.shadow_steps.begin(), rank.shadow_steps.end());
@@ -285,7 +295,8 @@ void read(JsonFields& in, const Json&, AssignMessage& m) {
   m.path = file_name(in, "path");
   m.writers = each<WriterPlan>(in, "writers", kRanksMax, [](const Json& element) -> Result<WriterPlan> {
     JsonFields part(element, "writer");
-    WriterPlan writer{.rank = rank_number(part, "rank"), .file = file_name(part, "file"), .pieces = read_pieces(part, "pieces")};
+    WriterPlan writer{
+        .rank = rank_number(part, "rank"), .file = file_name(part, "file"), .pieces = read_pieces(part, "pieces")};
     const std::string source = part.text_or("source", "memory");
     if (source == to_string(WriteSource::shadow)) writer.source = WriteSource::shadow;
     else if (source != to_string(WriteSource::memory)) part.refuse("source", "must be memory or shadow");
@@ -355,7 +366,8 @@ void read(JsonFields& in, const Json&, FailedMessage& m) {
   m.term = in.number("term");
   m.error = read_error(in, "error");
   m.after = read_enum<AfterBreakpoint>(in, "after", kAfters, "order for the time after a breakpoint");
-  if (m.after == AfterBreakpoint::rebuild) in.refuse("after", "must not be rebuild: without a checkpoint there is no step to rebuild at");
+  if (m.after == AfterBreakpoint::rebuild)
+    in.refuse("after", "must not be rebuild: without a checkpoint there is no step to rebuild at");
 }
 void read(JsonFields& in, const Json&, PodFinishedMessage& m) { m.ordinal = ordinal_number(in, "ordinal"); }
 void read(JsonFields& in, const Json&, LayoutsMessage& m) {
@@ -413,10 +425,13 @@ Result<TriggerCause> parse_trigger_cause(std::string_view text) {
 }
 Result<AfterBreakpoint> parse_after_breakpoint(std::string_view text) {
   constexpr std::string_view kWhat = "order for the time after a breakpoint (go_on, park or stop)";
-  if (text == to_string(AfterBreakpoint::rebuild)) return fail(ErrorCode::invalid_input, "rebuild is no " + std::string(kWhat) + "; it can only be how one ends");
+  if (text == to_string(AfterBreakpoint::rebuild))
+    return fail(ErrorCode::invalid_input, "rebuild is no " + std::string(kWhat) + "; it can only be how one ends");
   return parse_enum<AfterBreakpoint>(kAfters, text, kWhat);
 }
-Result<RankPhase> parse_rank_phase(std::string_view text) { return parse_enum<RankPhase>(kPhases, text, "phase of a rank"); }
+Result<RankPhase> parse_rank_phase(std::string_view text) {
+  return parse_enum<RankPhase>(kPhases, text, "phase of a rank");
+}
 
 // The kinds of peer messages are 101 to 120 in the order of the variant.
 MessageKind peer_kind_of(const PeerMessage& message) { return static_cast<MessageKind>(message.index() + 101); }
@@ -439,7 +454,8 @@ Result<PeerMessage> decode_peer_message(std::uint16_t kind, std::string_view bod
   if (kind < 101 || kind > static_cast<std::uint16_t>(MessageKind::peer_snapshotted)) {
     return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between sidecars");
   }
-  const Result<Json> object = parse_json(body, "the body of a message of kind " + std::to_string(kind), kMessageBodyBytesMax);
+  const Result<Json> object =
+      parse_json(body, "the body of a message of kind " + std::to_string(kind), kMessageBodyBytesMax);
   if (!object) return std::unexpected(object.error());
   switch (static_cast<MessageKind>(kind)) {
     case MessageKind::peer_hello: return decode_peer<PeerHelloMessage>(*object, "peer_hello");

@@ -1,4 +1,5 @@
-// Messages between the sidecars of one job, kinds 101 to 120 of docs/formats/frames.md. The rules of local_message.h hold. Pure.
+// Messages between the sidecars of one job, kinds 101 to 120 of docs/formats/frames.md. The rules
+// of local_message.h hold. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ namespace rekindle {
 
 // What makes a breakpoint begin.
 enum class TriggerCause : std::uint8_t {
-  hook,               // preStop of a pod
-  operator_order,     // "operator" on the wire: a fault elsewhere, a Breakpoint made by hand
+  hook,            // preStop of a pod
+  operator_order,  // "operator" on the wire: a fault elsewhere, a Breakpoint made by hand
   rank_died,
   pod_lost,
   collective_failed,  // a rank said so
@@ -32,8 +33,9 @@ enum class TriggerCause : std::uint8_t {
 std::string_view to_string(TriggerCause cause);
 Result<TriggerCause> parse_trigger_cause(std::string_view text);
 
-// What happens to the ranks when the breakpoint is over; the later value is the stronger one. `rebuild` can only be an outcome: everybody lives, and
-// the ranks abort their communicators, make new ones and go on from one step.
+// What happens to the ranks when the breakpoint is over; the later value is the stronger one.
+// `rebuild` can only be an outcome: everybody lives, and the ranks abort their communicators, make
+// new ones and go on from one step.
 enum class AfterBreakpoint : std::uint8_t { go_on = 0, rebuild = 1, park = 2, stop = 3 };
 std::string_view to_string(AfterBreakpoint after);
 // Of an order or a trigger, so never `rebuild`.
@@ -43,7 +45,9 @@ std::string_view to_string(RankPhase phase);
 Result<RankPhase> parse_rank_phase(std::string_view text);
 
 // round << 16 | ordinal of the coordinator's pod.
-constexpr std::uint64_t make_term(std::uint64_t round, std::uint32_t ordinal) { return round << 16 | (ordinal & 0xffff); }
+constexpr std::uint64_t make_term(std::uint64_t round, std::uint32_t ordinal) {
+  return round << 16 | (ordinal & 0xffff);
+}
 constexpr std::uint64_t round_of(std::uint64_t term) { return term >> 16; }
 constexpr std::uint32_t coordinator_of(std::uint64_t term) { return static_cast<std::uint32_t>(term & 0xffff); }
 
@@ -67,7 +71,8 @@ struct ReadyRank {
   bool operator==(const ReadyRank&) const = default;
 };
 
-// Ranks that registered one layout. It is left out where the receiver has it; a message carries at most one, so that it fits a frame.
+// Ranks that registered one layout. It is left out where the receiver has it; a message carries at
+// most one, so that it fits a frame.
 struct HeldLayout {
   std::string hash;
   std::vector<std::uint32_t> ranks;
@@ -76,11 +81,13 @@ struct HeldLayout {
   bool operator==(const HeldLayout&) const = default;
 };
 
-// What a pod's ranks have reached. `attempt`, `step`, `path`, `manifest_hash`: of the take that was seen, attempt 0 before.
+// What a pod's ranks have reached. `attempt`, `step`, `path`, `manifest_hash`: of the take that was
+// seen, attempt 0 before.
 struct ReadyMessage {
   std::uint32_t ordinal = 0;
   std::vector<ReadyRank> ranks;
-  std::string layout_hash;  // of all ranks of the pod; empty until every one has registered, and when they differ
+  // of all ranks of the pod; empty until every one has registered, and when they differ
+  std::string layout_hash;
   std::uint32_t attempt = 0;
   std::uint64_t step = 0;
   std::string path;
@@ -90,8 +97,8 @@ struct ReadyMessage {
   bool operator==(const ReadyMessage&) const = default;
 };
 
-// `layout_hashes`: those that the coordinator has, once its own ranks have registered; a pod with others sends them in `ready`.
-// `layouts`: what all ranks of the job hold, told when they differ.
+// `layout_hashes`: those that the coordinator has, once its own ranks have registered; a pod with
+// others sends them in `ready`. `layouts`: what all ranks of the job hold, told when they differ.
 struct BeginMessage {
   std::vector<std::string> layout_hashes = {};
   std::vector<HeldLayout> layouts = {};
@@ -117,14 +124,15 @@ struct TriggerMessage {
   std::string detail;
   double seconds_left = 0;  // 0: the policy's
   AfterBreakpoint after = AfterBreakpoint::go_on;
-  std::string breakpoint;  // name of the operator's Breakpoint, or empty
+  std::string breakpoint;     // name of the operator's Breakpoint, or empty
   std::uint64_t rebuilt = 0;  // collective_failed: as in CollectiveFailedMessage
 
   bool operator==(const TriggerMessage&) const = default;
 };
 
-// The trigger is the merged one, so that whoever takes over knows what for and until when. trigger.term is not used.
-// `job_layout_hash` is of all that the coordinator knows of who registered what; `layout_hashes` are the layouts that it has.
+// The trigger is the merged one, so that whoever takes over knows what for and until when.
+// trigger.term is not used. `job_layout_hash` is of all that the coordinator knows of who
+// registered what; `layout_hashes` are the layouts that it has.
 struct CollectMessage {
   std::uint64_t term = 0;
   TriggerMessage trigger;
@@ -140,15 +148,17 @@ struct CollectedRank {
   bool clean = false;
   std::uint64_t step = 0;
   RankPhase phase = RankPhase::starting;
-  std::vector<std::uint64_t> shadow_steps = {};  // sorted; complete copies of its stripe that its sidecar can read, also after its death
-  bool rebuilds = false;               // it can make its communicators anew in the process
-  std::uint64_t rebuild_term = 0;      // of the newest order to do so that it was given
+  // sorted; complete copies of its stripe that its sidecar can read, also after its death
+  std::vector<std::uint64_t> shadow_steps = {};
+  bool rebuilds = false;           // it can make its communicators anew in the process
+  std::uint64_t rebuild_term = 0;  // of the newest order to do so that it was given
 
   bool operator==(const CollectedRank&) const = default;
 };
 
-// A `term` higher than the one that was asked for refuses it and says what the sender has seen. `layouts`: what the sender knows and the
-// coordinator does not, of other pods' ranks as well. `more`: only layouts, the answer itself follows.
+// A `term` higher than the one that was asked for refuses it and says what the sender has seen.
+// `layouts`: what the sender knows and the coordinator does not, of other pods' ranks as well.
+// `more`: only layouts, the answer itself follows.
 struct CollectedMessage {
   std::uint64_t term = 0;
   std::uint32_t ordinal = 0;
@@ -167,13 +177,15 @@ struct PermitMessage {
   bool operator==(const PermitMessage&) const = default;
 };
 
-// Goes to every member, with the writers of its pod; also to one without a writer: its ranks' small state is wanted.
+// Goes to every member, with the writers of its pod; also to one without a writer: its ranks' small
+// state is wanted.
 struct AssignMessage {
   std::uint64_t term = 0;
   std::uint64_t step = 0;
   std::string path;
   std::vector<WriterPlan> writers = {};
-  std::uint32_t writers_in_all = 0;  // of that pod, where several messages name them; 0: these are all
+  // of that pod, where several messages name them; 0: these are all
+  std::uint32_t writers_in_all = 0;
 
   bool operator==(const AssignMessage&) const = default;
 };
@@ -185,8 +197,8 @@ struct RankWrittenFile {
   bool operator==(const RankWrittenFile&) const = default;
 };
 
-// Sent once all of a pod's writers have written, or with ok false as soon as one cannot. `more`: only some of the ranks' reports, since a frame is
-// limited; the rest follows.
+// Sent once all of a pod's writers have written, or with ok false as soon as one cannot. `more`:
+// only some of the ranks' reports, since a frame is limited; the rest follows.
 struct PodWrittenMessage {
   std::uint64_t term = 0;
   std::uint32_t ordinal = 0;
@@ -196,13 +208,15 @@ struct PodWrittenMessage {
   std::vector<RankWrittenFile> ranks;
   ManifestFile states_file;  // name empty: nothing was written
   std::vector<ManifestState> states;
-  std::vector<std::uint32_t> inexact_ranks;  // ranks of the pod whose small state of that step is not there
+  // ranks of the pod whose small state of that step is not there
+  std::vector<std::uint32_t> inexact_ranks;
   bool more = false;
 
   bool operator==(const PodWrittenMessage&) const = default;
 };
 
-// Path empty: every rank has finished, or nothing has been learned yet, and there is nothing to save.
+// Path empty: every rank has finished, or nothing has been learned yet, and there is nothing to
+// save.
 struct CommittedMessage {
   std::uint64_t term = 0;
   std::uint64_t step = 0;
@@ -230,12 +244,16 @@ struct PodFinishedMessage {
   bool operator==(const PodFinishedMessage&) const = default;
 };
 
-// --- periodic checkpoints and shadows; `number` and `serial` are the leader's, told apart by its ordinal ---
+// --- periodic checkpoints and shadows; `number` and `serial` are the leader's, told apart by its
+// ordinal ---
 
-// The terms of periodic checkpoints lie apart from those of breakpoints: they neither refuse nor replace each other.
+// The terms of periodic checkpoints lie apart from those of breakpoints: they neither refuse nor
+// replace each other.
 inline constexpr std::uint64_t kPeriodicTermBit = std::uint64_t{1} << 63;
 constexpr bool is_periodic_term(std::uint64_t term) { return (term & kPeriodicTermBit) != 0; }
-constexpr std::uint64_t make_periodic_term(std::uint64_t number, std::uint32_t ordinal) { return kPeriodicTermBit | make_term(number, ordinal); }
+constexpr std::uint64_t make_periodic_term(std::uint64_t number, std::uint32_t ordinal) {
+  return kPeriodicTermBit | make_term(number, ordinal);
+}
 
 // What the ranks of a pod hold has changed since the job began.
 struct LayoutsMessage {
@@ -245,7 +263,8 @@ struct LayoutsMessage {
   bool operator==(const LayoutsMessage&) const = default;
 };
 
-// To the pod of `share.rank` what this rank shall keep in its shadow; one message a rank, so that each fits a frame.
+// To the pod of `share.rank` what this rank shall keep in its shadow; one message a rank, so that
+// each fits a frame.
 struct PeerKeepMessage {
   std::uint64_t term = 0;
   bool snapshots = false;
@@ -287,9 +306,9 @@ struct PodSnapshottedMessage {
 };
 
 using PeerMessage =
-    std::variant<PeerHelloMessage, ReadyMessage, BeginMessage, OfferMessage, PodLoadedMessage, TakeMessage, TriggerMessage,
-                 CollectMessage, CollectedMessage, PermitMessage, AssignMessage, PodWrittenMessage, CommittedMessage,
-                 FailedMessage, PodFinishedMessage, LayoutsMessage, PeerKeepMessage, PeerKeptMessage,
+    std::variant<PeerHelloMessage, ReadyMessage, BeginMessage, OfferMessage, PodLoadedMessage, TakeMessage,
+                 TriggerMessage, CollectMessage, CollectedMessage, PermitMessage, AssignMessage, PodWrittenMessage,
+                 CommittedMessage, FailedMessage, PodFinishedMessage, LayoutsMessage, PeerKeepMessage, PeerKeptMessage,
                  SnapshotMessage, PodSnapshottedMessage>;
 
 MessageKind peer_kind_of(const PeerMessage& message);

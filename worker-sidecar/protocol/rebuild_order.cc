@@ -13,13 +13,17 @@ static_assert(kPathBytes + kHashBytes == kRebuildWords * sizeof(std::uint64_t));
 
 using Text = std::array<char, kPathBytes + kHashBytes>;
 
-std::string text_in(const Text& text, std::size_t begin, std::size_t room) { return std::string(text.data() + begin, ::strnlen(text.data() + begin, room)); }
+std::string text_in(const Text& text, std::size_t begin, std::size_t room) {
+  return std::string(text.data() + begin, ::strnlen(text.data() + begin, room));
+}
 
 }  // namespace
 
 Status write_rebuild_order(ControlBlock& block, const RebuildOrder& order) {
   if (order.path.size() >= kPathBytes || order.manifest_hash.size() >= kHashBytes) {
-    return fail(ErrorCode::invalid_input, sentence("the name of checkpoint {} is longer than the {} bytes that an order to rebuild has for it", order.path, kPathBytes - 1));
+    return fail(ErrorCode::invalid_input,
+                sentence("the name of checkpoint {} is longer than the {} bytes that an order to rebuild has for it",
+                         order.path, kPathBytes - 1));
   }
   Text text{};
   std::memcpy(text.data(), order.path.data(), order.path.size());
@@ -38,7 +42,8 @@ Status write_rebuild_order(ControlBlock& block, const RebuildOrder& order) {
 }
 
 std::optional<RebuildOrder> read_rebuild_order(const ControlBlock& block) {
-  RebuildOrder order{.term = block.rebuild_term.load(std::memory_order_acquire), .step = 0, .path = {}, .manifest_hash = {}};
+  RebuildOrder order{
+      .term = block.rebuild_term.load(std::memory_order_acquire), .step = 0, .path = {}, .manifest_hash = {}};
   if (order.term == 0) return std::nullopt;
   order.step = block.rebuild_step.load(std::memory_order_relaxed);
   Text text{};

@@ -1,5 +1,6 @@
-// The order to rebuild as it lies in the control block (docs/formats/control-block.md, "Rebuilding"): the sidecar writes it while the gates are
-// closed, the rank reads it whenever it gets to it. It stays, so that neither a sidecar that is restarted nor a rank that sits in a hung
+// The order to rebuild as it lies in the control block (docs/formats/control-block.md,
+// "Rebuilding"): the sidecar writes it while the gates are closed, the rank reads it whenever it
+// gets to it. It stays, so that neither a sidecar that is restarted nor a rank that sits in a hung
 // collective for minutes loses it; its term says whether it was carried out. Pure.
 #pragma once
 
@@ -12,11 +13,13 @@
 
 namespace rekindle {
 
-// Be at `step` with everything registered, which the checkpoint holds for whoever is not, and go on from there.
+// Be at `step` with everything registered, which the checkpoint holds for whoever is not, and go on
+// from there.
 struct RebuildOrder {
   std::uint64_t term = 0;  // of the breakpoint that ended with it; 0: there was none
   std::uint64_t step = 0;
-  std::string path;  // name of the folder, empty when there was nothing to save: every rank is at `step` then
+  // name of the folder, empty when there was nothing to save: every rank is at `step` then
+  std::string path;
   std::string manifest_hash;
 
   bool operator==(const RebuildOrder&) const = default;

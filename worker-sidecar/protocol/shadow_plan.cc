@@ -1,10 +1,10 @@
 #include "worker-sidecar/protocol/shadow_plan.h"
 
+#include <xxhash.h>
+
 #include <cstring>
 #include <map>
 #include <utility>
-
-#include <xxhash.h>
 
 #include "common/base/json_fields.h"
 #include "common/base/sentence.h"
@@ -12,7 +12,8 @@
 namespace rekindle {
 namespace {
 
-constexpr std::uint64_t kPieceAlignment = 64;  // a line of the cache, so that copies of pieces do not share one
+// a line of the cache, so that copies of pieces do not share one
+constexpr std::uint64_t kPieceAlignment = 64;
 constexpr std::uint64_t kSlotBytesMax = std::uint64_t{1} << 50;
 
 struct Header {
@@ -35,7 +36,9 @@ static_assert(sizeof(Header) == 88 && offsetof(Header, slots_offset) == 48 && of
 
 constexpr std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-std::uint32_t checksum_of(std::string_view text) { return static_cast<std::uint32_t>(XXH3_64bits(text.data(), text.size())); }
+std::uint32_t checksum_of(std::string_view text) {
+  return static_cast<std::uint32_t>(XXH3_64bits(text.data(), text.size()));
+}
 
 std::string pieces_text(const std::vector<ShadowPiece>& pieces) {
   Json list = Json::array();
@@ -57,7 +60,8 @@ Result<Header> read_header(std::string_view front) {
   std::memcpy(&header, front.data(), sizeof header);
   if (header.magic != kShadowMagic) return wrong("does not begin like one");
   if (header.version != kShadowVersion) {
-    return fail(ErrorCode::refused, sentence("the shadow has version {}, this program knows {}", header.version, kShadowVersion));
+    return fail(ErrorCode::refused,
+                sentence("the shadow has version {}, this program knows {}", header.version, kShadowVersion));
   }
   if (header.plan_bytes > kShadowPlanBytesMax) return wrong("claims a plan that is too long");
   return header;
@@ -67,12 +71,14 @@ Status read_pieces(const Json& list, const Header& header, std::vector<ShadowPie
   if (!list.is_array()) return wrong("has a plan that is no list");
   for (const Json& element : list) {
     JsonFields part(element, "piece of a shadow");
-    ShadowPiece piece{.piece = {.tensor = part.text("tensor"), .begin_row = part.number("begin_row"), .end_row = part.number("end_row")},
+    ShadowPiece piece{.piece = {.tensor = part.text("tensor"),
+                                .begin_row = part.number("begin_row"),
+                                .end_row = part.number("end_row")},
                       .offset = part.number("offset"),
                       .bytes = part.number("bytes")};
     if (Status status = part.finish(); !status) return std::unexpected(status.error());
-    const bool inside = piece.offset >= kShadowPageBytes && piece.offset % kPieceAlignment == 0 && piece.offset <= header.state_offset &&
-                        piece.bytes <= header.state_offset - piece.offset;
+    const bool inside = piece.offset >= kShadowPageBytes && piece.offset % kPieceAlignment == 0 &&
+                        piece.offset <= header.state_offset && piece.bytes <= header.state_offset - piece.offset;
     if (!inside || piece.piece.begin_row > piece.piece.end_row) return wrong("has a piece outside its slot");
     pieces.push_back(std::move(piece));
   }
@@ -81,7 +87,8 @@ Status read_pieces(const Json& list, const Header& header, std::vector<ShadowPie
 
 }  // namespace
 
-Result<ShadowPlan> plan_shadow(const ShadowPurpose& purpose, const Layout& layout, const std::vector<PiecePlan>& pieces) {
+Result<ShadowPlan> plan_shadow(const ShadowPurpose& purpose, const Layout& layout,
+                               const std::vector<PiecePlan>& pieces) {
   ShadowPlan plan{.rank = purpose.rank,
                   .incarnation = purpose.incarnation,
                   .serial = purpose.serial,
@@ -96,8 +103,9 @@ Result<ShadowPlan> plan_shadow(const ShadowPurpose& purpose, const Layout& layou
   for (const PiecePlan& piece : pieces) {
     const auto found = tensors.find(piece.tensor);
     if (found == tensors.end() || !has_rows(*found->second, piece.begin_row, piece.end_row)) {
-      return fail(ErrorCode::invalid_input, sentence("the share of rank {} names rows {} to {} of \"{}\", which it does not have", purpose.rank, piece.begin_row,
-                                                        piece.end_row, piece.tensor));
+      return fail(ErrorCode::invalid_input,
+                  sentence("the share of rank {} names rows {} to {} of \"{}\", which it does not have", purpose.rank,
+                           piece.begin_row, piece.end_row, piece.tensor));
     }
     const std::uint64_t bytes = rows_bytes(*found->second, piece.end_row - piece.begin_row);
     plan.pieces.push_back({piece, at, bytes});
@@ -107,7 +115,8 @@ Result<ShadowPlan> plan_shadow(const ShadowPurpose& purpose, const Layout& layou
   plan.slot_bytes = rounded_up(at + purpose.state_bytes, kShadowPageBytes);
   const std::string text = pieces_text(plan.pieces);
   if (text.size() > kShadowPlanBytesMax) {
-    return fail(ErrorCode::invalid_input, sentence("the share of rank {} has too many pieces for a shadow: {}", purpose.rank, plan.pieces.size()));
+    return fail(ErrorCode::invalid_input, sentence("the share of rank {} has too many pieces for a shadow: {}",
+                                                   purpose.rank, plan.pieces.size()));
   }
   plan.slots_offset = rounded_up(sizeof(Header) + text.size(), kShadowPageBytes);
   return plan;
@@ -147,11 +156,12 @@ Result<ShadowPlan> decode_shadow_plan(std::string_view front) {
   if (front.size() - sizeof(Header) < header->plan_bytes) return wrong("is cut short");
   const std::string_view text = front.substr(sizeof(Header), header->plan_bytes);
   if (checksum_of(text) != header->plan_checksum) return wrong("has a plan with another checksum than its header says");
-  const bool sane = header->slots >= 1 && header->slots <= kShadowSlotsMax && header->snapshot_slot <= header->slots &&
-                    header->slots_offset % kShadowPageBytes == 0 && header->slots_offset >= sizeof(Header) + header->plan_bytes &&
-                    header->slots_offset <= kSlotBytesMax && header->slot_bytes % kShadowPageBytes == 0 && header->slot_bytes <= kSlotBytesMax &&
-                    header->state_offset >= kShadowPageBytes && header->state_offset <= header->slot_bytes &&
-                    header->state_bytes <= header->slot_bytes - header->state_offset;
+  const bool sane =
+      header->slots >= 1 && header->slots <= kShadowSlotsMax && header->snapshot_slot <= header->slots &&
+      header->slots_offset % kShadowPageBytes == 0 && header->slots_offset >= sizeof(Header) + header->plan_bytes &&
+      header->slots_offset <= kSlotBytesMax && header->slot_bytes % kShadowPageBytes == 0 &&
+      header->slot_bytes <= kSlotBytesMax && header->state_offset >= kShadowPageBytes &&
+      header->state_offset <= header->slot_bytes && header->state_bytes <= header->slot_bytes - header->state_offset;
   if (!sane) return wrong("has sizes that do not fit each other");
   const Result<Json> list = parse_json(text, "the plan of a shadow", kShadowPlanBytesMax);
   if (!list) return wrong("has a plan that is no JSON");
@@ -167,7 +177,8 @@ Result<ShadowPlan> decode_shadow_plan(std::string_view front) {
                   .state_offset = header->state_offset,
                   .state_bytes = header->state_bytes};
   // A rank divides by the steps, and its shadow alternates over the slots before the snapshot's.
-  const bool fits = (plan.shadow_slots() == 0) == (plan.shadow_every_steps == 0) && plan.snapshot_slot >= plan.shadow_slots();
+  const bool fits =
+      (plan.shadow_slots() == 0) == (plan.shadow_every_steps == 0) && plan.snapshot_slot >= plan.shadow_slots();
   if (!fits) return wrong("has slots that do not fit what they are for");
   if (Status status = read_pieces(*list, *header, plan.pieces); !status) return std::unexpected(status.error());
   return plan;

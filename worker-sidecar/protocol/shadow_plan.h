@@ -1,5 +1,5 @@
-// Where things lie in a rank's shadow (docs/formats/shadow.md): the header and the plan, to bytes and back, and the header of a slot. Decoding
-// believes nothing. Pure.
+// Where things lie in a rank's shadow (docs/formats/shadow.md): the header and the plan, to bytes
+// and back, and the header of a slot. Decoding believes nothing. Pure.
 #pragma once
 
 #include <atomic>
@@ -66,13 +66,16 @@ struct ShadowPurpose {
   std::uint64_t state_bytes = 0;
 };
 
-// Error invalid_input when a piece names a tensor or rows that the layout does not have, or the plan is too long.
-Result<ShadowPlan> plan_shadow(const ShadowPurpose& purpose, const Layout& layout, const std::vector<PiecePlan>& pieces);
+// Error invalid_input when a piece names a tensor or rows that the layout does not have, or the
+// plan is too long.
+Result<ShadowPlan> plan_shadow(const ShadowPurpose& purpose, const Layout& layout,
+                               const std::vector<PiecePlan>& pieces);
 
 // The bytes from the file's begin to slots_offset.
 std::string encode_shadow_plan(const ShadowPlan& plan);
 
-// `front` begins at the file's begin and holds at least the plan (encode_shadow_plan's answer and anything behind it). Errors: corrupt, refused (a newer version).
+// `front` begins at the file's begin and holds at least the plan (encode_shadow_plan's answer and
+// anything behind it). Errors: corrupt, refused (a newer version).
 Result<ShadowPlan> decode_shadow_plan(std::string_view front);
 
 // How many bytes of the file decode_shadow_plan needs, from the first kShadowPageBytes of it.

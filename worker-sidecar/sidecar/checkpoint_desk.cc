@@ -23,7 +23,8 @@ CheckpointDesk::CheckpointDesk(FileSystem& file_system, const HostSettings& sett
       policy_(settings.checkpoints) {}
 
 Status CheckpointDesk::open() {
-  Result<JobFolder> folder = open_job_folder(file_system_, {.root = root_, .job = job_, .nonce = draw_nonce(), .create_root = create_root_});
+  Result<JobFolder> folder =
+      open_job_folder(file_system_, {.root = root_, .job = job_, .nonce = draw_nonce(), .create_root = create_root_});
   if (!folder) return std::unexpected(folder.error());
   job_folder_ = folder->path;
   return {};
@@ -56,14 +57,20 @@ Result<std::string> CheckpointDesk::create_folder(std::uint64_t attempt, std::ui
   return create_checkpoint_folder(file_system_, job_folder_, {.attempt = attempt, .step = step, .nonce = draw_nonce()});
 }
 
-Result<WrittenStates> CheckpointDesk::write_states(const std::string& folder, std::uint32_t ordinal, const std::vector<RankState>& states) {
+Result<WrittenStates> CheckpointDesk::write_states(const std::string& folder, std::uint32_t ordinal,
+                                                   const std::vector<RankState>& states) {
   std::vector<MemoryPiece> pieces;
   WrittenStates result;
   const std::string name = state_file_name(ordinal);
   for (const RankState& state : states) {
     for (const auto& [entry, value] : state.captured.entries) {
-      pieces.push_back({.entry = entry_of_state(state.rank, {.name = entry, .bytes = value.size()}), .data = value.data()});
-      result.states.push_back({.rank = state.rank, .name = entry, .file = name, .key = state_key(state.rank, entry), .bytes = value.size()});
+      pieces.push_back(
+          {.entry = entry_of_state(state.rank, {.name = entry, .bytes = value.size()}), .data = value.data()});
+      result.states.push_back({.rank = state.rank,
+                               .name = entry,
+                               .file = name,
+                               .key = state_key(state.rank, entry),
+                               .bytes = value.size()});
     }
   }
   if (pieces.empty()) return result;
@@ -87,6 +94,8 @@ Result<PruneReport> CheckpointDesk::prune(std::uint64_t own_attempt) {
   return prune_checkpoints(file_system_, job_folder_, job_, retention);
 }
 
-Status CheckpointDesk::remove(const std::string& folder) { return remove_checkpoint_folder(file_system_, job_folder_, folder); }
+Status CheckpointDesk::remove(const std::string& folder) {
+  return remove_checkpoint_folder(file_system_, job_folder_, folder);
+}
 
 }  // namespace rekindle

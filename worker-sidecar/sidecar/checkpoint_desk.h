@@ -1,6 +1,6 @@
-// What the sidecar does with the checkpoint folder, each a call that blocks on the storage: made on the disk pool, never on the loop.
-// Holds the identity of the job and where its folder is; decides nothing.
-// Threads: after open() the calls may be made from several threads at once.
+// What the sidecar does with the checkpoint folder, each a call that blocks on the storage: made on
+// the disk pool, never on the loop. Holds the identity of the job and where its folder is; decides
+// nothing. Threads: after open() the calls may be made from several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ class CheckpointDesk {
  public:
   CheckpointDesk(FileSystem& file_system, const HostSettings& settings, bool create_root);
 
-  // Finds or makes the job's folder and tries it out. The error's sentence is what the user is told.
+  // Finds or makes the job's folder and tries it out. The error's sentence is what the user is
+  // told.
   Status open();
   const std::string& job_folder() const { return job_folder_; }
   const JobIdentity& job() const { return job_; }
@@ -45,7 +46,8 @@ class CheckpointDesk {
   // Name of the new folder inside the job's folder.
   Result<std::string> create_folder(std::uint64_t attempt, std::uint64_t step);
   // `state-<ordinal>.safetensors`. Without entries nothing is written and the file's name is empty.
-  Result<WrittenStates> write_states(const std::string& folder, std::uint32_t ordinal, const std::vector<RankState>& states);
+  Result<WrittenStates> write_states(const std::string& folder, std::uint32_t ordinal,
+                                     const std::vector<RankState>& states);
   Result<std::string> publish(const std::string& folder, const Manifest& manifest);
   Result<PruneReport> prune(std::uint64_t own_attempt);
   Status remove(const std::string& folder);

@@ -1,16 +1,15 @@
 #include "worker-sidecar/sidecar/control_file.h"
 
-#include <cerrno>
-#include <cstring>
-
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
 #include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "common/base/sentence.h"
 
@@ -21,7 +20,9 @@ namespace {
 constexpr std::size_t kMappedBytes = kControlSlotsOffset;
 constexpr std::uint32_t kStateBytesMax = 256u << 20;
 
-std::string file_name(const std::string& folder, std::uint32_t rank) { return sentence("{}/rank-{}.control", folder, rank); }
+std::string file_name(const std::string& folder, std::uint32_t rank) {
+  return sentence("{}/rank-{}.control", folder, rank);
+}
 
 std::uint32_t slot_bytes_for(std::uint32_t state_bytes_max) {
   const std::uint32_t wanted = state_bytes_max + static_cast<std::uint32_t>(sizeof(SlotHeader));
@@ -63,9 +64,9 @@ void ControlFile::close() {
 
 Result<ControlFile> ControlFile::create(const std::string& folder, const ControlShape& shape) {
   if (shape.state_bytes_max > kStateBytesMax) {
-    return fail(ErrorCode::invalid_input,
-                sentence("rank {} asks for {} bytes of small state a step; at most {} are kept there. Register large arrays as tensors.",
-                            shape.rank, shape.state_bytes_max, kStateBytesMax));
+    return fail(ErrorCode::invalid_input, sentence("rank {} asks for {} bytes of small state a step; at most {} are "
+                                                   "kept there. Register large arrays as tensors.",
+                                                   shape.rank, shape.state_bytes_max, kStateBytesMax));
   }
   const std::string path = file_name(folder, shape.rank);
   // The process that had this rank before keeps its own mapping; only the name goes to the new one.
@@ -79,10 +80,12 @@ Result<ControlFile> ControlFile::create(const std::string& folder, const Control
     ::close(descriptor);
     ::unlink(path.c_str());
     if (error == ENOSPC) {
-      return fail(ErrorCode::exhausted,
-                  sentence("the memory volume {} is full: rank {} needs {} bytes there for its control block. Raise the volume's "
-                              "sizeLimit (and the memory limit of the pod) or lower state_bytes_max.",
-                              folder, shape.rank, total));
+      return fail(
+          ErrorCode::exhausted,
+          sentence(
+              "the memory volume {} is full: rank {} needs {} bytes there for its control block. Raise the volume's "
+              "sizeLimit (and the memory limit of the pod) or lower state_bytes_max.",
+              folder, shape.rank, total));
     }
     return fail_errno(error, sentence("allocating {} bytes for the control block {}", total, path));
   }
@@ -108,7 +111,7 @@ Result<ControlFile> ControlFile::open(const std::string& folder, std::uint32_t r
   const std::string path = file_name(folder, rank);
   const int descriptor = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) return fail_errno(errno, sentence("opening the control block {}", path));
-  struct stat about {};
+  struct stat about{};
   const bool ours = ::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == ::geteuid() &&
                     about.st_size >= static_cast<off_t>(kControlSlotsOffset);
   if (!ours) {
@@ -123,12 +126,12 @@ Result<ControlFile> ControlFile::open(const std::string& folder, std::uint32_t r
   ControlFile file(descriptor, *block, 0, 0);
   const ControlBlock& seen = **block;
   const std::uint64_t total = kControlSlotsOffset + 2ull * seen.slot_bytes;
-  if (seen.magic != kControlMagic || seen.version != kControlVersion || seen.rank != rank || seen.world_size != world_size ||
-      seen.slot_offset != kControlSlotsOffset || seen.slot_bytes == 0 || seen.slot_bytes % 4096 != 0 ||
-      total != static_cast<std::uint64_t>(about.st_size)) {
+  if (seen.magic != kControlMagic || seen.version != kControlVersion || seen.rank != rank ||
+      seen.world_size != world_size || seen.slot_offset != kControlSlotsOffset || seen.slot_bytes == 0 ||
+      seen.slot_bytes % 4096 != 0 || total != static_cast<std::uint64_t>(about.st_size)) {
     return fail(ErrorCode::corrupt,
-                sentence("{} is not the control block of rank {} of {} (version {}); the rank has to be started again", path, rank,
-                            world_size, kControlVersion));
+                sentence("{} is not the control block of rank {} of {} (version {}); the rank has to be started again",
+                         path, rank, world_size, kControlVersion));
   }
   file.slot_bytes_ = seen.slot_bytes;
   file.incarnation_ = seen.incarnation;
@@ -148,7 +151,8 @@ std::uint32_t ControlFile::hold() {
   block_->permit.store(0, std::memory_order_relaxed);
   block_->order.store(static_cast<std::uint32_t>(standing_order()), std::memory_order_relaxed);
   block_->hold.store(hold_number_, std::memory_order_release);
-  // Paired with the fence in the rank's gate (P3): either it sees the hold, or we see that it is updating.
+  // Paired with the fence in the rank's gate (P3): either it sees the hold, or we see that it is
+  // updating.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   ring();
   return hold_number_;
@@ -177,7 +181,9 @@ Status ControlFile::release_to_rebuild(const RebuildOrder& order) {
 }
 
 bool ControlFile::settle_rebuild() {
-  if (block_->order.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(GateOrder::rebuild) || rebuild_is_pending(*block_)) return false;
+  if (block_->order.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(GateOrder::rebuild) ||
+      rebuild_is_pending(*block_))
+    return false;
   block_->order.store(static_cast<std::uint32_t>(GateOrder::go_on), std::memory_order_relaxed);
   return true;
 }
@@ -185,7 +191,9 @@ bool ControlFile::settle_rebuild() {
 std::uint64_t ControlFile::rebuild_term() const { return block_->rebuild_term.load(std::memory_order_relaxed); }
 
 // What the rank has been told before and has not done.
-GateOrder ControlFile::standing_order() const { return rebuild_is_pending(*block_) ? GateOrder::rebuild : GateOrder::go_on; }
+GateOrder ControlFile::standing_order() const {
+  return rebuild_is_pending(*block_) ? GateOrder::rebuild : GateOrder::go_on;
+}
 
 void ControlFile::open_gates(GateOrder order) {
   block_->order.store(static_cast<std::uint32_t>(order), std::memory_order_relaxed);

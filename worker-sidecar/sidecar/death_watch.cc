@@ -1,11 +1,11 @@
 #include "worker-sidecar/sidecar/death_watch.h"
 
-#include <chrono>
-#include <ctime>
-
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <chrono>
+#include <ctime>
 
 #include "worker-sidecar/protocol/control_block.h"
 
@@ -16,16 +16,20 @@ void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value, const tim
   ::syscall(SYS_futex, &word, FUTEX_WAIT, value, timeout, nullptr, 0);
 }
 
-void futex_wake(std::atomic<std::uint32_t>& word) { ::syscall(SYS_futex, &word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0); }
+void futex_wake(std::atomic<std::uint32_t>& word) {
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
+}
 
 }  // namespace
 
-DeathWatch::DeathWatch(std::atomic<std::uint32_t>& owner, std::atomic<std::uint32_t>& owner_ready, std::function<void()> died)
+DeathWatch::DeathWatch(std::atomic<std::uint32_t>& owner, std::atomic<std::uint32_t>& owner_ready,
+                       std::function<void()> died)
     : owner_(owner), owner_ready_(owner_ready), died_(std::move(died)), thread_([this] { watch(); }) {}
 
 DeathWatch::~DeathWatch() {
   stopping_ = true;
-  // The thread may be between its look at the flag and its wait, so one wake can be lost: wake until it has ended.
+  // The thread may be between its look at the flag and its wait, so one wake can be lost: wake
+  // until it has ended.
   while (!ended_) {
     futex_wake(owner_);
     std::this_thread::sleep_for(std::chrono::microseconds(100));

@@ -1,8 +1,8 @@
-// Notices the end of a process that has a robust futex in its control block, 0.1 to 0.2 ms after SIGKILL whatever the size
-// of its memory (PROTOCOL P14). One thread, which sleeps in FUTEX_WAIT.
+// Notices the end of a process that has a robust futex in its control block, 0.1 to 0.2 ms after
+// SIGKILL whatever the size of its memory (PROTOCOL P14). One thread, which sleeps in FUTEX_WAIT.
 //
-// `died` is called at most once, on the watching thread; it must only hand the news over. The control block's memory
-// must stay mapped until the watch is destroyed.
+// `died` is called at most once, on the watching thread; it must only hand the news over. The
+// control block's memory must stay mapped until the watch is destroyed.
 #pragma once
 
 #include <atomic>

@@ -1,17 +1,16 @@
 // A few threads for what blocks on the storage, and the way back to the loop.
 #pragma once
 
-#include <functional>
-#include <utility>
-
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <asio/thread_pool.hpp>
+#include <functional>
+#include <utility>
 
 namespace rekindle {
 
-// Threads: run() on the loop thread. The destructor waits for work that has begun; answers that come after it are dropped
-// with the loop.
+// Threads: run() on the loop thread. The destructor waits for work that has begun; answers that
+// come after it are dropped with the loop.
 class DiskPool {
  public:
   DiskPool(asio::io_context& loop, std::size_t threads) : loop_(loop), pool_(threads) {}

@@ -1,7 +1,6 @@
 #include "worker-sidecar/sidecar/host.h"
 
 #include <algorithm>
-
 #include <asio/post.hpp>
 
 #include "common/base/json_fields.h"
@@ -32,7 +31,8 @@ Host::Parts::Parts(asio::io_context& loop_, Options options_)
       config(options_.coordination),
       coordination(options_.coordination),
       desk(std::make_shared<CheckpointDesk>(real_file_system(), settings, options_.create_checkpoint_root)),
-      ranks(loop_, settings.run_folder, settings.world_size(), [this](std::uint32_t rank, RankWord word) { on_rank_died(rank, word); }),
+      ranks(loop_, settings.run_folder, settings.world_size(),
+            [this](std::uint32_t rank, RankWord word) { on_rank_died(rank, word); }),
       wake_timer(loop_),
       poll_timer(loop_),
       first_step_timer(loop_),
@@ -43,10 +43,11 @@ Result<std::unique_ptr<Host>> Host::start(asio::io_context& loop, Options option
   Result<std::unique_ptr<LocalServer>> server = LocalServer::listen(
       loop, parts->settings.socket_path,
       {
-          .hello = [raw = parts.get()](LinkId link, const HelloMessage& hello, std::uint32_t attempt, OwnedDescriptor process) {
-            raw->on_hello(link, hello, attempt, std::move(process));
-          },
-          .message = [raw = parts.get()](LinkId link, const LocalMessage& message, std::uint32_t) { raw->on_message(link, message); },
+          .hello = [raw = parts.get()](
+                       LinkId link, const HelloMessage& hello, std::uint32_t attempt,
+                       OwnedDescriptor process) { raw->on_hello(link, hello, attempt, std::move(process)); },
+          .message = [raw = parts.get()](LinkId link, const LocalMessage& message,
+                                         std::uint32_t) { raw->on_message(link, message); },
           .hook =
               [raw = parts.get()](LinkId link, const HookMessage& hook) {
                 raw->log(Severity::info, "a preStop hook asks for a breakpoint", {{"container", hook.container}});
@@ -69,7 +70,8 @@ Result<std::unique_ptr<Host>> Host::start(asio::io_context& loop, Options option
 Host::Host(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Host::~Host() {
-  // The gates of ranks that still live are left as they are: whoever comes next on this socket finds them so.
+  // The gates of ranks that still live are left as they are: whoever comes next on this socket
+  // finds them so.
   parts_->server.reset();
   parts_->wake_timer.cancel();
   parts_->poll_timer.cancel();
@@ -134,7 +136,8 @@ void Host::Parts::note_problem(const std::string& code, const std::string& messa
 
 void Host::Parts::poll_words() {
   if (!holding) return;
-  for (const auto& [rank, word] : ranks.changed_words()) tell(RankSeen{rank, word, ranks.shadow_steps(rank, coordination.attempt())});
+  for (const auto& [rank, word] : ranks.changed_words())
+    tell(RankSeen{rank, word, ranks.shadow_steps(rank, coordination.attempt())});
   if (!holding) return;
   const Duration held = monotonic_now() - hold_began;
   asio::steady_timer::duration pause = kPollSoon;
@@ -198,7 +201,8 @@ std::string Host::Parts::status_text() const {
             {"machines", coordination.describe()},
             {"ranks", Json::array()},
             {"problems", Json::array()}};
-  text["checkpoints"] = {{"every", describe(settings.checkpoints.snapshots)}, {"periodic_durable", now.periodic_durable}};
+  text["checkpoints"] = {{"every", describe(settings.checkpoints.snapshots)},
+                         {"periodic_durable", now.periodic_durable}};
   if (const std::optional<Protection> protection = coordination.protection()) {
     text["protection"] = {{"state", protection->full ? "full" : "partial"}, {"message", protection->sentence}};
   }

@@ -1,10 +1,12 @@
-// The sidecar's shell around the coordination machines: local messages, deaths, words and the storage become events; outputs become
-// stores in control blocks, frames and jobs on the disk pool. It runs in a pod (rekindle-sidecar) and inside `rekindle run`. It decides nothing
-// that a machine could decide.
+// The sidecar's shell around the coordination machines: local messages, deaths, words and the
+// storage become events; outputs become stores in control blocks, frames and jobs on the disk pool.
+// It runs in a pod (rekindle-sidecar) and inside `rekindle run`. It decides nothing that a machine
+// could decide.
 //
-// Expected flow: start() listens and tries the storage out, then everything happens on the loop. Threads: everything on the loop
-// thread, except start() and the destructor, which run while the loop does not; post() may be called from any thread.
-// Errors: a storage that does not work is no reason not to start: ranks are told the sentence when they come.
+// Expected flow: start() listens and tries the storage out, then everything happens on the loop.
+// Threads: everything on the loop thread, except start() and the destructor, which run while the
+// loop does not; post() may be called from any thread. Errors: a storage that does not work is no
+// reason not to start: ranks are told the sentence when they come.
 #pragma once
 
 #include <functional>
@@ -38,7 +40,7 @@ struct HostStatus {
   std::uint64_t step = 0;  // newest committed one of the local ranks
   PodPhase phase = PodPhase::waiting;
   bool coordinating = false;
-  std::uint32_t live_ranks = 0;        // of the job, as far as known
+  std::uint32_t live_ranks = 0;  // of the job, as far as known
   std::uint32_t local_live_ranks = 0;
   std::uint64_t breakpoints_durable = 0;
   std::uint64_t breakpoints_failed = 0;
@@ -66,7 +68,8 @@ class Host {
   void tell(const CoordinationEvent& event);
   // The parent of a local rank did waitpid: the process is over, whatever else is known.
   void process_ended(std::uint32_t rank);
-  // Asks for a checkpoint of the running job after which training goes on. False when there is nobody to ask for it.
+  // Asks for a checkpoint of the running job after which training goes on. False when there is
+  // nobody to ask for it.
   bool ask_for_checkpoint();
   HostStatus status() const;
   std::string status_text() const;  // JSON, one line

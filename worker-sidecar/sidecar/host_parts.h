@@ -1,16 +1,16 @@
-// The inside of Host, shared by its three files: connections and their messages (host_local.cc), outputs of the machines
-// (host_perform.cc), start, time and status (host.cc). Everything on the loop thread.
+// The inside of Host, shared by its three files: connections and their messages (host_local.cc),
+// outputs of the machines (host_perform.cc), start, time and status (host.cc). Everything on the
+// loop thread.
 #pragma once
 
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <asio/io_context.hpp>
-#include <asio/steady_timer.hpp>
 
 #include "worker-sidecar/coordination/coordination.h"
 #include "worker-sidecar/sidecar/checkpoint_desk.h"

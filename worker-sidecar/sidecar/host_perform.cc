@@ -12,8 +12,8 @@
 namespace rekindle {
 namespace {
 
-// The manifest is the one that was offered and its files are there with their sizes. Their bytes are hashed by the ranks, each file by
-// whoever reads it, before anybody takes the offer.
+// The manifest is the one that was offered and its files are there with their sizes. Their bytes
+// are hashed by the ranks, each file by whoever reads it, before anybody takes the offer.
 Status look_at_candidate(CheckpointDesk& desk, const VerifyCandidate& wanted) {
   const std::string& path = wanted.path;
   FileSystem& files = real_file_system();
@@ -25,9 +25,12 @@ Status look_at_candidate(CheckpointDesk& desk, const VerifyCandidate& wanted) {
   if (Status ours = check_job(sealed->manifest, desk.job()); !ours) return ours;
   std::vector<const Layout*> layouts;
   for (const std::shared_ptr<const Layout>& layout : wanted.layouts) layouts.push_back(layout.get());
-  if (const std::vector<std::string> differences = list_job_differences(sealed->manifest, layouts); !differences.empty()) {
-    return fail(ErrorCode::invalid_input, sentence("the checkpoint of step {} does not fit what the job has registered: {}. Restore the program as it was, or give the new one "
-                                                      "another name or checkpoint folder", sealed->manifest.step, describe_differences(differences)));
+  if (const std::vector<std::string> differences = list_job_differences(sealed->manifest, layouts);
+      !differences.empty()) {
+    return fail(ErrorCode::invalid_input, sentence("the checkpoint of step {} does not fit what the job has "
+                                                   "registered: {}. Restore the program as it was, or give the new one "
+                                                   "another name or checkpoint folder",
+                                                   sealed->manifest.step, describe_differences(differences)));
   }
   for (const ManifestFile& file : sealed->manifest.files) {
     const std::string name = join_path(join_path(desk.job_folder(), path), file.name);
@@ -47,7 +50,8 @@ void Host::Parts::perform(const CoordinationOutput& output) {
 }
 
 void Host::Parts::send_to_rank(std::uint32_t rank, const LocalMessage& message, int descriptor) {
-  if (const std::optional<LinkId> link = ranks.link_of(rank)) server->send(*link, message, coordination.attempt(), descriptor);
+  if (const std::optional<LinkId> link = ranks.link_of(rank))
+    server->send(*link, message, coordination.attempt(), descriptor);
 }
 
 void Host::Parts::on(const SendToPeer& output) {
@@ -70,10 +74,11 @@ void Host::Parts::on(const ListCandidates&) {
           [](Parts& self, Result<CandidateOrder> order) {
             if (!order) return self.tell(CandidatesListed{std::unexpected(order.error())});
             for (const RefusedFolder& refused : order->refused) {
-              self.log(refused.complete || refused.published ? Severity::warning : Severity::info, "a checkpoint is not considered",
-                       {{"path", refused.path}, {"reason", refused.reason}});
+              self.log(refused.complete || refused.published ? Severity::warning : Severity::info,
+                       "a checkpoint is not considered", {{"path", refused.path}, {"reason", refused.reason}});
             }
-            for (const std::string& note : order->notes) self.log(Severity::info, "about the checkpoint folder", {{"note", note}});
+            for (const std::string& note : order->notes)
+              self.log(Severity::info, "about the checkpoint folder", {{"note", note}});
             std::vector<RestoreCandidate> candidates;
             for (const Candidate& usable : order->usable) {
               candidates.push_back({.path = usable.path,
@@ -87,8 +92,9 @@ void Host::Parts::on(const ListCandidates&) {
 }
 
 void Host::Parts::on(const VerifyCandidate& output) {
-  on_disk([kept = desk, output] { return look_at_candidate(*kept, output); },
-          [path = output.path](Parts& self, Status verified) { self.tell(CandidateVerified{path, std::move(verified)}); });
+  on_disk(
+      [kept = desk, output] { return look_at_candidate(*kept, output); },
+      [path = output.path](Parts& self, Status verified) { self.tell(CandidateVerified{path, std::move(verified)}); });
 }
 
 void Host::Parts::on(const ClaimAttempt& output) {
@@ -108,8 +114,10 @@ void Host::Parts::on(const ClaimAttempt& output) {
         return claimed;
       },
       [](Parts& self, Claimed claimed) {
-        if (!claimed.record) return self.tell(AttemptClaimed{.attempt = std::unexpected(claimed.record.error()), .failures = {}});
-        self.tell(AttemptClaimed{.attempt = static_cast<std::uint32_t>(claimed.record->attempt), .failures = claimed.failures});
+        if (!claimed.record)
+          return self.tell(AttemptClaimed{.attempt = std::unexpected(claimed.record.error()), .failures = {}});
+        self.tell(AttemptClaimed{.attempt = static_cast<std::uint32_t>(claimed.record->attempt),
+                                 .failures = claimed.failures});
       });
 }
 
@@ -137,8 +145,10 @@ void Host::Parts::on(const PermitUpdate& output) {
 void Host::Parts::on(const StartWrite& output) {
   const ControlFile* const control = ranks.control_of(output.rank);
   if (control == nullptr || !ranks.link_of(output.rank)) {
-    return tell(RankWriteFailed{
-        output.rank, {.term = output.write.term, .error = {ErrorCode::unavailable, sentence("rank {} is not connected", output.rank)}}});
+    return tell(
+        RankWriteFailed{output.rank,
+                        {.term = output.write.term,
+                         .error = {ErrorCode::unavailable, sentence("rank {} is not connected", output.rank)}}});
   }
   WriteMessage write = output.write;
   write.hold = control->hold_number();
@@ -149,7 +159,8 @@ void Host::Parts::on(const WriteStates& output) {
   // The slots are read here and now: they are in memory, and a hold keeps them as they are.
   RankTable::Captured captured = ranks.capture(output.ranks, output.step, coordination.attempt());
   for (const std::string& reason : captured.reasons) {
-    log(Severity::warning, "small state of a rank is not there", {{"step", std::to_string(output.step)}, {"reason", reason}});
+    log(Severity::warning, "small state of a rank is not there",
+        {{"step", std::to_string(output.step)}, {"reason", reason}});
   }
   on_disk(
       [kept = desk, output, states = std::move(captured.states), missing = std::move(captured.missing),
@@ -158,7 +169,9 @@ void Host::Parts::on(const WriteStates& output) {
         if (!written) return std::unexpected(written.error());
         return StatesOfPod{.file = written->file, .states = written->states, .missing = missing};
       },
-      [term = output.term](Parts& self, Result<StatesOfPod> written) { self.tell(StatesWritten{term, std::move(written)}); });
+      [term = output.term](Parts& self, Result<StatesOfPod> written) {
+        self.tell(StatesWritten{term, std::move(written)});
+      });
 }
 
 void Host::Parts::on(const ReleaseRanks& output) {
@@ -166,7 +179,8 @@ void Host::Parts::on(const ReleaseRanks& output) {
   poll_timer.cancel();
   if (output.order != GateOrder::rebuild) return ranks.release_all(output.order);
   if (Status released = ranks.release_to_rebuild(output.rebuild); !released) {
-    log(Severity::error, "the ranks cannot be told to rebuild and stop instead", {{"message", released.error().message}});
+    log(Severity::error, "the ranks cannot be told to rebuild and stop instead",
+        {{"message", released.error().message}});
     ranks.release_all(GateOrder::stop);
   }
 }
@@ -181,8 +195,9 @@ void Host::Parts::on(const AnswerHook& output) {
 }
 
 void Host::Parts::on(const CreateFolder& output) {
-  on_disk([kept = desk, output] { return kept->create_folder(output.attempt, output.step); },
-          [term = output.term](Parts& self, Result<std::string> path) { self.tell(FolderCreated{term, std::move(path)}); });
+  on_disk(
+      [kept = desk, output] { return kept->create_folder(output.attempt, output.step); },
+      [term = output.term](Parts& self, Result<std::string> path) { self.tell(FolderCreated{term, std::move(path)}); });
 }
 
 void Host::Parts::on(const PublishCheckpoint& output) {
@@ -201,12 +216,16 @@ void Host::Parts::on(const PublishCheckpoint& output) {
         if (!durable) return;
         self.on_disk([kept = self.desk, attempt = self.coordination.attempt()] { return kept->prune(attempt); },
                      [](Parts& after, Result<PruneReport> pruned) {
-                       if (!pruned) return after.log(Severity::warning, "old checkpoints were not removed", {{"message", pruned.error().message}});
+                       if (!pruned)
+                         return after.log(Severity::warning, "old checkpoints were not removed",
+                                          {{"message", pruned.error().message}});
                        for (const Removal& removal : pruned->removed) {
-                         after.log(Severity::info, "an old checkpoint was removed", {{"path", removal.path}, {"reason", removal.reason}});
+                         after.log(Severity::info, "an old checkpoint was removed",
+                                   {{"path", removal.path}, {"reason", removal.reason}});
                        }
                        for (const Error& error : pruned->failures) {
-                         after.log(Severity::warning, "an old checkpoint could not be removed", {{"message", error.message}});
+                         after.log(Severity::warning, "an old checkpoint could not be removed",
+                                   {{"message", error.message}});
                        }
                      });
       });
@@ -221,12 +240,15 @@ void Host::Parts::on(const ReportBreakpoint& output) {
   if (ended && record.state == BreakpointState::failed) ++failed_count;
   while (states_of_terms.size() > 64) states_of_terms.erase(states_of_terms.begin());
   log(record.state == BreakpointState::failed ? Severity::error : Severity::info, "breakpoint",
-      {{"state", std::string(to_string(record.state))}, {"step", std::to_string(record.step)}, {"record", to_text(record)}});
+      {{"state", std::string(to_string(record.state))},
+       {"step", std::to_string(record.step)},
+       {"record", to_text(record)}});
   if (observer != nullptr) observer->breakpoint(record, coordination.attempt(), monotonic_now());
 }
 
 void Host::Parts::on(const ReportRestore& output) {
-  for (const std::string& refused : output.refused) log(Severity::warning, "a checkpoint was refused", {{"reason", refused}});
+  for (const std::string& refused : output.refused)
+    log(Severity::warning, "a checkpoint was refused", {{"reason", refused}});
   log(Severity::info, output.step == 0 ? "nothing to restore" : "restored",
       {{"attempt", std::to_string(output.attempt)}, {"step", std::to_string(output.step)}, {"path", output.path}});
   if (observer != nullptr) observer->restore_report(output.attempt, output.step, output.path, output.refused);
@@ -237,10 +259,13 @@ void Host::Parts::on(const RememberJob& output) { remember_job(settings.run_fold
 // ---- periodic checkpoints and shadows ----
 
 void Host::Parts::on(const KeepForRank& output) {
-  Result<std::shared_ptr<const ShadowFile>> shadow = ranks.make_shadow(
-      output.rank,
-      {.serial = output.term, .snapshots = output.snapshots, .shadow_every_steps = output.shadow_every_steps, .pieces = output.pieces});
-  if (shadow && !ranks.link_of(output.rank)) shadow = fail(ErrorCode::unavailable, sentence("rank {} is not connected", output.rank), Retry::yes);
+  Result<std::shared_ptr<const ShadowFile>> shadow =
+      ranks.make_shadow(output.rank, {.serial = output.term,
+                                      .snapshots = output.snapshots,
+                                      .shadow_every_steps = output.shadow_every_steps,
+                                      .pieces = output.pieces});
+  if (shadow && !ranks.link_of(output.rank))
+    shadow = fail(ErrorCode::unavailable, sentence("rank {} is not connected", output.rank), Retry::yes);
   if (!shadow) return tell(RankKept{output.rank, output.term, std::unexpected(shadow.error())});
   send_to_rank(output.rank, KeepMessage{output.term}, (*shadow)->descriptor());
 }
@@ -251,26 +276,32 @@ void Host::Parts::on(const OrderSnapshot& output) {
 }
 
 void Host::Parts::on(const LookAtRanks&) {
-  for (const auto& [rank, word] : ranks.live_words()) tell(RankSeen{rank, word, ranks.shadow_steps(rank, coordination.attempt())});
+  for (const auto& [rank, word] : ranks.live_words())
+    tell(RankSeen{rank, word, ranks.shadow_steps(rank, coordination.attempt())});
 }
 
 void Host::Parts::on(const WriteFromShadow& output) {
   const std::shared_ptr<const RankTable::Shadow> shadow = ranks.shadow_of(output.rank);
   if (!shadow) {
-    return tell(RankWriteFailed{output.rank,
-                                {.term = output.write.term,
-                                 .error = {ErrorCode::not_found, sentence("there is no shadow of rank {} here", output.rank), Retry::yes}}});
+    return tell(RankWriteFailed{
+        output.rank,
+        {.term = output.write.term,
+         .error = {ErrorCode::not_found, sentence("there is no shadow of rank {} here", output.rank), Retry::yes}}});
   }
   WriteOptions options;
   options.bytes_per_second_max = settings.checkpoints.bytes_per_second_max;
   on_disk(
       [kept = desk, shadow, order = output.write, attempt = coordination.attempt(), options] {
-        return write_from_shadow(real_file_system(), kept->job_folder(), order, attempt, shadow->layout, *shadow->file, options);
+        return write_from_shadow(real_file_system(), kept->job_folder(), order, attempt, shadow->layout, *shadow->file,
+                                 options);
       },
       [rank = output.rank, term = output.write.term](Parts& self, Result<WrittenFile> written) {
         if (!written) return self.tell(RankWriteFailed{rank, {.term = term, .error = written.error()}});
         self.log(Severity::info, "the share of a rank was written from its copy in memory",
-                 {{"rank", std::to_string(rank)}, {"file", written->file}, {"bytes", std::to_string(written->bytes)}, {"way", written->way}});
+                 {{"rank", std::to_string(rank)},
+                  {"file", written->file},
+                  {"bytes", std::to_string(written->bytes)},
+                  {"way", written->way}});
         self.tell(RankWritten{rank, {.term = term, .written = *std::move(written)}});
       });
 }
@@ -279,7 +310,8 @@ void Host::Parts::on(const RemoveFolder& output) {
   on_disk([kept = desk, path = output.path] { return kept->remove(path); },
           [path = output.path](Parts& self, Status removed) {
             if (removed) return self.log(Severity::info, "an unfinished checkpoint was removed", {{"path", path}});
-            self.log(Severity::warning, "an unfinished checkpoint could not be removed", {{"path", path}, {"message", removed.error().message}});
+            self.log(Severity::warning, "an unfinished checkpoint could not be removed",
+                     {{"path", path}, {"message", removed.error().message}});
           });
 }
 

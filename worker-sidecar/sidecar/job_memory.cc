@@ -27,7 +27,8 @@ void remember_job(const std::string& run_folder, const RememberJob& job) {
 std::optional<JobRemembered> remembered_job(const std::string& run_folder) {
   std::ifstream file(path_in(run_folder));
   JobRemembered job;
-  if (!(file >> job.attempt >> job.job_layout_hash) || job.attempt == 0 || !is_hash_text(job.job_layout_hash)) return std::nullopt;
+  if (!(file >> job.attempt >> job.job_layout_hash) || job.attempt == 0 || !is_hash_text(job.job_layout_hash))
+    return std::nullopt;
   return job;
 }
 

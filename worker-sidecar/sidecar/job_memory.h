@@ -1,4 +1,5 @@
-// What a sidecar process leaves in the run folder for the one that comes after it: the hash of what all ranks of the job hold, in `job-layout`.
+// What a sidecar process leaves in the run folder for the one that comes after it: the hash of what
+// all ranks of the job hold, in `job-layout`.
 #pragma once
 
 #include <optional>

@@ -1,9 +1,5 @@
 #include "worker-sidecar/sidecar/local_server.h"
 
-#include <cerrno>
-#include <cstring>
-#include <map>
-
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -11,6 +7,9 @@
 
 #include <asio/post.hpp>
 #include <asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
+#include <map>
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/protocol/frame.h"
@@ -27,8 +26,8 @@ Result<sockaddr_un> address_of(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
     return fail(ErrorCode::invalid_input,
-                sentence("the socket path {} has {} bytes, a Unix socket allows 1 to {}; choose a shorter folder", path, path.size(),
-                            sizeof address.sun_path - 1));
+                sentence("the socket path {} has {} bytes, a Unix socket allows 1 to {}; choose a shorter folder", path,
+                         path.size(), sizeof address.sun_path - 1));
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;
@@ -119,7 +118,8 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
       connection.role = Role::tool;
       return handlers.hook(id, *hook);
     }
-    if (const auto* hello = std::get_if<HelloMessage>(&*message); hello != nullptr && connection.role == Role::unknown) {
+    if (const auto* hello = std::get_if<HelloMessage>(&*message);
+        hello != nullptr && connection.role == Role::unknown) {
       connection.role = Role::rank;
       connection.decoder.set_message_bytes_max(kMessageBodyBytesMax);
       return handlers.hello(id, *hello, frame.header.attempt, std::move(connection.descriptor));
@@ -148,14 +148,17 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
   bool stopped = false;
 };
 
-Result<std::unique_ptr<LocalServer>> LocalServer::listen(asio::io_context& loop, const std::string& path, Handlers handlers) {
+Result<std::unique_ptr<LocalServer>> LocalServer::listen(asio::io_context& loop, const std::string& path,
+                                                         Handlers handlers) {
   Result<sockaddr_un> address = address_of(path);
   if (!address) return std::unexpected(address.error());
-  if (answers(*address)) return fail(ErrorCode::already_exists, sentence("another sidecar answers on {} already", path));
-  struct stat about {};
+  if (answers(*address))
+    return fail(ErrorCode::already_exists, sentence("another sidecar answers on {} already", path));
+  struct stat about{};
   if (::lstat(path.c_str(), &about) == 0) {
     if (!S_ISSOCK(about.st_mode)) {
-      return fail(ErrorCode::already_exists, sentence("{} is there and is no socket; remove it or set REKINDLE_SOCKET to another path", path));
+      return fail(ErrorCode::already_exists,
+                  sentence("{} is there and is no socket; remove it or set REKINDLE_SOCKET to another path", path));
     }
     ::unlink(path.c_str());
   }
@@ -186,9 +189,11 @@ void LocalServer::send(LinkId link, const LocalMessage& message, std::uint32_t a
   const auto found = parts_->connections.find(link);
   if (found == parts_->connections.end()) return;
   const EncodedMessage encoded = encode_local_message(message);
-  Result<std::string> bytes = found->second.encoder.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body);
+  Result<std::string> bytes =
+      found->second.encoder.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body);
   // Not from inside the caller's own loop over connections.
-  if (!bytes) return asio::post(parts_->loop, [parts = parts_, link, why = bytes.error().message] { parts->drop(link, why); });
+  if (!bytes)
+    return asio::post(parts_->loop, [parts = parts_, link, why = bytes.error().message] { parts->drop(link, why); });
   found->second.link->send(*std::move(bytes), descriptor);
 }
 

@@ -1,8 +1,9 @@
-// The Unix socket of the sidecar: connections of ranks and tools, frames in and messages out. It decides only who is what: the first
-// frame makes a connection a rank's or a tool's.
+// The Unix socket of the sidecar: connections of ranks and tools, frames in and messages out. It
+// decides only who is what: the first frame makes a connection a rank's or a tool's.
 //
-// Bounded against hostile clients: number of connections, time until the first frame, size of frames, what a client leaves unread,
-// and nothing that a client sends ends more than its own connection. Threads: the loop thread only.
+// Bounded against hostile clients: number of connections, time until the first frame, size of
+// frames, what a client leaves unread, and nothing that a client sends ends more than its own
+// connection. Threads: the loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ using LinkId = std::uint64_t;
 class LocalServer {
  public:
   struct Handlers {
-    // The connection wants to be a rank's; `process` is its pidfd when one came along. `attempt` is that of the frame.
+    // The connection wants to be a rank's; `process` is its pidfd when one came along. `attempt` is
+    // that of the frame.
     std::function<void(LinkId, const HelloMessage&, std::uint32_t attempt, OwnedDescriptor process)> hello;
     // Any later message of a connection that said hello.
     std::function<void(LinkId, const LocalMessage&, std::uint32_t attempt)> message;
@@ -32,9 +34,11 @@ class LocalServer {
     std::function<void(LinkId, const std::string& why)> ended;
   };
 
-  // Listens on `path`, mode 0666: main containers run as any user, and only what shares the volume sees the socket. One that an
-  // earlier process left behind is replaced; one that answers is not (`already_exists`).
-  static Result<std::unique_ptr<LocalServer>> listen(asio::io_context& loop, const std::string& path, Handlers handlers);
+  // Listens on `path`, mode 0666: main containers run as any user, and only what shares the volume
+  // sees the socket. One that an earlier process left behind is replaced; one that answers is not
+  // (`already_exists`).
+  static Result<std::unique_ptr<LocalServer>> listen(asio::io_context& loop, const std::string& path,
+                                                     Handlers handlers);
   ~LocalServer();
 
   // Ignored when the connection is gone.

@@ -1,4 +1,5 @@
-// What the host tells whoever runs it: the log of a sidecar in a pod, the supervision and the event file of `rekindle run`.
+// What the host tells whoever runs it: the log of a sidecar in a pod, the supervision and the event
+// file of `rekindle run`.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace rekindle {
 
 enum class Severity : std::uint8_t { debug, info, warning, error };
 
-// One thing that happened: a fixed text and fields. Values may hold anything that a user wrote; whoever prints escapes.
+// One thing that happened: a fixed text and fields. Values may hold anything that a user wrote;
+// whoever prints escapes.
 using Facts = std::vector<std::pair<std::string_view, std::string>>;
 
 // All calls come on the loop thread and must not block.

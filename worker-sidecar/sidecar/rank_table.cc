@@ -1,9 +1,8 @@
 #include "worker-sidecar/sidecar/rank_table.h"
 
 #include <algorithm>
-
-#include <asio/post.hpp>
 #include <asio/posix/stream_descriptor.hpp>
+#include <asio/post.hpp>
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/sidecar/death_watch.h"
@@ -30,19 +29,26 @@ struct RankTable::Place {
 };
 
 RankTable::RankTable(asio::io_context& loop, std::string run_folder, std::uint32_t world_size, Died died)
-    : loop_(loop), run_folder_(std::move(run_folder)), world_size_(world_size), died_(std::move(died)), self_(std::make_shared<RankTable*>(this)) {}
+    : loop_(loop),
+      run_folder_(std::move(run_folder)),
+      world_size_(world_size),
+      died_(std::move(died)),
+      self_(std::make_shared<RankTable*>(this)) {}
 
 RankTable::~RankTable() = default;
 
-Result<const ControlFile*> RankTable::admit(std::uint32_t rank, std::int64_t pid, std::uint32_t state_bytes_max, LinkId link, OwnedDescriptor process) {
+Result<const ControlFile*> RankTable::admit(std::uint32_t rank, std::int64_t pid, std::uint32_t state_bytes_max,
+                                            LinkId link, OwnedDescriptor process) {
   Result<ControlFile> file = ControlFile::create(
-      run_folder_, {.rank = rank, .world_size = world_size_, .incarnation = draw_number(), .state_bytes_max = state_bytes_max});
+      run_folder_,
+      {.rank = rank, .world_size = world_size_, .incarnation = draw_number(), .state_bytes_max = state_bytes_max});
   if (!file) return std::unexpected(file.error());
   ShadowFile::remove(run_folder_, rank);
   return seat(rank, std::move(*file), pid, link, std::move(process));
 }
 
-Result<const ControlFile*> RankTable::readmit(std::uint32_t rank, std::int64_t pid, LinkId link, OwnedDescriptor process) {
+Result<const ControlFile*> RankTable::readmit(std::uint32_t rank, std::int64_t pid, LinkId link,
+                                              OwnedDescriptor process) {
   if (const auto found = places_.find(rank); found != places_.end() && found->second->alive) {
     found->second->link = link;
     found->second->reported.reset();
@@ -53,7 +59,8 @@ Result<const ControlFile*> RankTable::readmit(std::uint32_t rank, std::int64_t p
   return seat(rank, std::move(*file), pid, link, std::move(process));
 }
 
-Result<const ControlFile*> RankTable::seat(std::uint32_t rank, ControlFile file, std::int64_t pid, LinkId link, OwnedDescriptor process) {
+Result<const ControlFile*> RankTable::seat(std::uint32_t rank, ControlFile file, std::int64_t pid, LinkId link,
+                                           OwnedDescriptor process) {
   auto place = std::make_unique<Place>(std::move(file));
   const std::uint64_t generation = ++last_generation_;
   place->generation = generation;
@@ -63,21 +70,24 @@ Result<const ControlFile*> RankTable::seat(std::uint32_t rank, ControlFile file,
   if (process.valid()) {
     place->process = std::make_unique<asio::posix::stream_descriptor>(loop_);
     std::error_code refused;
-    // Only what can be waited for is taken; a client that sends something else is watched without it.
+    // Only what can be waited for is taken; a client that sends something else is watched without
+    // it.
     place->process->assign(process.get(), refused);
     if (!refused) {
       process.release();
       place->process_watched = true;
-      place->process->async_wait(asio::posix::stream_descriptor::wait_read, [weak, rank, generation](std::error_code error) {
-        if (const auto self = weak.lock(); self && !error) (*self)->gone(rank, generation);
-      });
+      place->process->async_wait(asio::posix::stream_descriptor::wait_read,
+                                 [weak, rank, generation](std::error_code error) {
+                                   if (const auto self = weak.lock(); self && !error) (*self)->gone(rank, generation);
+                                 });
     }
   }
-  place->watch = std::make_unique<DeathWatch>(place->control.owner_word(), place->control.owner_ready(), [weak, &loop = loop_, rank, generation] {
-    asio::post(loop, [weak, rank, generation] {
-      if (const auto self = weak.lock()) (*self)->gone(rank, generation);
-    });
-  });
+  place->watch = std::make_unique<DeathWatch>(place->control.owner_word(), place->control.owner_ready(),
+                                              [weak, &loop = loop_, rank, generation] {
+                                                asio::post(loop, [weak, rank, generation] {
+                                                  if (const auto self = weak.lock()) (*self)->gone(rank, generation);
+                                                });
+                                              });
   const ControlFile* const control = &place->control;
   places_[rank] = std::move(place);
   return control;
@@ -125,7 +135,8 @@ void RankTable::set_registered(std::uint32_t rank, const RegisteredMessage& regi
   if (place.shadow) return;
   // Of a rank that lived on while this sidecar was restarted.
   if (Result<ShadowFile> file = ShadowFile::open(run_folder_, rank, place.control.incarnation())) {
-    place.shadow = std::make_shared<const Shadow>(Shadow{std::make_shared<const ShadowFile>(*std::move(file)), place.layout});
+    place.shadow =
+        std::make_shared<const Shadow>(Shadow{std::make_shared<const ShadowFile>(*std::move(file)), place.layout});
   }
 }
 
@@ -260,7 +271,8 @@ bool is_size_of(const StateDescription& registered, std::size_t bytes) {
 
 }  // namespace
 
-RankTable::Captured RankTable::capture(const std::vector<std::uint32_t>& ranks, std::uint64_t step, std::uint64_t attempt) const {
+RankTable::Captured RankTable::capture(const std::vector<std::uint32_t>& ranks, std::uint64_t step,
+                                       std::uint64_t attempt) const {
   Captured result;
   const auto miss = [&](std::uint32_t rank, std::string why) {
     result.missing.push_back(rank);
@@ -282,10 +294,12 @@ RankTable::Captured RankTable::capture(const std::vector<std::uint32_t>& ranks, 
       miss(rank, captured.error().message);
       continue;
     }
-    // A slot also holds tensors that are written anywhere; those are the writers' part of the checkpoint.
+    // A slot also holds tensors that are written anywhere; those are the writers' part of the
+    // checkpoint.
     RankState state{.rank = rank, .captured = {.step = captured->step, .attempt = captured->attempt, .entries = {}}};
     for (const StateDescription& registered : place.states) {
-      const auto entry = std::ranges::find(captured->entries, registered.name, [](const auto& pair) -> const std::string& { return pair.first; });
+      const auto entry = std::ranges::find(captured->entries, registered.name,
+                                           [](const auto& pair) -> const std::string& { return pair.first; });
       if (entry == captured->entries.end() || !is_size_of(registered, entry->second.size())) continue;
       state.captured.entries.push_back(std::move(*entry));
     }

@@ -1,8 +1,9 @@
-// The ranks of this pod as the sidecar holds them: control block, watch over the process, connection. The table stores and reads
-// words and notices deaths; what follows from them is decided elsewhere.
-// Threads: the loop thread only (the watches hand their news over to it).
+// The ranks of this pod as the sidecar holds them: control block, watch over the process,
+// connection. The table stores and reads words and notices deaths; what follows from them is
+// decided elsewhere. Threads: the loop thread only (the watches hand their news over to it).
 #pragma once
 
+#include <asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,8 +11,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <asio/io_context.hpp>
 
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/layout.h"
@@ -31,8 +30,10 @@ class RankTable {
   ~RankTable();
 
   // A new process takes the rank: a fresh control block.
-  Result<const ControlFile*> admit(std::uint32_t rank, std::int64_t pid, std::uint32_t state_bytes_max, LinkId link, OwnedDescriptor process);
-  // The process that has the rank already is back, after its connection broke or this sidecar was restarted: the same control block.
+  Result<const ControlFile*> admit(std::uint32_t rank, std::int64_t pid, std::uint32_t state_bytes_max, LinkId link,
+                                   OwnedDescriptor process);
+  // The process that has the rank already is back, after its connection broke or this sidecar was
+  // restarted: the same control block.
   Result<const ControlFile*> readmit(std::uint32_t rank, std::int64_t pid, LinkId link, OwnedDescriptor process);
 
   // The connection is gone. That is a death only where nothing better watches the process.
@@ -51,7 +52,8 @@ class RankTable {
   std::vector<std::uint32_t> live_ranks() const;
   const ControlFile* control_of(std::uint32_t rank) const;
 
-  // Makes the rank's shadow anew for these pieces of what it has registered; the one before is over.
+  // Makes the rank's shadow anew for these pieces of what it has registered; the one before is
+  // over.
   struct KeptShare {
     std::uint64_t serial = 0;
     bool snapshots = false;
@@ -72,7 +74,8 @@ class RankTable {
   void permit(std::uint32_t rank, std::uint64_t step);
   void release_all(GateOrder order);
   Status release_to_rebuild(const RebuildOrder& order);
-  // The rank has carried out its order to rebuild, as its control block says; false: it has not, or that was known.
+  // The rank has carried out its order to rebuild, as its control block says; false: it has not, or
+  // that was known.
   bool settle_rebuild(std::uint32_t rank);
 
   // Live ranks whose word is another than at the last call for them.
@@ -81,7 +84,8 @@ class RankTable {
   // Makes changed_words report every live rank again.
   void forget_words();
 
-  // The registered small state of these ranks at this step; ranks that do not have it are `missing`.
+  // The registered small state of these ranks at this step; ranks that do not have it are
+  // `missing`.
   struct Captured {
     std::vector<RankState> states;
     std::vector<std::uint32_t> missing;
@@ -91,7 +95,8 @@ class RankTable {
 
  private:
   struct Place;
-  Result<const ControlFile*> seat(std::uint32_t rank, ControlFile file, std::int64_t pid, LinkId link, OwnedDescriptor process);
+  Result<const ControlFile*> seat(std::uint32_t rank, ControlFile file, std::int64_t pid, LinkId link,
+                                  OwnedDescriptor process);
   void gone(std::uint32_t rank, std::uint64_t generation);
 
   asio::io_context& loop_;

@@ -78,7 +78,8 @@ Result<HostSettings> read_host_settings(const Variables& variables) {
   if (settings.ordinal >= settings.pods) {
     in.refuse(sentence("REKINDLE_POD_ORDINAL={} does not fit REKINDLE_PODS={}", settings.ordinal, settings.pods));
   }
-  if (Result<CheckpointSettings> checkpoints = read_checkpoint_settings(variables)) settings.checkpoints = *std::move(checkpoints);
+  if (Result<CheckpointSettings> checkpoints = read_checkpoint_settings(variables))
+    settings.checkpoints = *std::move(checkpoints);
   else in.refuse(checkpoints.error().message);
   if (settings.run_folder.empty()) {
     const std::size_t slash = settings.socket_path.rfind('/');

@@ -13,10 +13,12 @@ namespace rekindle {
 
 inline constexpr const char* kDefaultSocket = "/rekindle/run/sidecar.sock";
 
-// The job, and the place of this pod in it. `rekindle run` fills it in by itself: one pod, all ranks.
+// The job, and the place of this pod in it. `rekindle run` fills it in by itself: one pod, all
+// ranks.
 struct HostSettings {
   std::string socket_path = kDefaultSocket;
-  std::string run_folder;  // of control blocks; the socket's folder unless REKINDLE_RUN_DIR says otherwise
+  // of control blocks; the socket's folder unless REKINDLE_RUN_DIR says otherwise
+  std::string run_folder;
   std::string checkpoint_folder = "/rekindle/checkpoints";
   std::string job_namespace = "local";
   std::string job = "local";

@@ -1,12 +1,12 @@
 #include "worker-sidecar/sidecar/unix_link.h"
 
-#include <array>
-#include <cerrno>
-#include <cstring>
-
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
 
 #include "worker-sidecar/protocol/frame.h"
 
@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kReadBytes = 64u << 10;
 constexpr std::size_t kDescriptorsMax = 4;
-// The largest order and another one that replaces it; a client that is this far behind does not read.
+// The largest order and another one that replaces it; a client that is this far behind does not
+// read.
 constexpr std::size_t kOutgoingBytesMax = 2 * (kMessageBodyBytesMax + kFrameBodyBytesMax);
 
 std::vector<OwnedDescriptor> descriptors_of(msghdr& message) {
@@ -124,7 +125,8 @@ void UnixLink::write_some() {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return wait_writable();
     if (sent < 0) {
-      // The end is reported from the reading side, so that what the peer sent before it left is still seen.
+      // The end is reported from the reading side, so that what the peer sent before it left is
+      // still seen.
       outgoing_.clear();
       outgoing_bytes_ = 0;
       return;

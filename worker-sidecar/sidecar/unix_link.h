@@ -1,10 +1,14 @@
-// One connection on the sidecar's Unix socket: bytes and descriptors in, bytes and a descriptor out. It knows nothing of frames; the
-// owner feeds what arrives to its decoder.
+// One connection on the sidecar's Unix socket: bytes and descriptors in, bytes and a descriptor
+// out. It knows nothing of frames; the owner feeds what arrives to its decoder.
 //
-// A hostile client costs little: what it has not read is bounded (then the connection ends), descriptors that nobody
-// asked for are closed, and nothing here waits. Threads: the loop thread only.
+// A hostile client costs little: what it has not read is bounded (then the connection ends),
+// descriptors that nobody asked for are closed, and nothing here waits. Threads: the loop thread
+// only.
 #pragma once
 
+#include <asio/io_context.hpp>
+#include <asio/posix/stream_descriptor.hpp>
+#include <asio/post.hpp>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -13,10 +17,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <asio/io_context.hpp>
-#include <asio/post.hpp>
-#include <asio/posix/stream_descriptor.hpp>
 
 namespace rekindle {
 
@@ -49,7 +49,8 @@ class UnixLink : public std::enable_shared_from_this<UnixLink> {
   UnixLink(asio::io_context& loop, OwnedDescriptor socket);
 
   void start(Handlers handlers);
-  // `descriptor` (-1: none) goes along with the first byte; it is duplicated, so the caller keeps its own.
+  // `descriptor` (-1: none) goes along with the first byte; it is duplicated, so the caller keeps
+  // its own.
   void send(std::string bytes, int descriptor = -1);
   // What was sent before still goes out; then the connection ends.
   void close_after_sending();

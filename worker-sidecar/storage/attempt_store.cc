@@ -45,11 +45,17 @@ Result<AttemptRecord> claim_attempt(FileSystem& file_system, const std::string& 
       return std::unexpected(with_context(status.error(), "claiming attempt " + std::to_string(record.attempt)));
     }
     const Result<std::string> read = read_whole_file(file_system, join_path(folder, name), kRecordBytesMax);
-    if (!read) return std::unexpected(with_context(read.error(), "reading back attempt " + std::to_string(record.attempt)));
-    if (*read != text) return fail(ErrorCode::corrupt, "the record of attempt " + std::to_string(record.attempt) + " reads back differently: the storage is not reliable");
+    if (!read)
+      return std::unexpected(with_context(read.error(), "reading back attempt " + std::to_string(record.attempt)));
+    if (*read != text)
+      return fail(ErrorCode::corrupt, "the record of attempt " + std::to_string(record.attempt) +
+                                          " reads back differently: the storage is not reliable");
     return record;
   }
-  return fail(ErrorCode::conflict, "no attempt could be claimed in " + folder + ": others claim them all the time. Is the job running twice?", Retry::yes);
+  return fail(
+      ErrorCode::conflict,
+      "no attempt could be claimed in " + folder + ": others claim them all the time. Is the job running twice?",
+      Retry::yes);
 }
 
 Result<std::vector<FoundAttempt>> list_attempts(FileSystem& file_system, const std::string& job_folder) {

@@ -11,8 +11,9 @@
 
 namespace rekindle {
 
-// Claims the next free number, which is above every attempt that records or folders in the job's folder speak of; record.attempt is not read.
-// The answer is durable and carries the number. A claim that loses takes the next one.
+// Claims the next free number, which is above every attempt that records or folders in the job's
+// folder speak of; record.attempt is not read. The answer is durable and carries the number. A
+// claim that loses takes the next one.
 Result<AttemptRecord> claim_attempt(FileSystem& file_system, const std::string& job_folder, AttemptRecord record,
                                     const std::string& nonce);
 

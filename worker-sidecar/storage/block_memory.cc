@@ -18,7 +18,8 @@ BlockMemory::~BlockMemory() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
 }
 
-BlockMemory::BlockMemory(BlockMemory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+BlockMemory::BlockMemory(BlockMemory&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
 
 BlockMemory& BlockMemory::operator=(BlockMemory&& other) noexcept {
   std::swap(data_, other.data_);

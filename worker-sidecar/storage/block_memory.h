@@ -1,5 +1,6 @@
-// Memory that a disk can fill or empty without a copy by the kernel. It is mapped, not allocated: what is given back is the system's again at once, and the
-// allocator of the training process learns nothing from our sizes.
+// Memory that a disk can fill or empty without a copy by the kernel. It is mapped, not allocated:
+// what is given back is the system's again at once, and the allocator of the training process
+// learns nothing from our sizes.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,9 @@ inline constexpr std::size_t kBlockAlignmentBytes = 4096;
 // Files that are smaller gain nothing from going past the page cache.
 inline constexpr std::uint64_t kDirectFileBytesMin = 1u << 20;
 
-constexpr std::size_t round_up_to_alignment(std::size_t bytes) { return (bytes + kBlockAlignmentBytes - 1) / kBlockAlignmentBytes * kBlockAlignmentBytes; }
+constexpr std::size_t round_up_to_alignment(std::size_t bytes) {
+  return (bytes + kBlockAlignmentBytes - 1) / kBlockAlignmentBytes * kBlockAlignmentBytes;
+}
 
 class BlockMemory {
  public:

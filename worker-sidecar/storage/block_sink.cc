@@ -17,8 +17,10 @@
 namespace rekindle {
 namespace {
 
-constexpr std::size_t kSliceBytes = 256u << 10;                // copied and hashed while it is in the processor's cache
-constexpr Duration kPauseMax = std::chrono::milliseconds(50);  // of a capped write, between two looks at whether it may go on
+// copied and hashed while it is in the processor's cache
+constexpr std::size_t kSliceBytes = 256u << 10;
+// of a capped write, between two looks at whether it may go on
+constexpr Duration kPauseMax = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -54,12 +56,15 @@ struct BlockSink::State {
   std::unique_ptr<WriteQueue> queue;  // gone before the blocks are
 
   Status open_direct() {
-    if (options.way_max == WriteWay::plain || file_bytes < kDirectFileBytesMin || options.block_bytes % kBlockAlignmentBytes != 0) return {};
+    if (options.way_max == WriteWay::plain || file_bytes < kDirectFileBytesMin ||
+        options.block_bytes % kBlockAlignmentBytes != 0)
+      return {};
     const int descriptor = file_system.open(path, O_WRONLY | O_DIRECT | O_NOFOLLOW, 0);
     if (descriptor < 0) return {};  // tmpfs and some network file systems: through the cache, then
     direct.emplace(file_system, descriptor);
     way = WriteWay::direct;
-    if (const int result = file_system.allocate(plain, file_bytes); result == -ENOSPC || result == -EDQUOT || result == -EFBIG) {
+    if (const int result = file_system.allocate(plain, file_bytes);
+        result == -ENOSPC || result == -EDQUOT || result == -EFBIG) {
       return storage_failure(-result, "reserving " + std::to_string(file_bytes) + " bytes for", path);
     }
     if (options.way_max == WriteWay::queued) queue = file_system.make_write_queue(kBlocksMax);
@@ -90,9 +95,13 @@ struct BlockSink::State {
   Status write_block() {
     Block& block = blocks[current];
     const bool whole = block.filled == options.block_bytes;
-    if (way == WriteWay::plain || !whole) return write_all(file_system, plain, block.memory.get(), block.filled, block.offset, path);
-    if (way == WriteWay::direct) return write_rest(block, file_system.pwrite(direct->descriptor(), block.memory.get(), block.filled, block.offset));
-    if (const int result = queue->begin(direct->descriptor(), block.memory.get(), block.filled, block.offset, current); result < 0) {
+    if (way == WriteWay::plain || !whole)
+      return write_all(file_system, plain, block.memory.get(), block.filled, block.offset, path);
+    if (way == WriteWay::direct)
+      return write_rest(block,
+                        file_system.pwrite(direct->descriptor(), block.memory.get(), block.filled, block.offset));
+    if (const int result = queue->begin(direct->descriptor(), block.memory.get(), block.filled, block.offset, current);
+        result < 0) {
       return write_rest(block, result);
     }
     block.under_way = true;
@@ -109,7 +118,8 @@ struct BlockSink::State {
       if (memory) {
         blocks.push_back({.memory = std::move(memory)});
       } else if (blocks.empty()) {
-        return fail(ErrorCode::unavailable, "there is no memory for a write buffer of " + std::to_string(memory_bytes()) + " bytes");
+        return fail(ErrorCode::unavailable,
+                    "there is no memory for a write buffer of " + std::to_string(memory_bytes()) + " bytes");
       } else {
         if (Status status = end_one(); !status) return status;
         return take_block();
@@ -170,7 +180,8 @@ struct BlockSink::State {
   }
 
   Status finish() {
-    if (!blocks.empty() && !blocks[current].under_way && blocks[current].filled > 0 && blocks[current].filled < options.block_bytes) {
+    if (!blocks.empty() && !blocks[current].under_way && blocks[current].filled > 0 &&
+        blocks[current].filled < options.block_bytes) {
       if (Status status = end_block(); !status) return status;
     }
     while (std::ranges::any_of(blocks, &Block::under_way)) {
@@ -186,10 +197,12 @@ BlockSink::BlockSink(std::unique_ptr<State> state) : state_(std::move(state)) {}
 BlockSink::~BlockSink() = default;
 BlockSink::BlockSink(BlockSink&&) noexcept = default;
 
-Result<BlockSink> BlockSink::open(FileSystem& file_system, const OpenFile& file, std::string path, std::uint64_t file_bytes, BlockOptions options) {
+Result<BlockSink> BlockSink::open(FileSystem& file_system, const OpenFile& file, std::string path,
+                                  std::uint64_t file_bytes, BlockOptions options) {
   RK_ASSERT(options.block_bytes > 0);
   Waiter& waiter = options.waiter != nullptr ? *options.waiter : real_waiter();
-  const Pace pace(options.bytes_per_second_max, options.block_bytes, options.bytes_per_second_max != 0 ? waiter.now() : Duration());
+  const Pace pace(options.bytes_per_second_max, options.block_bytes,
+                  options.bytes_per_second_max != 0 ? waiter.now() : Duration());
   BlockSink sink(std::make_unique<State>(State{.file_system = file_system,
                                                .plain = file.descriptor(),
                                                .path = std::move(path),
@@ -201,7 +214,9 @@ Result<BlockSink> BlockSink::open(FileSystem& file_system, const OpenFile& file,
   return sink;
 }
 
-Status BlockSink::append(const void* data, std::size_t bytes) { return state_->append(static_cast<const char*>(data), bytes); }
+Status BlockSink::append(const void* data, std::size_t bytes) {
+  return state_->append(static_cast<const char*>(data), bytes);
+}
 Status BlockSink::finish() { return state_->finish(); }
 std::uint64_t BlockSink::bytes_taken() const { return state_->taken; }
 WriteWay BlockSink::way() const { return state_->way; }

@@ -1,8 +1,11 @@
-// The bytes of one new file on their way to the disk. They are collected in blocks; while one is filled, earlier ones are being written, past the page cache
-// where the storage can (a cache that holds a whole checkpoint takes memory from training and is written out at a fraction of the disk's speed).
+// The bytes of one new file on their way to the disk. They are collected in blocks; while one is
+// filled, earlier ones are being written, past the page cache where the storage can (a cache that
+// holds a whole checkpoint takes memory from training and is written out at a fraction of the
+// disk's speed).
 //
-// Every block is copied once, and what is hashed is the copy: what is on the disk has the hash that was reported, also when the source changes meanwhile
-// (which the caller's pin then finds). One file, one thread. At most kBlocksMax blocks of memory.
+// Every block is copied once, and what is hashed is the copy: what is on the disk has the hash that
+// was reported, also when the source changes meanwhile (which the caller's pin then finds). One
+// file, one thread. At most kBlocksMax blocks of memory.
 #pragma once
 
 #include <cstddef>
@@ -29,19 +32,23 @@ std::string_view to_string(WriteWay way);
 
 struct BlockOptions {
   std::size_t block_bytes = 4u << 20;
-  WriteWay way_max = WriteWay::queued;           // a test or a person may ask for less
-  std::function<void(const char*, std::size_t)> on_bytes;  // each byte once, in order, as it is written
-  std::function<Status()> may_go_on;             // asked for each block, and all through the pauses of a capped write
-  std::uint64_t bytes_per_second_max = 0;        // 0: as fast as the storage takes them
-  Waiter* waiter = nullptr;                      // null: the kernel's clock
+  WriteWay way_max = WriteWay::queued;  // a test or a person may ask for less
+  // each byte once, in order, as it is written
+  std::function<void(const char*, std::size_t)> on_bytes;
+  // asked for each block, and all through the pauses of a capped write
+  std::function<Status()> may_go_on;
+  std::uint64_t bytes_per_second_max = 0;  // 0: as fast as the storage takes them
+  Waiter* waiter = nullptr;                // null: the kernel's clock
 };
 
 class BlockSink {
  public:
   static constexpr std::size_t kBlocksMax = 8;
 
-  // `file` is open for writing at `path`, empty, and stays the caller's until the sink is gone. Reserves the space.
-  static Result<BlockSink> open(FileSystem& file_system, const OpenFile& file, std::string path, std::uint64_t file_bytes, BlockOptions options);
+  // `file` is open for writing at `path`, empty, and stays the caller's until the sink is gone.
+  // Reserves the space.
+  static Result<BlockSink> open(FileSystem& file_system, const OpenFile& file, std::string path,
+                                std::uint64_t file_bytes, BlockOptions options);
   ~BlockSink();
   BlockSink(BlockSink&&) noexcept;
 

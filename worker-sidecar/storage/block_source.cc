@@ -12,7 +12,8 @@
 namespace rekindle {
 namespace {
 
-constexpr std::uint64_t kHintBytes = 2u << 20;  // of the page cache's read-ahead; kernels cut larger hints short
+// of the page cache's read-ahead; kernels cut larger hints short
+constexpr std::uint64_t kHintBytes = 2u << 20;
 
 }  // namespace
 
@@ -20,7 +21,7 @@ struct BlockSource::State {
   struct Slot {
     BlockMemory memory;
     BlockSpan span;
-    bool under_way = false;  // in the queue
+    bool under_way = false;              // in the queue
     std::optional<std::int64_t> result;  // of its read past the cache, once that has ended
   };
 
@@ -30,12 +31,14 @@ struct BlockSource::State {
   std::function<std::optional<BlockSpan>()> take;
   ReadWay way = ReadWay::plain;
   std::vector<Slot> slots;
-  std::deque<std::size_t> order;         // slots whose blocks have been asked for, the next first
-  bool delivered = false;                // the first of them is in the hands of the caller
-  BlockMemory common;                    // of blocks that are read when their turn has come
-  std::unique_ptr<ReadQueue> queue;      // gone before the slots are
+  std::deque<std::size_t> order;     // slots whose blocks have been asked for, the next first
+  bool delivered = false;            // the first of them is in the hands of the caller
+  BlockMemory common;                // of blocks that are read when their turn has come
+  std::unique_ptr<ReadQueue> queue;  // gone before the slots are
 
-  std::size_t memory_bytes() const { return round_up_to_alignment(static_cast<std::size_t>(std::min<std::uint64_t>(options.block_bytes, file->bytes()))); }
+  std::size_t memory_bytes() const {
+    return round_up_to_alignment(static_cast<std::size_t>(std::min<std::uint64_t>(options.block_bytes, file->bytes())));
+  }
 
   bool reserve(BlockMemory& memory) const {
     if (memory.bytes() < memory_bytes()) memory = BlockMemory(memory_bytes());
@@ -61,7 +64,8 @@ struct BlockSource::State {
     Slot& slot = slots[index];
     if (way == ReadWay::plain) return hint(slot.span);
     if (way != ReadWay::queued || !reserve(slot.memory)) return;
-    const int result = queue->begin(file->direct(), slot.memory.get(), round_up_to_alignment(slot.span.bytes), slot.span.offset, index);
+    const int result = queue->begin(file->direct(), slot.memory.get(), round_up_to_alignment(slot.span.bytes),
+                                    slot.span.offset, index);
     if (result < 0) slot.result = result;
     else slot.under_way = true;
   }
@@ -109,10 +113,14 @@ struct BlockSource::State {
     Slot& slot = slots[index];
     char* memory = slot.memory.get();
     if (!slot.result) {
-      if (!reserve(common)) return fail(ErrorCode::unavailable, "there is no memory for a read buffer of " + std::to_string(memory_bytes()) + " bytes");
+      if (!reserve(common))
+        return fail(ErrorCode::unavailable,
+                    "there is no memory for a read buffer of " + std::to_string(memory_bytes()) + " bytes");
       memory = common.get();
       const bool direct = way != ReadWay::plain;
-      slot.result = direct ? file_system.pread(file->direct(), memory, round_up_to_alignment(slot.span.bytes), slot.span.offset) : 0;
+      slot.result =
+          direct ? file_system.pread(file->direct(), memory, round_up_to_alignment(slot.span.bytes), slot.span.offset)
+                 : 0;
     }
     if (Status status = complete(slot.span, memory, *slot.result); !status) return std::unexpected(status.error());
     return Block{.offset = slot.span.offset, .data = std::string_view(memory, slot.span.bytes)};
@@ -151,7 +159,9 @@ ReadWay BlockSource::way() const { return state_->way; }
 std::function<std::optional<BlockSpan>()> every_block(std::uint64_t file_bytes, std::size_t block_bytes) {
   return [file_bytes, block_bytes, position = std::uint64_t{0}]() mutable -> std::optional<BlockSpan> {
     if (position == file_bytes) return std::nullopt;
-    const BlockSpan span{.offset = position, .bytes = static_cast<std::size_t>(std::min<std::uint64_t>(block_bytes, file_bytes - position))};
+    const BlockSpan span{
+        .offset = position,
+        .bytes = static_cast<std::size_t>(std::min<std::uint64_t>(block_bytes, file_bytes - position))};
     position += span.bytes;
     return span;
   };

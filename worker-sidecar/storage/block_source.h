@@ -1,8 +1,10 @@
-// The bytes of files on their way from the disk, in blocks: while one is looked at, the next are already coming. Past the page cache where the storage can, which is
-// as fast as the disk; what the disk will not give that way comes through the cache.
+// The bytes of files on their way from the disk, in blocks: while one is looked at, the next are
+// already coming. Past the page cache where the storage can, which is as fast as the disk; what the
+// disk will not give that way comes through the cache.
 //
-// Storage that fails, a read that is interrupted or ends too early, a file that shrinks meanwhile: either the right bytes come, or an error that names the file.
-// One thread; several sources may read one file. Memory: `blocks_max` blocks at most.
+// Storage that fails, a read that is interrupted or ends too early, a file that shrinks meanwhile:
+// either the right bytes come, or an error that names the file. One thread; several sources may
+// read one file. Memory: `blocks_max` blocks at most.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +44,8 @@ class BlockSource {
   ~BlockSource();
   BlockSource(BlockSource&&) noexcept;
 
-  // What next() reads from now on: the spans that `take` gives until it gives none, in that order. `file` lives until then. Nothing is under way from before.
+  // What next() reads from now on: the spans that `take` gives until it gives none, in that order.
+  // `file` lives until then. Nothing is under way from before.
   void start(const SourceFile& file, std::function<std::optional<BlockSpan>()> take);
 
   // None: the end.
@@ -56,7 +59,8 @@ class BlockSource {
   std::unique_ptr<State> state_;
 };
 
-// All of a file of `file_bytes` from its beginning, block after block: a `take` for BlockSource::start.
+// All of a file of `file_bytes` from its beginning, block after block: a `take` for
+// BlockSource::start.
 std::function<std::optional<BlockSpan>()> every_block(std::uint64_t file_bytes, std::size_t block_bytes);
 
 }  // namespace rekindle

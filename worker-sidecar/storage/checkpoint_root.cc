@@ -24,27 +24,34 @@ Status check_root(FileSystem& file_system, const CheckpointRootOptions& options)
   int result = file_system.stat(options.root, info);
   if (result == -ENOENT && options.create_root) {
     result = file_system.mkdir(options.root, 0777);
-    if (result < 0 && result != -EEXIST) return storage_failure(-result, "creating the checkpoint folder", options.root);
+    if (result < 0 && result != -EEXIST)
+      return storage_failure(-result, "creating the checkpoint folder", options.root);
     result = file_system.stat(options.root, info);
   }
-  // A trailing slash makes the kernel look through a symbolic link, which is how people mount volumes elsewhere.
+  // A trailing slash makes the kernel look through a symbolic link, which is how people mount
+  // volumes elsewhere.
   if (result == 0 && info.kind == FileKind::other) result = file_system.stat(options.root + "/.", info);
   if (result == -ENOENT) {
-    return fail(ErrorCode::not_found, "the checkpoint folder " + options.root +
-                                          " does not exist. Mount a volume there (annotation rekindle.dev/checkpoint-claim) or create the folder.");
+    return fail(
+        ErrorCode::not_found,
+        "the checkpoint folder " + options.root +
+            " does not exist. Mount a volume there (annotation rekindle.dev/checkpoint-claim) or create the folder.");
   }
   if (result < 0) return storage_failure(-result, "looking at the checkpoint folder", options.root);
   if (info.kind != FileKind::folder) {
-    return fail(ErrorCode::invalid_input, "the checkpoint folder " + options.root + " is not a folder. Give the path of one.");
+    return fail(ErrorCode::invalid_input,
+                "the checkpoint folder " + options.root + " is not a folder. Give the path of one.");
   }
   FileInfo inner;
   if (file_system.stat(join_path(options.root, kJobFileName), inner) == 0) {
-    return fail(ErrorCode::refused, options.root + " is itself the checkpoint folder of one job. Give the folder above it.");
+    return fail(ErrorCode::refused,
+                options.root + " is itself the checkpoint folder of one job. Give the folder above it.");
   }
   return {};
 }
 
-// Creates a folder that the group shares; true when it was not there before. One that is there is left as its owner made it.
+// Creates a folder that the group shares; true when it was not there before. One that is there is
+// left as its owner made it.
 Result<bool> make_shared_folder(FileSystem& file_system, const std::string& path) {
   const int result = file_system.mkdir(path, 0770);
   if (result == -EEXIST) {
@@ -54,7 +61,8 @@ Result<bool> make_shared_folder(FileSystem& file_system, const std::string& path
     return false;
   }
   if (result < 0) return storage_failure(-result, "creating", path);
-  // The group first: changing it clears the setgid bit. Storage without groups (FUSE, squashed NFS) is used as it is.
+  // The group first: changing it clears the setgid bit. Storage without groups (FUSE, squashed NFS)
+  // is used as it is.
   if (file_system.is_member_of(kSharedGroup)) file_system.change_group(path, kSharedGroup);
   file_system.chmod(path, kSharedFolderMode);
   return true;
@@ -64,11 +72,13 @@ Status check_owner(FileSystem& file_system, const std::string& folder, const Job
   const Result<JobIdentity> owner = read_job_file(file_system, folder);
   if (!owner) return std::unexpected(owner.error());
   if (owner->namespace_name == job.namespace_name && owner->name == job.name) return {};
-  return fail(ErrorCode::refused, "the checkpoint folder " + folder + " belongs to job " + describe(*owner) + " and cannot be used by " +
-                                      describe(job) + ". Give each job a folder of its own.");
+  return fail(ErrorCode::refused, "the checkpoint folder " + folder + " belongs to job " + describe(*owner) +
+                                      " and cannot be used by " + describe(job) +
+                                      ". Give each job a folder of its own.");
 }
 
-Status claim_for_job(FileSystem& file_system, const std::string& folder, const JobIdentity& job, const std::string& nonce) {
+Status claim_for_job(FileSystem& file_system, const std::string& folder, const JobIdentity& job,
+                     const std::string& nonce) {
   FileInfo info;
   if (file_system.stat(join_path(folder, kJobFileName), info) == 0) return check_owner(file_system, folder, job);
   const std::string text = dump_json(
@@ -78,34 +88,41 @@ Status claim_for_job(FileSystem& file_system, const std::string& folder, const J
   return check_owner(file_system, folder, job);
 }
 
-Status probe_with(FileSystem& file_system, const std::string& folder, const std::string& probe, const std::string& linked) {
+Status probe_with(FileSystem& file_system, const std::string& folder, const std::string& probe,
+                  const std::string& linked) {
   const std::string content = "rekindle probe " + probe;
   if (Status status = write_new_file(file_system, probe, content); !status) return status;
   const int again = file_system.open(probe, O_WRONLY | O_CREAT | O_EXCL, kSharedFileMode);
   if (again >= 0) {
     file_system.close(again);
     return fail(ErrorCode::refused, "the storage at " + folder +
-                                        " creates a file twice (O_EXCL does not hold): checkpoints would not be safe there. Use a POSIX file system or NFS 4.");
+                                        " creates a file twice (O_EXCL does not hold): checkpoints would not be safe "
+                                        "there. Use a POSIX file system or NFS 4.");
   }
   if (again != -EEXIST) return storage_failure(-again, "creating", probe);
   if (const int result = file_system.link(probe, linked); result < 0) {
     if (result == -EPERM || result == -ENOTSUP || result == -ENOSYS || result == -EMLINK) {
-      return fail(ErrorCode::refused, "the storage at " + folder +
-                                          " cannot make hard links, which publish a checkpoint in one step. Use a POSIX file system or NFS 4.");
+      return fail(
+          ErrorCode::refused,
+          "the storage at " + folder +
+              " cannot make hard links, which publish a checkpoint in one step. Use a POSIX file system or NFS 4.");
     }
     return storage_failure(-result, "linking", linked);
   }
   if (const int result = file_system.link(probe, linked); result < 0 && result != -EEXIST) {
     return storage_failure(-result, "linking", linked);
   } else if (result == 0) {
-    return fail(ErrorCode::refused, "the storage at " + folder +
-                                        " lets a link replace another one: checkpoints would not be safe there. Use a POSIX file system or NFS 4.");
+    return fail(
+        ErrorCode::refused,
+        "the storage at " + folder +
+            " lets a link replace another one: checkpoints would not be safe there. Use a POSIX file system or NFS 4.");
   }
   if (Status status = fsync_folder(file_system, folder); !status) return status;
   const Result<std::string> read = read_whole_file(file_system, linked, content.size());
   if (!read) return std::unexpected(read.error());
   if (*read != content) {
-    return fail(ErrorCode::refused, "the storage at " + folder + " gives back other bytes than were written. Do not use it.");
+    return fail(ErrorCode::refused,
+                "the storage at " + folder + " gives back other bytes than were written. Do not use it.");
   }
   return {};
 }
@@ -118,7 +135,9 @@ Result<JobIdentity> read_job_file(FileSystem& file_system, const std::string& jo
   if (!text) return std::unexpected(text.error());
   const Result<Json> json = parse_json(*text, path);
   if (!json) {
-    return fail(ErrorCode::corrupt, json.error().message + ". It only says whose folder this is: remove it when you are sure, and it is written anew.");
+    return fail(ErrorCode::corrupt,
+                json.error().message +
+                    ". It only says whose folder this is: remove it when you are sure, and it is written anew.");
   }
   JsonFields in(*json, path);
   if (in.text("format") != kJobFormat) in.refuse("format", "must be " + std::string(kJobFormat));
@@ -154,11 +173,13 @@ Result<JobFolder> open_job_folder(FileSystem& file_system, const CheckpointRootO
   const Result<bool> created = make_shared_folder(file_system, folder.path);
   if (!created) return std::unexpected(created.error());
   folder.created = *created;
-  if (Status status = claim_for_job(file_system, folder.path, options.job, options.nonce); !status) return std::unexpected(status.error());
+  if (Status status = claim_for_job(file_system, folder.path, options.job, options.nonce); !status)
+    return std::unexpected(status.error());
   if (Result<bool> attempts = make_shared_folder(file_system, join_path(folder.path, kAttemptsFolder)); !attempts) {
     return std::unexpected(attempts.error());
   }
-  if (Status status = probe_storage(file_system, folder.path, options.nonce); !status) return std::unexpected(status.error());
+  if (Status status = probe_storage(file_system, folder.path, options.nonce); !status)
+    return std::unexpected(status.error());
   if (folder.created) {
     if (Status status = fsync_folder(file_system, options.root); !status) return std::unexpected(status.error());
   }

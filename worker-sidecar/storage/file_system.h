@@ -1,5 +1,6 @@
-// The system calls that checkpoints need, so that tests can make the k-th one fail. Calls mirror the kernel's: a result that is negative
-// is minus an errno; nothing is retried or interpreted here. Safe for any number of threads. Depends on libc only.
+// The system calls that checkpoints need, so that tests can make the k-th one fail. Calls mirror
+// the kernel's: a result that is negative is minus an errno; nothing is retried or interpreted
+// here. Safe for any number of threads. Depends on libc only.
 #pragma once
 
 #include <sys/types.h>
@@ -29,24 +30,29 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  virtual int open(const std::string& path, int flags, mode_t mode) = 0;  // a descriptor; O_CLOEXEC is always added
+  // a descriptor; O_CLOEXEC is always added
+  virtual int open(const std::string& path, int flags, mode_t mode) = 0;
   virtual int close(int descriptor) = 0;
   virtual ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) = 0;
   virtual ssize_t pread(int descriptor, void* data, std::size_t bytes, std::uint64_t offset) = 0;
   virtual int fsync(int descriptor) = 0;
-  virtual int allocate(int descriptor, std::uint64_t bytes) = 0;  // reserves the space and makes the file that long
+  // reserves the space and makes the file that long
+  virtual int allocate(int descriptor, std::uint64_t bytes) = 0;
   virtual int fchmod(int descriptor, mode_t mode) = 0;
   virtual int fstat(int descriptor, FileInfo& info) = 0;
-  virtual int stat(const std::string& path, FileInfo& info) = 0;  // does not follow a link at the end of the path
+  // does not follow a link at the end of the path
+  virtual int stat(const std::string& path, FileInfo& info) = 0;
   virtual int link(const std::string& from, const std::string& to) = 0;
   virtual int unlink(const std::string& path) = 0;
   virtual int mkdir(const std::string& path, mode_t mode) = 0;
   virtual int rmdir(const std::string& path) = 0;
   virtual int chmod(const std::string& path, mode_t mode) = 0;
   virtual int change_group(const std::string& path, gid_t group) = 0;
-  virtual int list(const std::string& path, std::vector<std::string>& names) = 0;  // sorted, without . and ..
+  // sorted, without . and ..
+  virtual int list(const std::string& path, std::vector<std::string>& names) = 0;
   virtual bool is_member_of(gid_t group) = 0;
-  // The absolute path of what is there, without links; of a file system that has neither links nor a working folder, the path itself.
+  // The absolute path of what is there, without links; of a file system that has neither links nor
+  // a working folder, the path itself.
   virtual int resolve(const std::string& path, std::string& resolved) { return resolved = path, 0; }
 
   // Begins to fetch this range of a file that will be read soon. Only a hint.

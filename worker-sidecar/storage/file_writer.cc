@@ -41,7 +41,8 @@ struct DataFileWriter::State {
 
   Status make_durable() {
     if (Status status = sink->finish(); !status) return status;
-    if (const int result = file_system.fsync(file.descriptor()); result < 0) return storage_failure(-result, "syncing", path);
+    if (const int result = file_system.fsync(file.descriptor()); result < 0)
+      return storage_failure(-result, "syncing", path);
     if (const int result = file.close(); result < 0) return storage_failure(-result, "closing", path);
     if (Status status = fsync_folder(file_system, folder); !status) return status;
     return may_go_on ? may_go_on() : Status();
@@ -58,18 +59,23 @@ DataFileWriter::~DataFileWriter() {
   state_->file_system.unlink(state_->path);
 }
 
-Result<DataFileWriter> DataFileWriter::create(FileSystem& file_system, const std::string& folder, const std::string& file_name,
-                                              const std::vector<DataEntry>& entries, WriteOptions options) {
+Result<DataFileWriter> DataFileWriter::create(FileSystem& file_system, const std::string& folder,
+                                              const std::string& file_name, const std::vector<DataEntry>& entries,
+                                              WriteOptions options) {
   RK_ASSERT(is_safe_file_name(file_name));
   Result<DataFileLayout> layout = lay_out_data_file(entries);
   if (!layout) return std::unexpected(layout.error());
   const std::string path = join_path(folder, file_name);
   const int descriptor = file_system.open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, kSharedFileMode);
   if (descriptor < 0) return storage_failure(-descriptor, "creating", path);
-  DataFileWriter writer(std::make_unique<State>(
-      State{.file_system = file_system, .folder = folder, .path = path, .layout = std::move(*layout), .file = OpenFile(file_system, descriptor)}));
+  DataFileWriter writer(std::make_unique<State>(State{.file_system = file_system,
+                                                      .folder = folder,
+                                                      .path = path,
+                                                      .layout = std::move(*layout),
+                                                      .file = OpenFile(file_system, descriptor)}));
   State& state = *writer.state_;
-  // The umask of a training process must not shut the sidecar out; storage without modes is used as it is.
+  // The umask of a training process must not shut the sidecar out; storage without modes is used as
+  // it is.
   file_system.fchmod(state.file.descriptor(), kSharedFileMode);
   Status status = state.open_sink({.block_bytes = options.block_bytes,
                                    .way_max = options.way_max,
@@ -89,12 +95,15 @@ Result<WrittenDataFile> DataFileWriter::finish() {
   State& state = *state_;
   const std::uint64_t taken = state.sink->bytes_taken();
   if (taken != state.layout.file_bytes) {
-    return fail(ErrorCode::internal, state.path + " is missing " + std::to_string(state.layout.file_bytes - taken) + " bytes of its data");
+    return fail(ErrorCode::internal,
+                state.path + " is missing " + std::to_string(state.layout.file_bytes - taken) + " bytes of its data");
   }
   if (Status status = state.make_durable(); !status) return std::unexpected(status.error());
-  WrittenDataFile written{.bytes = taken, .hash = state.hash.digest(), .chunks = state.chunks.take(), .way = state.sink->way()};
+  WrittenDataFile written{
+      .bytes = taken, .hash = state.hash.digest(), .chunks = state.chunks.take(), .way = state.sink->way()};
   written.entries.resize(state.layout.entries.size());
-  for (std::size_t i = 0; i < state.layout.entries.size(); ++i) written.entries[state.layout.source[i]] = state.layout.entries[i];
+  for (std::size_t i = 0; i < state.layout.entries.size(); ++i)
+    written.entries[state.layout.source[i]] = state.layout.entries[i];
   state.finished = true;
   return written;
 }
@@ -116,8 +125,9 @@ Status append_piece(DataFileWriter& writer, const MemoryPiece& piece, std::uint6
 
 }  // namespace
 
-Result<WrittenDataFile> write_data_file(FileSystem& file_system, const std::string& folder, const std::string& file_name,
-                                        std::span<const MemoryPiece> pieces, const WriteOptions& options) {
+Result<WrittenDataFile> write_data_file(FileSystem& file_system, const std::string& folder,
+                                        const std::string& file_name, std::span<const MemoryPiece> pieces,
+                                        const WriteOptions& options) {
   std::vector<DataEntry> entries;
   entries.reserve(pieces.size());
   for (const MemoryPiece& piece : pieces) entries.push_back(piece.entry);
@@ -127,7 +137,8 @@ Result<WrittenDataFile> write_data_file(FileSystem& file_system, const std::stri
   std::vector<char> buffer;  // grows to what is needed, which is nothing for memory of this process
   for (std::size_t i = 0; i < layout.entries.size(); ++i) {
     const std::uint64_t bytes = layout.entries[i].end_byte - layout.entries[i].begin_byte;
-    if (Status status = append_piece(*writer, pieces[layout.source[i]], bytes, buffer); !status) return std::unexpected(status.error());
+    if (Status status = append_piece(*writer, pieces[layout.source[i]], bytes, buffer); !status)
+      return std::unexpected(status.error());
   }
   return writer->finish();
 }

@@ -1,7 +1,9 @@
-// Writes one safetensors file from memory: in blocks (storage/block_sink.h), hashing on the way, durable at the end. One file, one thread.
+// Writes one safetensors file from memory: in blocks (storage/block_sink.h), hashing on the way,
+// durable at the end. One file, one thread.
 //
-// The source memory is read once. A source that changes meanwhile is caught by `may_go_on`, which is asked after each block and once more
-// before the file is reported (PROTOCOL P4); on any failure the file is removed and its space given back.
+// The source memory is read once. A source that changes meanwhile is caught by `may_go_on`, which
+// is asked after each block and once more before the file is reported (PROTOCOL P4); on any failure
+// the file is removed and its space given back.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +22,13 @@
 
 namespace rekindle {
 
-// What to write and where it lies in memory. The byte fields of `entry` are not read; `data` has as many bytes as type and shape say.
+// What to write and where it lies in memory. The byte fields of `entry` are not read; `data` has as
+// many bytes as type and shape say.
 struct MemoryPiece {
   DataEntry entry;
   const void* data = nullptr;
-  // Instead of `data`: the piece is what begins at `begin_byte` of this array, and goes through a buffer of at most kCopyBytes.
+  // Instead of `data`: the piece is what begins at `begin_byte` of this array, and goes through a
+  // buffer of at most kCopyBytes.
   const ArrayMemory* array = nullptr;
   std::uint64_t begin_byte = 0;
 };
@@ -37,7 +41,8 @@ struct WriteOptions {
   // An error stops the write and becomes its result. Empty: never stopped.
   std::function<Status()> may_go_on;
   std::uint64_t bytes_per_second_max = 0;  // of this file; 0: no cap
-  Waiter* waiter = nullptr;                // for the pauses of a capped write; null: the kernel's clock
+  // for the pauses of a capped write; null: the kernel's clock
+  Waiter* waiter = nullptr;
 };
 
 struct WrittenDataFile {
@@ -49,10 +54,12 @@ struct WrittenDataFile {
 };
 
 // `path` must not exist. The file is mode 0660 and fsynced, its folder too.
-Result<WrittenDataFile> write_data_file(FileSystem& file_system, const std::string& folder, const std::string& file_name,
-                                        std::span<const MemoryPiece> pieces, const WriteOptions& options = {});
+Result<WrittenDataFile> write_data_file(FileSystem& file_system, const std::string& folder,
+                                        const std::string& file_name, std::span<const MemoryPiece> pieces,
+                                        const WriteOptions& options = {});
 
-// The same for data that does not lie in memory at once: the bytes of the entries in the order of `layout().entries`, in any portions.
+// The same for data that does not lie in memory at once: the bytes of the entries in the order of
+// `layout().entries`, in any portions.
 class DataFileWriter {
  public:
   // Creates the file and writes the header.

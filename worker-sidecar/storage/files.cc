@@ -15,11 +15,14 @@ std::string_view advice_for(int error_number) {
   switch (error_number) {
     case ENOSPC: return " The storage is full: free space, enlarge the volume, or keep fewer checkpoints.";
     case EDQUOT: return " The quota is used up: raise it, free space, or keep fewer checkpoints.";
-    case EFBIG: return " The process may not make files that large, or the storage cannot keep them: raise its limit (ulimit -f), or use another file system.";
+    case EFBIG:
+      return " The process may not make files that large, or the storage cannot keep them: raise its limit (ulimit "
+             "-f), or use another file system.";
     case EROFS: return " It is mounted read-only: mount the checkpoint volume with write access (readOnly: false).";
     case EACCES:
     case EPERM:
-      return " Group 64532 needs to read, write and enter it: chgrp -R 64532 and chmod -R g+rwX on the folder, or set fsGroup: 64532.";
+      return " Group 64532 needs to read, write and enter it: chgrp -R 64532 and chmod -R g+rwX on the folder, or set "
+             "fsGroup: 64532.";
     case ENOENT: return " Check that the checkpoint volume is mounted at this path.";
     case ENOTDIR: return " A part of the path is a file: give the path of a folder.";
     case EIO: return " The storage reported an error: look at the node's kernel log and the storage's health.";
@@ -58,7 +61,8 @@ std::string join_path(std::string_view folder, std::string_view name) {
 
 std::unexpected<Error> storage_failure(int error_number, std::string_view doing, std::string_view path) {
   std::unexpected<Error> failure = fail_errno(error_number, std::string(doing) + " " + std::string(path) + " failed");
-  if (const std::string_view advice = advice_for(error_number); !advice.empty()) failure.error().message.append(".").append(advice);
+  if (const std::string_view advice = advice_for(error_number); !advice.empty())
+    failure.error().message.append(".").append(advice);
   return failure;
 }
 
@@ -77,7 +81,8 @@ Result<FileInfo> info_of(FileSystem& file_system, const std::string& path) {
   return info;
 }
 
-Status write_all(FileSystem& file_system, int descriptor, const void* data, std::size_t bytes, std::uint64_t offset, std::string_view path) {
+Status write_all(FileSystem& file_system, int descriptor, const void* data, std::size_t bytes, std::uint64_t offset,
+                 std::string_view path) {
   const auto* position = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t written = file_system.pwrite(descriptor, position, bytes, offset);
@@ -96,7 +101,8 @@ Status fsync_folder(FileSystem& file_system, const std::string& path) {
   if (descriptor < 0) return storage_failure(-descriptor, "opening", path);
   OpenFile folder(file_system, descriptor);
   const int result = file_system.fsync(folder.descriptor());
-  // Some network file systems have nothing to sync in a folder and say so; names are durable there when the call returns.
+  // Some network file systems have nothing to sync in a folder and say so; names are durable there
+  // when the call returns.
   if (result < 0 && result != -EINVAL && result != -ENOTSUP) return storage_failure(-result, "syncing", path);
   return {};
 }
@@ -108,7 +114,8 @@ Status write_new_file(FileSystem& file_system, const std::string& path, std::str
   Status status = chmod_shared(file_system, file.descriptor(), path);
   if (status) status = write_all(file_system, file.descriptor(), content.data(), content.size(), 0, path);
   if (status) {
-    if (const int result = file_system.fsync(file.descriptor()); result < 0) status = storage_failure(-result, "syncing", path);
+    if (const int result = file_system.fsync(file.descriptor()); result < 0)
+      status = storage_failure(-result, "syncing", path);
   }
   if (const int result = file.close(); status && result < 0) status = storage_failure(-result, "closing", path);
   if (!status) file_system.unlink(path);
@@ -122,7 +129,9 @@ Status read_exactly(FileSystem& file_system, int descriptor, void* data, std::si
     const ssize_t read = file_system.pread(descriptor, position, bytes, offset);
     if (read == -EINTR) continue;
     if (read < 0) return storage_failure(static_cast<int>(-read), "reading", path);
-    if (read == 0) return fail(ErrorCode::corrupt, std::string(path) + " ends at byte " + std::to_string(offset) + ", before its time");
+    if (read == 0)
+      return fail(ErrorCode::corrupt,
+                  std::string(path) + " ends at byte " + std::to_string(offset) + ", before its time");
     position += read;
     offset += static_cast<std::uint64_t>(read);
     bytes -= static_cast<std::size_t>(read);
@@ -134,10 +143,12 @@ Result<std::string> read_whole_file(FileSystem& file_system, const std::string& 
   Result<OpenFile> file = open_for_reading(file_system, path);
   if (!file) return std::unexpected(file.error());
   FileInfo info;
-  if (const int result = file_system.fstat(file->descriptor(), info); result < 0) return storage_failure(-result, "looking at", path);
+  if (const int result = file_system.fstat(file->descriptor(), info); result < 0)
+    return storage_failure(-result, "looking at", path);
   if (info.kind != FileKind::file) return fail(ErrorCode::invalid_input, path + " is not a plain file");
   if (info.bytes > bytes_max) {
-    return fail(ErrorCode::invalid_input, path + " has " + std::to_string(info.bytes) + " bytes; at most " + std::to_string(bytes_max) + " are read");
+    return fail(ErrorCode::invalid_input, path + " has " + std::to_string(info.bytes) + " bytes; at most " +
+                                              std::to_string(bytes_max) + " are read");
   }
   std::string content(info.bytes, '\0');
   if (Status status = read_exactly(file_system, file->descriptor(), content.data(), content.size(), 0, path); !status) {
@@ -146,13 +157,16 @@ Result<std::string> read_whole_file(FileSystem& file_system, const std::string& 
   return content;
 }
 
-Result<std::string> read_data_header(FileSystem& file_system, int descriptor, std::uint64_t file_bytes, std::string_view path) {
+Result<std::string> read_data_header(FileSystem& file_system, int descriptor, std::uint64_t file_bytes,
+                                     std::string_view path) {
   std::string header(kDataLengthBytes, '\0');
-  if (Status status = read_exactly(file_system, descriptor, header.data(), header.size(), 0, path); !status) return std::unexpected(status.error());
+  if (Status status = read_exactly(file_system, descriptor, header.data(), header.size(), 0, path); !status)
+    return std::unexpected(status.error());
   const Result<std::uint64_t> bytes = data_header_bytes(header, file_bytes);
   if (!bytes) return std::unexpected(with_context(bytes.error(), std::string(path)));
   header.resize(*bytes);
-  if (Status status = read_exactly(file_system, descriptor, header.data(), header.size(), 0, path); !status) return std::unexpected(status.error());
+  if (Status status = read_exactly(file_system, descriptor, header.data(), header.size(), 0, path); !status)
+    return std::unexpected(status.error());
   return header;
 }
 
@@ -174,8 +188,9 @@ Status publish_file(FileSystem& file_system, const std::string& folder, std::str
   if (const int result = file_system.link(temporary, target); result < 0) {
     FileInfo ours;
     FileInfo there;
-    const bool linked_all_the_same = result == -EEXIST && file_system.stat(temporary, ours) == 0 && file_system.stat(target, there) == 0 &&
-                                     ours.inode == there.inode && ours.links >= 2;
+    const bool linked_all_the_same = result == -EEXIST && file_system.stat(temporary, ours) == 0 &&
+                                     file_system.stat(target, there) == 0 && ours.inode == there.inode &&
+                                     ours.links >= 2;
     if (!linked_all_the_same) status = storage_failure(-result, "creating", target);
   }
   if (status) status = fsync_folder(file_system, folder);

@@ -1,5 +1,5 @@
-// Small whole files and folders over a FileSystem: what every other part of this folder is made of. EINTR and short writes are
-// handled here. Messages carry the path and what to change.
+// Small whole files and folders over a FileSystem: what every other part of this folder is made of.
+// EINTR and short writes are handled here. Messages carry the path and what to change.
 #pragma once
 
 #include <cstdint>
@@ -34,16 +34,19 @@ class OpenFile {
 
 std::string join_path(std::string_view folder, std::string_view name);
 
-// The sentence for a failed call: what was tried, on which path, and for the usual causes what a person changes (read-only mount, full disk,
-// quota, permission with the group's number, missing folder).
+// The sentence for a failed call: what was tried, on which path, and for the usual causes what a
+// person changes (read-only mount, full disk, quota, permission with the group's number, missing
+// folder).
 std::unexpected<Error> storage_failure(int error_number, std::string_view doing, std::string_view path);
 
 Result<OpenFile> open_for_reading(FileSystem& file_system, const std::string& path);
 Result<FileInfo> info_of(FileSystem& file_system, const std::string& path);
-Status write_all(FileSystem& file_system, int descriptor, const void* data, std::size_t bytes, std::uint64_t offset, std::string_view path);
+Status write_all(FileSystem& file_system, int descriptor, const void* data, std::size_t bytes, std::uint64_t offset,
+                 std::string_view path);
 Status fsync_folder(FileSystem& file_system, const std::string& path);
 
-// A new file (an existing one is an error) with this content, mode 0660, fsynced; removed again on failure.
+// A new file (an existing one is an error) with this content, mode 0660, fsynced; removed again on
+// failure.
 Status write_new_file(FileSystem& file_system, const std::string& path, std::string_view content);
 
 // Fails when the file is larger than bytes_max.
@@ -54,13 +57,14 @@ Status read_exactly(FileSystem& file_system, int descriptor, void* data, std::si
                     std::string_view path);
 
 // The header of a data file of `file_bytes`, length field included (checkpoint/safetensors.h).
-Result<std::string> read_data_header(FileSystem& file_system, int descriptor, std::uint64_t file_bytes, std::string_view path);
+Result<std::string> read_data_header(FileSystem& file_system, int descriptor, std::uint64_t file_bytes,
+                                     std::string_view path);
 
 Result<std::vector<std::string>> list_folder(FileSystem& file_system, const std::string& path);
 
-// Makes `path` appear with `content`, whole or not at all, exclusively: temporary file in the same folder, fsync, link, fsync of the folder.
-// Error already_exists when the name is taken by something that is not the file just linked (a repeated NFS request is
-// recognized by its inode).
+// Makes `path` appear with `content`, whole or not at all, exclusively: temporary file in the same
+// folder, fsync, link, fsync of the folder. Error already_exists when the name is taken by
+// something that is not the file just linked (a repeated NFS request is recognized by its inode).
 Status publish_file(FileSystem& file_system, const std::string& folder, std::string_view name, std::string_view content,
                     std::string_view nonce);
 

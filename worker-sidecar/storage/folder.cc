@@ -7,14 +7,18 @@
 
 namespace rekindle {
 
-Result<std::string> create_checkpoint_folder(FileSystem& file_system, const std::string& job_folder, const FolderName& name) {
+Result<std::string> create_checkpoint_folder(FileSystem& file_system, const std::string& job_folder,
+                                             const FolderName& name) {
   const std::string text = checkpoint_folder_name(name);
   const std::string path = join_path(job_folder, text);
   if (const int result = file_system.mkdir(path, 0770); result < 0) {
-    if (result == -EEXIST) return fail(ErrorCode::already_exists, path + " exists already; names of checkpoints are never used twice: take another nonce");
+    if (result == -EEXIST)
+      return fail(ErrorCode::already_exists,
+                  path + " exists already; names of checkpoints are never used twice: take another nonce");
     return storage_failure(-result, "creating", path);
   }
-  // The group came from the job's folder (setgid); storage without groups or modes is used as it is.
+  // The group came from the job's folder (setgid); storage without groups or modes is used as it
+  // is.
   file_system.chmod(path, kSharedFolderMode);
   return text;
 }
@@ -37,7 +41,8 @@ Status remove_checkpoint_folder(FileSystem& file_system, const std::string& job_
       return storage_failure(-result, "removing", join_path(path, file));
     }
   }
-  if (const int result = file_system.rmdir(path); result < 0 && result != -ENOENT) return storage_failure(-result, "removing", path);
+  if (const int result = file_system.rmdir(path); result < 0 && result != -ENOENT)
+    return storage_failure(-result, "removing", path);
   return {};
 }
 

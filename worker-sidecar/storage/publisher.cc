@@ -16,10 +16,11 @@ Status check_files_are_there(FileSystem& file_system, const std::string& folder,
     const Result<OpenFile> file = open_for_reading(file_system, path);
     if (!file) return std::unexpected(file.error());
     FileInfo info;
-    if (const int result = file_system.fstat(file->descriptor(), info); result < 0) return storage_failure(-result, "looking at", path);
+    if (const int result = file_system.fstat(file->descriptor(), info); result < 0)
+      return storage_failure(-result, "looking at", path);
     if (info.bytes != expected.bytes) {
-      return fail(ErrorCode::corrupt, path + " has " + std::to_string(info.bytes) + " bytes where its writer reported " +
-                                          std::to_string(expected.bytes));
+      return fail(ErrorCode::corrupt, path + " has " + std::to_string(info.bytes) +
+                                          " bytes where its writer reported " + std::to_string(expected.bytes));
     }
   }
   return {};
@@ -30,8 +31,9 @@ Status check_attempt_is_newest(FileSystem& file_system, const std::string& job_f
   if (!names) return std::unexpected(names.error());
   for (const std::string& name : *names) {
     if (parse_attempt_file_name(name).value_or(0) > attempt) {
-      return fail(ErrorCode::gone, "attempt " + std::to_string(*parse_attempt_file_name(name)) + " of the job has begun; attempt " +
-                                       std::to_string(attempt) + " may not publish checkpoints any more");
+      return fail(ErrorCode::gone, "attempt " + std::to_string(*parse_attempt_file_name(name)) +
+                                       " of the job has begun; attempt " + std::to_string(attempt) +
+                                       " may not publish checkpoints any more");
     }
   }
   return {};
@@ -39,23 +41,29 @@ Status check_attempt_is_newest(FileSystem& file_system, const std::string& job_f
 
 }  // namespace
 
-Result<std::string> publish_manifest(FileSystem& file_system, const std::string& job_folder, const std::string& folder_name,
-                                     const Manifest& manifest, const std::string& nonce) {
+Result<std::string> publish_manifest(FileSystem& file_system, const std::string& job_folder,
+                                     const std::string& folder_name, const Manifest& manifest,
+                                     const std::string& nonce) {
   RK_ASSERT(is_nonce(nonce));
   const std::optional<FolderName> name = parse_folder_name(folder_name);
   RK_ASSERT(name && name->attempt == manifest.attempt && name->step == manifest.step);
   const std::string folder = join_path(job_folder, folder_name);
   if (Status status = check_manifest(manifest); !status) return std::unexpected(status.error());
   const EncodedManifest encoded = encode_manifest(manifest);
-  if (encoded.text.size() > kManifestBytesMax) return fail(ErrorCode::invalid_input, "the manifest would be larger than any reader accepts");
-  if (Status status = check_files_are_there(file_system, folder, manifest); !status) return std::unexpected(status.error());
-  if (Status status = check_attempt_is_newest(file_system, job_folder, manifest.attempt); !status) return std::unexpected(status.error());
+  if (encoded.text.size() > kManifestBytesMax)
+    return fail(ErrorCode::invalid_input, "the manifest would be larger than any reader accepts");
+  if (Status status = check_files_are_there(file_system, folder, manifest); !status)
+    return std::unexpected(status.error());
+  if (Status status = check_attempt_is_newest(file_system, job_folder, manifest.attempt); !status)
+    return std::unexpected(status.error());
   const Status status = publish_file(file_system, folder, kManifestName, encoded.text, nonce);
   if (!status && status.error().code != ErrorCode::already_exists) return std::unexpected(status.error());
   const Result<std::string> read = read_whole_file(file_system, join_path(folder, kManifestName), kManifestBytesMax);
   if (!read) return std::unexpected(with_context(read.error(), "reading back the manifest"));
   if (*read != encoded.text) {
-    if (status) return fail(ErrorCode::corrupt, "the manifest of " + folder + " reads back differently: the storage is not reliable");
+    if (status)
+      return fail(ErrorCode::corrupt,
+                  "the manifest of " + folder + " reads back differently: the storage is not reliable");
     return fail(ErrorCode::conflict, folder + " was published already with another manifest");
   }
   // Whoever linked an equal one may have died before this.
@@ -67,9 +75,11 @@ Result<std::string> publish_manifest(FileSystem& file_system, const std::string&
   return encoded.hash;
 }
 
-Result<SealedManifest> read_manifest(FileSystem& file_system, const std::string& job_folder, const std::string& folder_name) {
+Result<SealedManifest> read_manifest(FileSystem& file_system, const std::string& job_folder,
+                                     const std::string& folder_name) {
   // The name may have come over a wire.
-  if (!is_safe_file_name(folder_name)) return fail(ErrorCode::refused, "\"" + folder_name + "\" cannot be the name of a checkpoint's folder");
+  if (!is_safe_file_name(folder_name))
+    return fail(ErrorCode::refused, "\"" + folder_name + "\" cannot be the name of a checkpoint's folder");
   const std::string path = join_path(join_path(job_folder, folder_name), kManifestName);
   const Result<std::string> text = read_whole_file(file_system, path, kManifestBytesMax);
   if (!text) return std::unexpected(text.error());

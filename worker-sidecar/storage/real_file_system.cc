@@ -16,7 +16,8 @@
 namespace rekindle {
 namespace {
 
-// Beyond ulimit -f the kernel answers with a signal, and the process that it would end may be the user's training.
+// Beyond ulimit -f the kernel answers with a signal, and the process that it would end may be the
+// user's training.
 bool is_beyond_limit(std::uint64_t file_bytes) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && file_bytes > limit.rlim_cur;
@@ -25,7 +26,9 @@ bool is_beyond_limit(std::uint64_t file_bytes) {
 int result_of(int value) { return value < 0 ? -errno : value; }
 
 FileInfo info_from(const struct stat& status) {
-  return {.kind = S_ISREG(status.st_mode) ? FileKind::file : S_ISDIR(status.st_mode) ? FileKind::folder : FileKind::other,
+  return {.kind = S_ISREG(status.st_mode)   ? FileKind::file
+                  : S_ISDIR(status.st_mode) ? FileKind::folder
+                                            : FileKind::other,
           .bytes = static_cast<std::uint64_t>(status.st_size),
           .inode = status.st_ino,
           .links = status.st_nlink,
@@ -35,7 +38,9 @@ FileInfo info_from(const struct stat& status) {
 
 class RealFileSystem final : public FileSystem {
  public:
-  int open(const std::string& path, int flags, mode_t mode) override { return result_of(::open(path.c_str(), flags | O_CLOEXEC, mode)); }
+  int open(const std::string& path, int flags, mode_t mode) override {
+    return result_of(::open(path.c_str(), flags | O_CLOEXEC, mode));
+  }
   int close(int descriptor) override { return result_of(::close(descriptor)); }
   ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) override {
     if (is_beyond_limit(offset + bytes)) return -EFBIG;
@@ -63,7 +68,9 @@ class RealFileSystem final : public FileSystem {
     if (result == 0) info = info_from(status);
     return result;
   }
-  int link(const std::string& from, const std::string& to) override { return result_of(::link(from.c_str(), to.c_str())); }
+  int link(const std::string& from, const std::string& to) override {
+    return result_of(::link(from.c_str(), to.c_str()));
+  }
   int unlink(const std::string& path) override { return result_of(::unlink(path.c_str())); }
   int mkdir(const std::string& path, mode_t mode) override { return result_of(::mkdir(path.c_str(), mode)); }
   int rmdir(const std::string& path) override { return result_of(::rmdir(path.c_str())); }
@@ -78,7 +85,8 @@ class RealFileSystem final : public FileSystem {
     names.clear();
     errno = 0;
     while (const dirent* entry = ::readdir(folder)) {
-      if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0) names.emplace_back(entry->d_name);
+      if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
+        names.emplace_back(entry->d_name);
       errno = 0;
     }
     const int result = -errno;

@@ -10,8 +10,12 @@
 namespace rekindle {
 namespace {
 
-void prepare(io_uring_sqe* entry, int descriptor, const void* data, unsigned bytes, std::uint64_t offset) { io_uring_prep_write(entry, descriptor, data, bytes, offset); }
-void prepare(io_uring_sqe* entry, int descriptor, void* data, unsigned bytes, std::uint64_t offset) { io_uring_prep_read(entry, descriptor, data, bytes, offset); }
+void prepare(io_uring_sqe* entry, int descriptor, const void* data, unsigned bytes, std::uint64_t offset) {
+  io_uring_prep_write(entry, descriptor, data, bytes, offset);
+}
+void prepare(io_uring_sqe* entry, int descriptor, void* data, unsigned bytes, std::uint64_t offset) {
+  io_uring_prep_read(entry, descriptor, data, bytes, offset);
+}
 
 template <typename Memory>
 class RingQueue final : public TransferQueue<Memory> {
@@ -49,7 +53,8 @@ class RingQueue final : public TransferQueue<Memory> {
     do {
       result = io_uring_wait_cqe(&ring_, &entry);
     } while (result == -EINTR || result == -EAGAIN);
-    // The kernel will not say how any of them ended. The save or the restore fails then; the training process, in which this runs, does not.
+    // The kernel will not say how any of them ended. The save or the restore fails then; the
+    // training process, in which this runs, does not.
     TransferEnd end{.tag = under_way_.front(), .result = result < 0 ? result : -EIO};
     if (result == 0) {
       end = {.tag = io_uring_cqe_get_data64(entry), .result = entry->res};

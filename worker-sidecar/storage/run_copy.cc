@@ -5,15 +5,19 @@
 namespace rekindle {
 namespace {
 
-// A size that the compiler knows makes one or two instructions of the copy; 0 stands for the others.
+// A size that the compiler knows makes one or two instructions of the copy; 0 stands for the
+// others.
 template <std::size_t kBytes>
-void copy_runs_of(char* to, std::uint64_t to_step, const char* from, std::uint64_t from_step, std::size_t bytes, std::uint64_t count) {
-  for (std::uint64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, kBytes != 0 ? kBytes : bytes);
+void copy_runs_of(char* to, std::uint64_t to_step, const char* from, std::uint64_t from_step, std::size_t bytes,
+                  std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; ++i)
+    std::memcpy(to + i * to_step, from + i * from_step, kBytes != 0 ? kBytes : bytes);
 }
 
 }  // namespace
 
-void copy_runs(void* to, std::uint64_t to_step, const void* from, std::uint64_t from_step, std::size_t bytes, std::uint64_t count) {
+void copy_runs(void* to, std::uint64_t to_step, const void* from, std::uint64_t from_step, std::size_t bytes,
+               std::uint64_t count) {
   const auto copy = [&] {
     switch (bytes) {
       case 1: return copy_runs_of<1>;

@@ -1,4 +1,5 @@
-// A file that is about to be read in large blocks: open through the page cache, and past it where that is wanted and the storage can.
+// A file that is about to be read in large blocks: open through the page cache, and past it where
+// that is wanted and the storage can.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,9 @@ namespace rekindle {
 
 // How the bytes of a file come from the disk.
 enum class ReadWay : std::uint8_t {
-  plain,   // through the page cache, which fetches ahead: the disk gives once what several processes of one node read
+  // through the page cache, which fetches ahead: the disk gives once what several processes of one
+  // node read
+  plain,
   direct,  // past it, one block at a time
   queued,  // past it, several blocks at a time (io_uring)
 };
@@ -21,7 +24,8 @@ std::string_view to_string(ReadWay way);
 
 class SourceFile {
  public:
-  // Small files are opened plainly whatever is asked for. Any number of sources may read it at once.
+  // Small files are opened plainly whatever is asked for. Any number of sources may read it at
+  // once.
   static Result<SourceFile> open(FileSystem& file_system, std::string path, ReadWay way_max);
 
   const std::string& path() const { return path_; }

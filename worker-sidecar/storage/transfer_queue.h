@@ -1,5 +1,6 @@
-// Reads, or writes, that are under way while their caller goes on: as many at once as the queue is deep. The memory of a read is the kernel's, that of a write stays
-// untouched, until the end of the transfer has been told. One thread. The destructor waits for all of them.
+// Reads, or writes, that are under way while their caller goes on: as many at once as the queue is
+// deep. The memory of a read is the kernel's, that of a write stays untouched, until the end of the
+// transfer has been told. One thread. The destructor waits for all of them.
 #pragma once
 
 #include <cstddef>

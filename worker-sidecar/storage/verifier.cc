@@ -39,7 +39,8 @@ class FileCheck {
     if (!file) return report(0, expected_.file->bytes, file.error().message);
     if (file->bytes() != expected_.file->bytes) {
       report(std::min(file->bytes(), expected_.file->bytes), std::max(file->bytes(), expected_.file->bytes),
-             "it has " + std::to_string(file->bytes()) + " bytes; the manifest says " + std::to_string(expected_.file->bytes));
+             "it has " + std::to_string(file->bytes()) + " bytes; the manifest says " +
+                 std::to_string(expected_.file->bytes));
       if (file->bytes() < expected_.file->bytes) return;
     }
     if (hash_contents(*file)) check_header(file->plain());
@@ -47,7 +48,8 @@ class FileCheck {
 
  private:
   void report(std::uint64_t begin, std::uint64_t end, std::string sentence) {
-    Finding finding{.file = expected_.file->name, .begin_byte = begin, .end_byte = end, .sentence = std::move(sentence)};
+    Finding finding{
+        .file = expected_.file->name, .begin_byte = begin, .end_byte = end, .sentence = std::move(sentence)};
     for (const DataEntry& entry : expected_.entries) {
       if (entry.begin_byte < end && begin < entry.end_byte) finding.tensors.push_back(entry.key);
     }
@@ -90,10 +92,12 @@ class FileCheck {
   void check_header(int descriptor) {
     const Result<std::string> header = read_data_header(file_system_, descriptor, expected_.file->bytes, path_);
     if (!header) return report(0, kDataLengthBytes, header.error().message);
-    const Result<std::vector<DataEntry>> misplaced = entries_misplaced(expected_.entries, *header, expected_.file->bytes);
+    const Result<std::vector<DataEntry>> misplaced =
+        entries_misplaced(expected_.entries, *header, expected_.file->bytes);
     if (!misplaced) return report(0, header->size(), misplaced.error().message);
     for (const DataEntry& entry : *misplaced) {
-      report(entry.begin_byte, entry.end_byte, "its header does not have \"" + entry.key + "\" where the manifest says");
+      report(entry.begin_byte, entry.end_byte,
+             "its header does not have \"" + entry.key + "\" where the manifest says");
     }
   }
 
@@ -120,8 +124,9 @@ Verification verify_checkpoint(FileSystem& file_system, const std::string& job_f
 
   Result<SealedManifest> sealed = read_manifest(file_system, job_folder, folder_name);
   if (!sealed) {
-    report_manifest(sealed.error().code == ErrorCode::not_found ? "there is none: the save did not finish, or this is no checkpoint"
-                                                                : sealed.error().message);
+    report_manifest(sealed.error().code == ErrorCode::not_found
+                        ? "there is none: the save did not finish, or this is no checkpoint"
+                        : sealed.error().message);
     return result;
   }
   result.sealed = std::move(*sealed);

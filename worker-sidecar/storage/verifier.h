@@ -31,8 +31,8 @@ struct Verification {
   bool fine() const { return findings.empty(); }
 };
 
-// progress(bytes done, bytes in all) is called now and then. `expected_job`: also checks whose checkpoint it is. Never fails: what cannot be
-// read is a finding.
+// progress(bytes done, bytes in all) is called now and then. `expected_job`: also checks whose
+// checkpoint it is. Never fails: what cannot be read is a finding.
 Verification verify_checkpoint(FileSystem& file_system, const std::string& job_folder, const std::string& folder_name,
                                const std::optional<JobIdentity>& expected_job = std::nullopt,
                                const std::function<void(std::uint64_t, std::uint64_t)>& progress = {});

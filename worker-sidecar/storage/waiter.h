@@ -8,7 +8,7 @@ namespace rekindle {
 class Waiter {
  public:
   virtual ~Waiter() = default;
-  virtual Duration now() = 0;  // monotonic, from any beginning
+  virtual Duration now() = 0;                 // monotonic, from any beginning
   virtual void pause(Duration duration) = 0;  // a signal may end it early
 };
 

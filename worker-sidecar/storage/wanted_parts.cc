@@ -24,17 +24,21 @@ Part part_in(const RunWalk& walk, const ReadRange& range, const BlockSource::Blo
   return {.file_byte = begin, .target_byte = walk.target_byte() + (begin - walk.file_byte()), .bytes = end - begin};
 }
 
-// Copies the runs from where the walk stands, as far as they begin before `end` and lie in the block. `memory` begins at `memory_byte` of the target.
-void copy_to_memory(const ReadRange& range, RunWalk walk, std::uint64_t end, const BlockSource::Block& block, char* memory, std::uint64_t memory_byte) {
+// Copies the runs from where the walk stands, as far as they begin before `end` and lie in the
+// block. `memory` begins at `memory_byte` of the target.
+void copy_to_memory(const ReadRange& range, RunWalk walk, std::uint64_t end, const BlockSource::Block& block,
+                    char* memory, std::uint64_t memory_byte) {
   while (!walk.at_end() && walk.file_byte() < end) {
     const Part part = part_in(walk, range, block);
     std::uint64_t runs = 1;
     const Repeat line = walk.line();
     // Whole runs in equal steps go together; only the first and the last of a block are cut.
     if (part.bytes == range.bytes && line.count > 1) {
-      runs = std::min({line.count, (end_of(block) - part.file_byte - part.bytes) / line.file_step + 1, (end - part.file_byte - 1) / line.file_step + 1});
+      runs = std::min({line.count, (end_of(block) - part.file_byte - part.bytes) / line.file_step + 1,
+                       (end - part.file_byte - 1) / line.file_step + 1});
     }
-    copy_runs(memory + (part.target_byte - memory_byte), line.target_step, block.data.data() + (part.file_byte - block.offset), line.file_step, part.bytes, runs);
+    copy_runs(memory + (part.target_byte - memory_byte), line.target_step,
+              block.data.data() + (part.file_byte - block.offset), line.file_step, part.bytes, runs);
     walk.advance(runs);
   }
 }
@@ -51,8 +55,9 @@ Status Scatter::put(const ReadRange& range, const BlockSource::Block& block) {
   return {};
 }
 
-// A call of an array may cost as much as thousands of runs. So neighbours are put together first, and where there are gaps between them that are cheaper to copy than to
-// leave out, what the array has there is fetched and put back: parts of it come from other files, before or after.
+// A call of an array may cost as much as thousands of runs. So neighbours are put together first,
+// and where there are gaps between them that are cheaper to copy than to leave out, what the array
+// has there is fetched and put back: parts of it come from other files, before or after.
 Status Scatter::put_into_array(const ReadRange& range, const BlockSource::Block& block, const ArrayMemory& array) {
   const std::uint64_t call_bytes = array.bytes_worth_a_call();
   RunWalk walk(range, block.offset);
@@ -67,7 +72,8 @@ Status Scatter::put_into_array(const ReadRange& range, const BlockSource::Block&
       const Part next = part_in(walk, range, block);
       const std::uint64_t gap = next.target_byte - window_end;
       if (next.target_byte + next.bytes - first.target_byte > kStagingBytes) break;
-      if (gap > 0 && 2 * (gap + next.bytes) > call_bytes + next.bytes) break;  // out and in again, or one more call
+      // out and in again, or one more call
+      if (gap > 0 && 2 * (gap + next.bytes) > call_bytes + next.bytes) break;
       window_end = next.target_byte + next.bytes;
       alone = false;
       with_gaps = with_gaps || gap > 0;
@@ -93,14 +99,16 @@ WantedParts::WantedParts(const std::vector<ReadRange>& ranges) : ranges_(ranges)
 }
 
 Status WantedParts::put(Scatter& scatter, const BlockSource::Block& block) const {
-  const auto first = std::ranges::upper_bound(ends_, block.offset) - ends_.begin();  // the first that is not wholly before
+  // the first that is not wholly before
+  const auto first = std::ranges::upper_bound(ends_, block.offset) - ends_.begin();
   for (auto i = static_cast<std::size_t>(first); i < ranges_.size() && ranges_[i].begin_byte < end_of(block); ++i) {
     if (Status status = scatter.put(ranges_[i], block); !status) return status;
   }
   return {};
 }
 
-std::vector<BlockSpan> WantedParts::blocks(std::uint64_t file_bytes, std::uint64_t header_bytes, std::uint64_t block_bytes) const {
+std::vector<BlockSpan> WantedParts::blocks(std::uint64_t file_bytes, std::uint64_t header_bytes,
+                                           std::uint64_t block_bytes) const {
   std::vector<bool> needed((file_bytes + block_bytes - 1) / block_bytes);
   // Answers where the last block that is marked ends.
   const auto need = [&](std::uint64_t begin, std::uint64_t end) {
@@ -120,7 +128,8 @@ std::vector<BlockSpan> WantedParts::blocks(std::uint64_t file_bytes, std::uint64
   std::vector<BlockSpan> spans;
   for (std::uint64_t block = 0; block < needed.size(); ++block) {
     const std::uint64_t begin = block * block_bytes;
-    if (needed[block]) spans.push_back({.offset = begin, .bytes = static_cast<std::size_t>(std::min(block_bytes, file_bytes - begin))});
+    if (needed[block])
+      spans.push_back({.offset = begin, .bytes = static_cast<std::size_t>(std::min(block_bytes, file_bytes - begin))});
   }
   return spans;
 }

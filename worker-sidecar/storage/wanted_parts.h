@@ -1,6 +1,8 @@
-// What a plan wants of one file: which blocks of it have to be read, and where in registered memory the bytes of a block go.
+// What a plan wants of one file: which blocks of it have to be read, and where in registered memory
+// the bytes of a block go.
 //
-// Threads: blocks may be scattered at the same time, each caller with a Scatter of its own, unless an array is among the destinations.
+// Threads: blocks may be scattered at the same time, each caller with a Scatter of its own, unless
+// an array is among the destinations.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +24,9 @@ struct Destination {
 };
 
 struct RestoreMemory {
-  std::span<const Destination> tensors;  // one for each tensor of the layout that the plan was made for
-  std::span<const Destination> states;   // one for each registered state
+  // one for each tensor of the layout that the plan was made for
+  std::span<const Destination> tensors;
+  std::span<const Destination> states;  // one for each registered state
 };
 
 // The one place where bytes enter registered memory.

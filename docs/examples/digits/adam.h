@@ -1,4 +1,5 @@
-// The Adam optimizer on one flat vector. Everything it remembers is public, so that it can be registered and comes back exactly.
+// The Adam optimizer on one flat vector. Everything it remembers is public, so that it can be
+// registered and comes back exactly.
 #pragma once
 
 #include <cstddef>

@@ -66,7 +66,8 @@ Status AllReduce::receive_message(Socket& peer, int peer_rank, std::uint64_t ste
   if (!peer.is_open()) return failure(who + "the connection ended");
   Header header;
   const Deadline until = after(place_.patience);
-  if (Status received = peer.receive_all(&header, sizeof header, until); !received) return failure(who + received.error());
+  if (Status received = peer.receive_all(&header, sizeof header, until); !received)
+    return failure(who + received.error());
   if (header.step != step || header.elements != values.size()) {
     return failure(who + "sent " + std::to_string(header.elements) + " numbers of step " + std::to_string(header.step) +
                    " where " + std::to_string(values.size()) + " of step " + std::to_string(step) + " were due");
@@ -89,7 +90,8 @@ Status AllReduce::connect_to_master() {
   Greeting own{.attempt = attempt_,
                .rank = static_cast<std::uint32_t>(place_.rank),
                .world_size = static_cast<std::uint32_t>(place_.world_size)};
-  // A rank 0 of an earlier attempt may still be ending: it hangs up, and the next try finds the right one.
+  // A rank 0 of an earlier attempt may still be ending: it hangs up, and the next try finds the
+  // right one.
   std::string fault;
   do {
     Result<Socket> master = Socket::connect_to(place_.master_host, place_.master_port, until);
@@ -104,7 +106,8 @@ Status AllReduce::connect_to_master() {
       peers_.push_back(std::move(*master));
       return {};
     } else {
-      fault = "it lives in attempt " + std::to_string(theirs.attempt) + " with " + std::to_string(theirs.world_size) + " ranks";
+      fault = "it lives in attempt " + std::to_string(theirs.attempt) + " with " + std::to_string(theirs.world_size) +
+              " ranks";
     }
   } while (std::chrono::steady_clock::now() < until);
   return failure("rank 0: " + fault);
@@ -122,7 +125,8 @@ Status AllReduce::await_peers() {
       return failure(std::to_string(missing) + " of " + std::to_string(place_.world_size) +
                      " ranks did not connect: " + peer.error());
     }
-    const Result<int> rank = greet_peer(*peer, std::min(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
+    const Result<int> rank =
+        greet_peer(*peer, std::min(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
     if (!rank) continue;  // not one of ours; hanging up tells it so
     missing -= peers_[*rank].is_open() ? 0 : 1;
     peers_[*rank] = std::move(*peer);
@@ -131,13 +135,12 @@ Status AllReduce::await_peers() {
 }
 
 Result<int> AllReduce::greet_peer(Socket& peer, Deadline until) {
-  const Greeting own{
-      .attempt = attempt_, .rank = 0, .world_size = static_cast<std::uint32_t>(place_.world_size)};
+  const Greeting own{.attempt = attempt_, .rank = 0, .world_size = static_cast<std::uint32_t>(place_.world_size)};
   Greeting theirs;
   if (Status received = peer.receive_all(&theirs, sizeof theirs, until); !received) return failure(received.error());
   if (Status sent = peer.send_all(&own, sizeof own, until); !sent) return failure(sent.error());
-  const bool fits = theirs.magic == Greeting::kMagic && theirs.attempt == attempt_ && theirs.world_size == own.world_size &&
-                    theirs.rank > 0 && theirs.rank < own.world_size;
+  const bool fits = theirs.magic == Greeting::kMagic && theirs.attempt == attempt_ &&
+                    theirs.world_size == own.world_size && theirs.rank > 0 && theirs.rank < own.world_size;
   if (!fits) return failure("a process of another job or attempt");
   return static_cast<int>(theirs.rank);
 }

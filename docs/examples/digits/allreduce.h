@@ -1,10 +1,12 @@
-// The sum of one vector over all ranks, over TCP, in rank order: rank 0 collects ((g0 + g1) + g2) + g3 and sends the sum back, so
-// every rank gets the same bytes and any two runs with as many ranks do.
+// The sum of one vector over all ranks, over TCP, in rank order: rank 0 collects ((g0 + g1) + g2) +
+// g3 and sends the sum back, so every rank gets the same bytes and any two runs with as many ranks
+// do.
 //
-// What a caller may rely on when a rank dies: sum() succeeds on a rank only when at least one other rank holds the complete
-// sum too. Rank 0 returns after the others have confirmed theirs, the others have it from rank 0. So whenever a dead rank has
-// made an update, a survivor can make it as well. For the same reason a rank that dies after the sum was complete does not
-// spoil this step for the others; the next one fails.
+// What a caller may rely on when a rank dies: sum() succeeds on a rank only when at least one other
+// rank holds the complete sum too. Rank 0 returns after the others have confirmed theirs, the
+// others have it from rank 0. So whenever a dead rank has made an update, a survivor can make it as
+// well. For the same reason a rank that dies after the sum was complete does not spoil this step
+// for the others; the next one fails.
 //
 // One thread. Every wait has an end.
 #pragma once
@@ -27,8 +29,10 @@ struct MeetingPlace {
   int world_size = 1;
   std::string master_host = "127.0.0.1";
   std::string master_port = "29500";
-  std::chrono::seconds connect_patience{30};  // ranks leave rk_restore together, so all are there at once
-  std::chrono::seconds patience{120};         // a breakpoint may hold the others that long at their gates
+  // ranks leave rk_restore together, so all are there at once
+  std::chrono::seconds connect_patience{30};
+  // a breakpoint may hold the others that long at their gates
+  std::chrono::seconds patience{120};
 };
 
 class AllReduce {

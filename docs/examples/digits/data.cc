@@ -43,7 +43,8 @@ bool read_image(const std::string& line, Image& image) {
 
 Result<Dataset> load_dataset(const std::string& path, std::uint64_t seed) {
   std::ifstream file(path);
-  if (!file) return failure("cannot read the data " + path + ": " + std::strerror(errno) + "; give its place with --data");
+  if (!file)
+    return failure("cannot read the data " + path + ": " + std::strerror(errno) + "; give its place with --data");
   std::vector<Image> images;
   for (std::string line; std::getline(file, line);) {
     if (!read_image(line, images.emplace_back())) {
@@ -51,7 +52,8 @@ Result<Dataset> load_dataset(const std::string& path, std::uint64_t seed) {
                      " is not 64 pixels from 0 to 16 and a digit, separated by commas; fetch the data anew");
     }
   }
-  if (images.size() < 100) return failure(path + " holds only " + std::to_string(images.size()) + " images; fetch it anew");
+  if (images.size() < 100)
+    return failure(path + " holds only " + std::to_string(images.size()) + " images; fetch it anew");
 
   std::vector<std::uint32_t> order(images.size());
   shuffle(order, Random(seed ^ kSplitSalt));

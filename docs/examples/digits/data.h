@@ -24,11 +24,13 @@ struct Dataset {
   std::vector<Image> held_out;  // a fifth, never trained on
 };
 
-// Reads lines of 64 pixels (0 to 16) and the digit. Which fifth is held out depends on the seed alone.
+// Reads lines of 64 pixels (0 to 16) and the digit. Which fifth is held out depends on the seed
+// alone.
 Result<Dataset> load_dataset(const std::string& path, std::uint64_t seed);
 
-// Which image a rank takes at which step: a pure function of seed, step and place in the global batch, so a resumed run
-// sees exactly the images that it would have seen, and nothing about it needs saving. Each epoch has an order of its own.
+// Which image a rank takes at which step: a pure function of seed, step and place in the global
+// batch, so a resumed run sees exactly the images that it would have seen, and nothing about it
+// needs saving. Each epoch has an order of its own.
 class Sampler {
  public:
   Sampler(std::uint64_t seed, std::size_t images, std::size_t global_batch);
@@ -42,7 +44,8 @@ class Sampler {
   std::uint64_t seed_;
   std::size_t images_;
   std::size_t global_batch_;
-  std::uint64_t ordered_epoch_ = UINT64_MAX;  // what order_ holds; only a memory of the function's last answer
+  // what order_ holds; only a memory of the function's last answer
+  std::uint64_t ordered_epoch_ = UINT64_MAX;
   std::vector<std::uint32_t> order_;
 };
 

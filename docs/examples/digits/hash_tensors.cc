@@ -1,6 +1,6 @@
-// hash_tensors FILE: the SHA-256 of a safetensors file's tensors, in order of their names. Shares no code with what writes such
-// files, so that a fault of the writer cannot hide in it. What goes into the hash for each tensor: its name, its type, its shape
-// and its bytes.
+// hash_tensors FILE: the SHA-256 of a safetensors file's tensors, in order of their names. Shares
+// no code with what writes such files, so that a fault of the writer cannot hide in it. What goes
+// into the hash for each tensor: its name, its type, its shape and its bytes.
 #include <openssl/evp.h>
 
 #include <cstdint>
@@ -21,7 +21,9 @@ int fail(const char* path, const char* why) {
   return 1;
 }
 
-bool add(EVP_MD_CTX* digest, const std::string& text) { return EVP_DigestUpdate(digest, text.data(), text.size()) == 1; }
+bool add(EVP_MD_CTX* digest, const std::string& text) {
+  return EVP_DigestUpdate(digest, text.data(), text.size()) == 1;
+}
 
 }  // namespace
 
@@ -45,16 +47,19 @@ int main(int argument_count, char** arguments) {
   const std::size_t data_bytes = content.size() - data_begin;
 
   const Digest digest(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-  if (!digest || EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) != 1) return fail(path, "SHA-256 is not available");
+  if (!digest || EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) != 1)
+    return fail(path, "SHA-256 is not available");
   std::size_t tensors = 0;
   const std::map<std::string, nlohmann::json> by_name = header;
   for (const auto& [name, entry] : by_name) {
     if (name == "__metadata__") continue;
     const auto offsets = entry.value("data_offsets", nlohmann::json::array());
     const bool is_whole = offsets.size() == 2 && offsets[0].is_number_unsigned() && offsets[1].is_number_unsigned() &&
-                          offsets[0] <= offsets[1] && offsets[1] <= data_bytes && entry["dtype"].is_string() && entry["shape"].is_array();
+                          offsets[0] <= offsets[1] && offsets[1] <= data_bytes && entry["dtype"].is_string() &&
+                          entry["shape"].is_array();
     if (!is_whole) return fail(path, ("tensor " + name + " has a wrong entry in the header").c_str());
-    const std::string description = name + "\n" + entry["dtype"].get<std::string>() + "\n" + entry["shape"].dump() + "\n";
+    const std::string description =
+        name + "\n" + entry["dtype"].get<std::string>() + "\n" + entry["shape"].dump() + "\n";
     const std::size_t begin = offsets[0];
     const std::size_t end = offsets[1];
     if (!add(digest.get(), description) ||

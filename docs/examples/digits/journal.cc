@@ -26,11 +26,12 @@ void Journal::write(const StepReport& report) {
   const double now_milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::system_clock::now().time_since_epoch()).count();
   char line[320];
-  const int bytes = std::snprintf(
-      line, sizeof line,
-      "{\"attempt\":%llu,\"step\":%llu,\"rank\":%d,\"loss\":%.6f,\"time_ms\":%.1f,\"compute_ms\":%.2f,\"reduce_ms\":%.2f}\n",
-      static_cast<unsigned long long>(report.attempt), static_cast<unsigned long long>(report.step), report.rank, report.loss,
-      now_milliseconds, report.compute_milliseconds, report.reduce_milliseconds);
+  const int bytes = std::snprintf(line, sizeof line,
+                                  "{\"attempt\":%llu,\"step\":%llu,\"rank\":%d,\"loss\":%.6f,\"time_ms\":%.1f,"
+                                  "\"compute_ms\":%.2f,\"reduce_ms\":%.2f}\n",
+                                  static_cast<unsigned long long>(report.attempt),
+                                  static_cast<unsigned long long>(report.step), report.rank, report.loss,
+                                  now_milliseconds, report.compute_milliseconds, report.reduce_milliseconds);
   // A log that cannot be written is no reason to stop training.
   if (bytes > 0 && ::write(descriptor_, line, static_cast<std::size_t>(bytes)) < 0) descriptor_ = -1;
 }

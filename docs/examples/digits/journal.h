@@ -1,4 +1,5 @@
-// What a rank tells about itself: a line of JSON a step, and a page that says what it is doing right now.
+// What a rank tells about itself: a line of JSON a step, and a page that says what it is doing
+// right now.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,8 @@ struct StepReport {
   double reduce_milliseconds = 0.0;   // on the wall
 };
 
-// Appends whole lines, each by one write, so that a kill leaves no half of one behind unless the disk is full.
+// Appends whole lines, each by one write, so that a kill leaves no half of one behind unless the
+// disk is full.
 class Journal {
  public:
   Journal() = default;
@@ -33,10 +35,18 @@ class Journal {
   int descriptor_ = -1;
 };
 
-enum class Doing : std::uint32_t { starting = 0, between = 1, computing = 2, reducing = 3, updating = 4, finishing = 5 };
+enum class Doing : std::uint32_t {
+  starting = 0,
+  between = 1,
+  computing = 2,
+  reducing = 3,
+  updating = 4,
+  finishing = 5
+};
 
-// A shared mapping of 64 bytes: u32 what (Doing), u32 rank, u64 step it works on. The drill reads it after it has killed a rank,
-// to say where the kill landed; the memory outlives the process. Not used for resilience.
+// A shared mapping of 64 bytes: u32 what (Doing), u32 rank, u64 step it works on. The drill reads
+// it after it has killed a rank, to say where the kill landed; the memory outlives the process. Not
+// used for resilience.
 class StatusPage {
  public:
   StatusPage() = default;

@@ -1,4 +1,5 @@
-// digits: a small, real training job that shows how a program uses rekindle.h. README.md tells how to run it.
+// digits: a small, real training job that shows how a program uses rekindle.h. README.md tells how
+// to run it.
 #include <cstdio>
 
 #include "options.h"

@@ -8,7 +8,8 @@
 namespace digits {
 namespace {
 
-// The exponential from basic operations alone, which IEEE 754 fixes to the bit; that of the C library may differ between CPUs.
+// The exponential from basic operations alone, which IEEE 754 fixes to the bit; that of the C
+// library may differ between CPUs.
 double exponential(double x) {
   if (x < -700.0) return 0.0;
   const double powers_of_two = std::floor(x * 1.4426950408889634 + 0.5);
@@ -18,8 +19,8 @@ double exponential(double x) {
   return std::ldexp(sum, static_cast<int>(powers_of_two));
 }
 
-// target[k] += factor * source[k]: the loop that does nearly all the work. Each element is a sum of its own, so the compiler
-// may use vector instructions without changing any order.
+// target[k] += factor * source[k]: the loop that does nearly all the work. Each element is a sum of
+// its own, so the compiler may use vector instructions without changing any order.
 void add_scaled(float* __restrict__ target, const float* __restrict__ source, float factor, std::size_t elements) {
   for (std::size_t k = 0; k < elements; ++k) target[k] += factor * source[k];
 }
@@ -38,7 +39,8 @@ std::array<Layer, kLayers> layout() {
   return layers;
 }
 
-// Replaces the scores of one image by probabilities and returns the cross entropy of the right digit.
+// Replaces the scores of one image by probabilities and returns the cross entropy of the right
+// digit.
 double softmax(float* scores, std::uint8_t digit) {
   const float largest = *std::max_element(scores, scores + kClasses);
   std::array<double, kClasses> powers{};
@@ -132,7 +134,8 @@ float Model::add_gradients(std::span<const float> parameters, std::span<const Im
     for (std::size_t image = 0; image < images.size(); ++image) {
       const float* const in = &activations_[l][image * layer.in];
       const float* const error = &errors_[l + 1][image * layer.out];
-      for (std::size_t i = 0; i < layer.in; ++i) add_scaled(&gradients[layer.weight + i * layer.out], error, in[i], layer.out);
+      for (std::size_t i = 0; i < layer.in; ++i)
+        add_scaled(&gradients[layer.weight + i * layer.out], error, in[i], layer.out);
       add_scaled(&gradients[layer.bias], error, 1.0F, layer.out);
       if (l == 0) continue;
       float* const before = &errors_[l][image * layer.in];

@@ -1,5 +1,5 @@
-// A perceptron with two hidden layers in float32, whose every sum is made in one fixed order: the same parameters and images give
-// the same bytes. No threads of its own.
+// A perceptron with two hidden layers in float32, whose every sum is made in one fixed order: the
+// same parameters and images give the same bytes. No threads of its own.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@ namespace digits {
 inline constexpr std::array<std::size_t, 4> kWidths = {kPixels, 384, 192, kClasses};
 inline constexpr std::size_t kLayers = kWidths.size() - 1;
 
-// A named array inside one flat vector of parameters (and in vectors of the same shape: gradients, moments).
+// A named array inside one flat vector of parameters (and in vectors of the same shape: gradients,
+// moments).
 struct Part {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -24,7 +25,8 @@ struct Part {
   std::size_t elements = 0;
 };
 
-// layer1.weight (in x out), layer1.bias, layer2.weight, ... in the order in which they lie in memory.
+// layer1.weight (in x out), layer1.bias, layer2.weight, ... in the order in which they lie in
+// memory.
 std::vector<Part> model_parts();
 std::size_t parameter_count();
 
@@ -34,8 +36,10 @@ class Model {
  public:
   explicit Model(std::size_t batch);
 
-  // Adds up, over the images, the gradients of the cross entropy into `gradients` (set to zero first); returns the summed loss.
-  float add_gradients(std::span<const float> parameters, std::span<const Image* const> images, std::span<float> gradients);
+  // Adds up, over the images, the gradients of the cross entropy into `gradients` (set to zero
+  // first); returns the summed loss.
+  float add_gradients(std::span<const float> parameters, std::span<const Image* const> images,
+                      std::span<float> gradients);
 
   // The share of the images whose digit is recognised.
   double accuracy(std::span<const float> parameters, std::span<const Image> images);
@@ -45,7 +49,8 @@ class Model {
 
   std::size_t batch_;
   std::array<std::vector<float>, kLayers + 1> activations_;  // batch x width
-  std::array<std::vector<float>, kLayers + 1> errors_;       // the same shape: derivative of the loss
+  // the same shape: derivative of the loss
+  std::array<std::vector<float>, kLayers + 1> errors_;
   std::vector<float> transposed_;
 };
 

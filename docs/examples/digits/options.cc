@@ -42,7 +42,8 @@ Status read_place(Options& options) {
     if (Status read = number_from_environment({"REKINDLE_WORLD_SIZE", "RANK_SIZE"}, world_size); !read) return read;
   }
   if (world_size == 0 || rank >= world_size) {
-    return failure("rank " + std::to_string(rank) + " does not fit a world of " + std::to_string(world_size) + " ranks");
+    return failure("rank " + std::to_string(rank) + " does not fit a world of " + std::to_string(world_size) +
+                   " ranks");
   }
   options.place.rank = static_cast<int>(rank);
   options.place.world_size = static_cast<int>(world_size);
@@ -63,7 +64,8 @@ void insert_rank(std::string& path, int rank) {
 }  // namespace
 
 const char* usage() {
-  return "digits --data FILE [options]: trains a small network on handwritten digits, data-parallel, and survives what rekindle "
+  return "digits --data FILE [options]: trains a small network on handwritten digits, data-parallel, and survives what "
+         "rekindle "
          "survives.\n"
          "  --data FILE              digits.csv (README.md says where it comes from)\n"
          "  --output FILE            rank 0 writes the final parameters and moments there (safetensors)\n"
@@ -78,7 +80,8 @@ const char* usage() {
          "  --status-page FILE       keep a 64-byte note of what the rank is doing\n"
          "  --spawn N                start N ranks in this container; for jobs without `rekindle run`\n"
          "  --without-rekindle       make no use of the library: nothing is saved, nothing resumes\n"
-         "%r in --log and --status-page stands for the rank. Rank and world size come from the environment, as `rekindle run` and the Rekindle operator set it.\n";
+         "%r in --log and --status-page stands for the rank. Rank and world size come from the environment, as "
+         "`rekindle run` and the Rekindle operator set it.\n";
 }
 
 Result<Options> read_options(int argument_count, char** arguments) {

@@ -10,14 +10,14 @@
 namespace digits {
 
 struct Options {
-  MeetingPlace place;        // rank, world size, where rank 0 listens
-  std::string data;          // digits.csv
-  std::string output;        // where rank 0 writes the final state; empty: nowhere
-  std::string log;           // a JSON line a step; empty: none
-  std::string status_page;   // see status_page.h; empty: none
+  MeetingPlace place;       // rank, world size, where rank 0 listens
+  std::string data;         // digits.csv
+  std::string output;       // where rank 0 writes the final state; empty: nowhere
+  std::string log;          // a JSON line a step; empty: none
+  std::string status_page;  // see status_page.h; empty: none
   std::uint64_t seed = 7;
   std::uint64_t steps = 400;
-  std::uint64_t batch = 384; // images a rank takes each step
+  std::uint64_t batch = 384;  // images a rank takes each step
   std::uint64_t log_every = 1;
   std::uint64_t print_every = 50;
   std::uint64_t checkpoint_every = 0;  // steps; 0: only when something ends
@@ -26,8 +26,9 @@ struct Options {
   bool help = false;
 };
 
-// Environment: REKINDLE_RANK and REKINDLE_WORLD_SIZE, else RANK_ID and RANK_SIZE; MASTER_ADDR, else the first of VC_WORKER_HOSTS, else
-// 127.0.0.1; MASTER_PORT. With --spawn N the world is VC_WORKER_NUM (else 1) times N and the first rank VC_TASK_INDEX times N.
+// Environment: REKINDLE_RANK and REKINDLE_WORLD_SIZE, else RANK_ID and RANK_SIZE; MASTER_ADDR, else
+// the first of VC_WORKER_HOSTS, else 127.0.0.1; MASTER_PORT. With --spawn N the world is
+// VC_WORKER_NUM (else 1) times N and the first rank VC_TASK_INDEX times N.
 Result<Options> read_options(int argument_count, char** arguments);
 
 const char* usage();

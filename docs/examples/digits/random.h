@@ -1,4 +1,5 @@
-// A small counted generator (splitmix64): the same on every machine, and any place of the sequence can be made from a seed alone.
+// A small counted generator (splitmix64): the same on every machine, and any place of the sequence
+// can be made from a seed alone.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A scope around rekindle.h: opened once, closed when it goes. Without rekindle every call succeeds and does nothing, which
-// is the undisturbed twin that the demo compares with.
+// A scope around rekindle.h: opened once, closed when it goes. Without rekindle every call succeeds
+// and does nothing, which is the undisturbed twin that the demo compares with.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,8 @@ Result<AddressList> look_up(const char* host, const std::string& port) {
   addrinfo* found = nullptr;
   const int fault = getaddrinfo(host, port.c_str(), &hints, &found);
   if (fault != 0) {
-    return failure("no address for " + std::string(host == nullptr ? "port" : host) + ":" + port + ": " + gai_strerror(fault));
+    return failure("no address for " + std::string(host == nullptr ? "port" : host) + ":" + port + ": " +
+                   gai_strerror(fault));
   }
   return AddressList(found, &freeaddrinfo);
 }
@@ -60,7 +61,8 @@ void Socket::close() {
 
 Status Socket::wait_for(short events, Deadline deadline) {
   while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0) return failure("no answer in time");
     pollfd entry{.fd = descriptor_, .events = events, .revents = 0};
     const int ready = poll(&entry, 1, static_cast<int>(std::min<long long>(left.count(), 60'000)));
@@ -133,8 +135,10 @@ Result<Socket> Socket::connect_to(const std::string& host, const std::string& po
   while (std::chrono::steady_clock::now() < deadline) {
     Result<AddressList> addresses = look_up(host.c_str(), port);
     if (!addresses) fault = addresses.error();
-    for (const addrinfo* address = addresses ? addresses->get() : nullptr; address != nullptr; address = address->ai_next) {
-      Socket socket(::socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address->ai_protocol));
+    for (const addrinfo* address = addresses ? addresses->get() : nullptr; address != nullptr;
+         address = address->ai_next) {
+      Socket socket(
+          ::socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address->ai_protocol));
       if (!socket.is_open()) continue;
       if (connect(socket.descriptor_, address->ai_addr, address->ai_addrlen) != 0 && errno != EINPROGRESS) {
         fault = last_fault();

@@ -24,7 +24,8 @@ class Socket {
   bool is_open() const { return descriptor_ >= 0; }
   void close();
 
-  // All bytes or an error, which may leave a part sent or received: the connection is of no use then.
+  // All bytes or an error, which may leave a part sent or received: the connection is of no use
+  // then.
   Status send_all(const void* data, std::size_t bytes, Deadline deadline);
   Status receive_all(void* data, std::size_t bytes, Deadline deadline);
 

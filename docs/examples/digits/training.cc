@@ -95,10 +95,12 @@ class Training {
     }
     if (!is_first_rank()) return {};
     if (at.step > 0) {
-      say("attempt " + std::to_string(at.attempt) + " resumes after step " + std::to_string(at.step) + " from " + at.path);
+      say("attempt " + std::to_string(at.attempt) + " resumes after step " + std::to_string(at.step) + " from " +
+          at.path);
     } else {
-      say("attempt " + std::to_string(at.attempt) + " starts, " + std::to_string(dataset_.training.size()) + " images to learn, " +
-          std::to_string(dataset_.held_out.size()) + " held out, " + std::to_string(options_.place.world_size) + " ranks");
+      say("attempt " + std::to_string(at.attempt) + " starts, " + std::to_string(dataset_.training.size()) +
+          " images to learn, " + std::to_string(dataset_.held_out.size()) + " held out, " +
+          std::to_string(options_.place.world_size) + " ranks");
     }
     return {};
   }
@@ -146,7 +148,8 @@ class Training {
   // The loss travels behind the gradients.
   void compute_gradients(std::uint64_t step) {
     const std::uint64_t place = static_cast<std::uint64_t>(options_.place.rank) * options_.batch;
-    for (std::size_t k = 0; k < images_.size(); ++k) images_[k] = &dataset_.training[sampler_.image_at(step, place + k)];
+    for (std::size_t k = 0; k < images_.size(); ++k)
+      images_[k] = &dataset_.training[sampler_.image_at(step, place + k)];
     gradients_.back() = model_.add_gradients(parameters_, images_, std::span(gradients_).first(parameters_.size()));
   }
 
@@ -174,8 +177,8 @@ class Training {
     }
   }
 
-  // Evaluates, writes the result, and lets nobody leave before it is written: with the others gone, a death of rank 0 here
-  // would leave no copy of the last steps.
+  // Evaluates, writes the result, and lets nobody leave before it is written: with the others gone,
+  // a death of rank 0 here would leave no copy of the last steps.
   Result<Outcome> finish() {
     status_page_.set(Doing::finishing, options_.steps);
     session_.set_phase(RK_EVALUATING);
@@ -200,8 +203,10 @@ class Training {
     std::vector<NamedArray> arrays;
     for (const Part& part : model_parts()) {
       arrays.push_back({part.name, part.shape, std::span(parameters_).subspan(part.begin, part.elements)});
-      arrays.push_back({"adam.first." + part.name, part.shape, std::span(adam_.first_moments).subspan(part.begin, part.elements)});
-      arrays.push_back({"adam.second." + part.name, part.shape, std::span(adam_.second_moments).subspan(part.begin, part.elements)});
+      arrays.push_back(
+          {"adam.first." + part.name, part.shape, std::span(adam_.first_moments).subspan(part.begin, part.elements)});
+      arrays.push_back(
+          {"adam.second." + part.name, part.shape, std::span(adam_.second_moments).subspan(part.begin, part.elements)});
     }
     return write_safetensors(options_.output, arrays);
   }

@@ -1,5 +1,7 @@
-// replicas_benchmark FOLDER MEBIBYTES WRITERS MEBIBYTES_PER_SECOND: that many replicas hold the same tensors, and each writes its share of them, with its bandwidth capped
-// (0: not). Prints the milliseconds until all shares are durable, and then the bytes of data that each has written. A thread stands for a replica.
+// replicas_benchmark FOLDER MEBIBYTES WRITERS MEBIBYTES_PER_SECOND: that many replicas hold the
+// same tensors, and each writes its share of them, with its bandwidth capped (0: not). Prints the
+// milliseconds until all shares are durable, and then the bytes of data that each has written. A
+// thread stands for a replica.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -16,10 +18,13 @@
 namespace rekindle {
 namespace {
 
-// The tensors of a transformer, in miniature: a few large ones, and for each layer some of very different sizes.
+// The tensors of a transformer, in miniature: a few large ones, and for each layer some of very
+// different sizes.
 Layout model_layout(std::uint64_t bytes) {
   Layout layout;
-  const auto add = [&](const std::string& name, Extents shape) { layout.tensors.push_back(whole_tensor(name, Dtype::f32, std::move(shape))); };
+  const auto add = [&](const std::string& name, Extents shape) {
+    layout.tensors.push_back(whole_tensor(name, Dtype::f32, std::move(shape)));
+  };
   constexpr std::uint64_t kWidth = 1024;
   constexpr std::uint64_t kLayerBytes = (4 * kWidth * kWidth + 8 * kWidth * kWidth + 2 * kWidth) * 4;
   const std::uint64_t embedding_rows = bytes / 8 / (kWidth * 4);
@@ -60,15 +65,17 @@ int run(const std::string& folder, std::uint64_t bytes, std::uint32_t writers, s
         for (const PiecePlan& piece : plans[i].pieces) {
           const TensorDescription& tensor = *tensors.at(piece.tensor);
           pieces.push_back({.entry = entry_of_piece(tensor, piece.begin_row, piece.end_row),
-                            .data = reinterpret_cast<const char*>(memory.at(piece.tensor).data()) + rows_bytes(tensor, piece.begin_row)});
+                            .data = reinterpret_cast<const char*>(memory.at(piece.tensor).data()) +
+                                    rows_bytes(tensor, piece.begin_row)});
         }
-        const Result<WrittenDataFile> written =
-            write_data_file(real_file_system(), folder, plans[i].file, pieces, {.bytes_per_second_max = bytes_per_second});
+        const Result<WrittenDataFile> written = write_data_file(real_file_system(), folder, plans[i].file, pieces,
+                                                                {.bytes_per_second_max = bytes_per_second});
         if (!written) results[i] = std::unexpected(written.error());
       });
     }
   }
-  const double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  const double milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   for (const Status& result : results) {
     if (result) continue;
     std::fprintf(stderr, "replicas_benchmark: %s\n", result.error().message.c_str());
@@ -89,5 +96,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto number = [&](int index) { return std::strtoull(argv[index], nullptr, 10); };
-  return rekindle::run(argv[1], number(2) << 20, static_cast<std::uint32_t>(std::max<unsigned long long>(number(3), 1)), number(4) << 20);
+  return rekindle::run(argv[1], number(2) << 20, static_cast<std::uint32_t>(std::max<unsigned long long>(number(3), 1)),
+                       number(4) << 20);
 }

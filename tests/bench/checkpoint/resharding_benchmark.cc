@@ -1,7 +1,9 @@
-// resharding_benchmark FOLDER TENSORS ROUNDS: that many tensors of 16,384 x 4,096 bf16 and an embedding of 1,000,000 x 16, cut by columns over two ranks and over four.
-// Rank 0 of two restores what two wrote (equal), what four wrote (joined), and rank 0 of four what two wrote (divided), all cold and each in a process of its own. Prints
-// a line for each: its name, ranges of the plan, milliseconds to plan, milliseconds to read, MiB filled, MiB read, most MiB of memory beyond the registered tensors
-// (the program itself included).
+// resharding_benchmark FOLDER TENSORS ROUNDS: that many tensors of 16,384 x 4,096 bf16 and an
+// embedding of 1,000,000 x 16, cut by columns over two ranks and over four. Rank 0 of two restores
+// what two wrote (equal), what four wrote (joined), and rank 0 of four what two wrote (divided),
+// all cold and each in a process of its own. Prints a line for each: its name, ranges of the plan,
+// milliseconds to plan, milliseconds to read, MiB filled, MiB read, most MiB of memory beyond the
+// registered tensors (the program itself included).
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,7 +49,8 @@ void must(const Status& status) {
 Layout columns_of(std::uint64_t tensors, std::uint32_t rank, std::uint32_t ranks) {
   Layout layout;
   const auto add = [&](const std::string& name, std::uint64_t rows, std::uint64_t columns) {
-    layout.tensors.push_back({name, Dtype::bf16, {rows, columns / ranks}, {rows, columns}, {0, columns / ranks * rank}});
+    layout.tensors.push_back(
+        {name, Dtype::bf16, {rows, columns / ranks}, {rows, columns}, {0, columns / ranks * rank}});
   };
   for (std::uint64_t i = 0; i < tensors; ++i) add("layer." + std::to_string(i), 16'384, 4'096);
   add("embedding", 1'000'000, 16);
@@ -57,7 +60,8 @@ Layout columns_of(std::uint64_t tensors, std::uint32_t rank, std::uint32_t ranks
 // Every tensor holds the same bytes: what is measured does not look at them.
 Manifest save(const std::string& folder, std::uint64_t tensors, std::uint32_t ranks) {
   std::filesystem::create_directories(folder);
-  Manifest manifest{.job = {"bench", "bench", ""}, .attempt = 1, .step = 1, .term = 1, .world_size = ranks, .live_ranks = ranks};
+  Manifest manifest{
+      .job = {"bench", "bench", ""}, .attempt = 1, .step = 1, .term = 1, .world_size = ranks, .live_ranks = ranks};
   std::vector<Layout> layouts;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) layouts.push_back(columns_of(tensors, rank, ranks));
   std::vector<WrittenStripe> stripes;
@@ -72,11 +76,16 @@ Manifest save(const std::string& folder, std::uint64_t tensors, std::uint32_t ra
     }
     const std::string name = rank_file_name(rank);
     WrittenDataFile written = must(write_data_file(real_file_system(), folder, name, pieces));
-    WrittenFile report{.file = name, .bytes = written.bytes, .hash = written.hash, .chunks = written.chunks, .entries = {}};
+    WrittenFile report{
+        .file = name, .bytes = written.bytes, .hash = written.hash, .chunks = written.chunks, .entries = {}};
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const TensorDescription& tensor = layouts[rank].tensors[i];
-      report.entries.push_back({.key = written.entries[i].key, .tensor = tensor.name, .begin_row = 0, .end_row = row_count(tensor),
-                                .begin_byte = written.entries[i].begin_byte, .end_byte = written.entries[i].end_byte});
+      report.entries.push_back({.key = written.entries[i].key,
+                                .tensor = tensor.name,
+                                .begin_row = 0,
+                                .end_row = row_count(tensor),
+                                .begin_byte = written.entries[i].begin_byte,
+                                .end_byte = written.entries[i].end_byte});
     }
     stripes.push_back({.layout = &layouts[rank], .written = std::move(report)});
   }
@@ -98,7 +107,8 @@ double mebibytes_held(const char* what) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
     unsigned long long kibibytes = 0;
-    if (line.starts_with(what) && std::sscanf(line.c_str() + std::strlen(what), ": %llu kB", &kibibytes) == 1) return static_cast<double>(kibibytes) / 1024;
+    if (line.starts_with(what) && std::sscanf(line.c_str() + std::strlen(what), ": %llu kB", &kibibytes) == 1)
+      return static_cast<double>(kibibytes) / 1024;
   }
   return 0;
 }
@@ -107,7 +117,8 @@ double milliseconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void restore(const char* name, const std::string& folder, const Manifest& manifest, std::uint64_t tensors, std::uint32_t ranks) {
+void restore(const char* name, const std::string& folder, const Manifest& manifest, std::uint64_t tensors,
+             std::uint32_t ranks) {
   const RestoreTarget target{.rank = 0, .world_size = ranks, .layout = columns_of(tensors, 0, ranks), .states = {}};
   std::vector<std::unique_ptr<char[]>> memory;
   std::vector<Destination> destinations;
@@ -126,11 +137,13 @@ void restore(const char* name, const std::string& folder, const Manifest& manife
   for (const FileReads& reads : plan.files) ranges += reads.ranges.size();
   ReadReport report;
   const auto begin = std::chrono::steady_clock::now();
-  must(read_plan(real_file_system(), folder, manifest, plan, {.tensors = destinations, .states = {}}, {}, {.report = &report}));
+  must(read_plan(real_file_system(), folder, manifest, plan, {.tensors = destinations, .states = {}}, {},
+                 {.report = &report}));
   const double read_milliseconds = milliseconds_since(begin);
   constexpr double kMebibyte = 1 << 20;
-  std::printf("%s %zu %.3f %.3f %.0f %.0f %.1f\n", name, ranges, plan_milliseconds, read_milliseconds, static_cast<double>(bytes) / kMebibyte,
-              static_cast<double>(report.bytes) / kMebibyte, mebibytes_held("VmHWM") - static_cast<double>(bytes) / kMebibyte);
+  std::printf("%s %zu %.3f %.3f %.0f %.0f %.1f\n", name, ranges, plan_milliseconds, read_milliseconds,
+              static_cast<double>(bytes) / kMebibyte, static_cast<double>(report.bytes) / kMebibyte,
+              mebibytes_held("VmHWM") - static_cast<double>(bytes) / kMebibyte);
   std::fflush(stdout);
 }
 

@@ -15,7 +15,9 @@ TENSOR_BYTES = 64 << 20
 def make_arrays(mebibytes):
     random = numpy.random.default_rng(1)
     sizes = [min(TENSOR_BYTES, (mebibytes << 20) - begin) for begin in range(0, mebibytes << 20, TENSOR_BYTES)]
-    return {f"tensor.{index}": random.integers(0, 2**63, size // 8, dtype=numpy.int64) for index, size in enumerate(sizes)}
+    return {
+        f"tensor.{index}": random.integers(0, 2**63, size // 8, dtype=numpy.int64) for index, size in enumerate(sizes)
+    }
 
 
 def saver(name, arrays):

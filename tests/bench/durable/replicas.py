@@ -12,7 +12,9 @@ WRITERS = (1, 2, 4)
 
 def save_once(folder, mebibytes, writers, cap):
     with tempfile.TemporaryDirectory(dir=folder) as target:
-        words = subprocess.run([PROGRAM, target, str(mebibytes), str(writers), str(cap)], check=True, capture_output=True, text=True).stdout.split()
+        words = subprocess.run(
+            [PROGRAM, target, str(mebibytes), str(writers), str(cap)], check=True, capture_output=True, text=True
+        ).stdout.split()
     return float(words[0]), [int(word) for word in words[1:]]
 
 
@@ -28,8 +30,14 @@ def measure(folder, mebibytes, cap_mib_per_second, rounds):
     rows = []
     for writers in WRITERS:
         fair = sum(shares[writers]) / writers
-        rows.append({"writers": writers, "bytes_a_writer": shares[writers], "off_fair_share_percent": max(abs(share - fair) for share in shares[writers]) / fair * 100,
-                     "milliseconds": report.spread(times[writers])})
+        rows.append(
+            {
+                "writers": writers,
+                "bytes_a_writer": shares[writers],
+                "off_fair_share_percent": max(abs(share - fair) for share in shares[writers]) / fair * 100,
+                "milliseconds": report.spread(times[writers]),
+            }
+        )
     alone = rows[0]["milliseconds"]["median"]
     for row in rows:
         row["times_faster_than_one"] = alone / row["milliseconds"]["median"]
@@ -40,5 +48,7 @@ def show(figures):
     print(f"replicas: {figures['mebibytes']} MiB, each writer capped at {figures['cap_mib_per_second']} MiB/s")
     print("  writers   MiB a writer   off 1/R      wall      faster")
     for row in figures["rows"]:
-        print(f"  {row['writers']:7}   {max(row['bytes_a_writer']) / 2**20:12.2f}   {row['off_fair_share_percent']:6.3f}%   "
-              f"{row['milliseconds']['median']:5.0f} ms   {row['times_faster_than_one']:7.2f}x")
+        print(
+            f"  {row['writers']:7}   {max(row['bytes_a_writer']) / 2**20:12.2f}   {row['off_fair_share_percent']:6.3f}%   "
+            f"{row['milliseconds']['median']:5.0f} ms   {row['times_faster_than_one']:7.2f}x"
+        )

@@ -13,9 +13,9 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
-import report  # noqa: E402
-from checkpoint_program import CheckpointProgram, forget  # noqa: E402
-from disk import fio_milliseconds  # noqa: E402
+import report
+from checkpoint_program import CheckpointProgram, forget
+from disk import fio_milliseconds
 
 
 def ours_milliseconds(folder, mebibytes):
@@ -31,7 +31,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mebibytes", type=int, default=1024)
     parser.add_argument("--pairs", type=int, default=11)
-    parser.add_argument("--folder", default=str(report.ROOT / "build"), help="on the disk that is measured (default: build)")
+    parser.add_argument(
+        "--folder", default=str(report.ROOT / "build"), help="on the disk that is measured (default: build)"
+    )
     options = parser.parse_args()
     mebibytes = options.mebibytes
     rows = []
@@ -42,20 +44,41 @@ def main():
         writer.end()
         fio_milliseconds(folder, mebibytes, "read")  # lays its file out
         for index in range(options.pairs):
-            steps = [("ours", lambda: ours_milliseconds(ours, mebibytes)), ("fio", lambda: fio_milliseconds(folder, mebibytes, "read"))]
+            steps = [
+                ("ours", lambda: ours_milliseconds(ours, mebibytes)),
+                ("fio", lambda: fio_milliseconds(folder, mebibytes, "read")),
+            ]
             if index % 2 == 1:
                 steps.reverse()
             row = {f"{name}_milliseconds": step() for name, step in steps}
             row["ours_milliseconds"], row["memory_beyond_tensors_mib"] = row["ours_milliseconds"]
             row["ratio_to_disk"] = row["fio_milliseconds"] / row["ours_milliseconds"]
             rows.append(row)
-            print(f"  pair {index + 1:2}: ours {row['ours_milliseconds']:7.0f} ms, fio {row['fio_milliseconds']:7.0f} ms, ratio {row['ratio_to_disk']:.2f}", flush=True)
+            print(
+                f"  pair {index + 1:2}: ours {row['ours_milliseconds']:7.0f} ms, fio {row['fio_milliseconds']:7.0f} ms, ratio {row['ratio_to_disk']:.2f}",
+                flush=True,
+            )
     ratio = report.spread([row["ratio_to_disk"] for row in rows])
-    print(f"{mebibytes} MiB: ratio to the disk {ratio['median']:.2f} ({ratio['minimum']:.2f} to {ratio['maximum']:.2f})")
-    speeds = {name: report.spread([mebibytes / (row[f"{name}_milliseconds"] / 1000) for row in rows]) for name in ("ours", "fio")}
+    print(
+        f"{mebibytes} MiB: ratio to the disk {ratio['median']:.2f} ({ratio['minimum']:.2f} to {ratio['maximum']:.2f})"
+    )
+    speeds = {
+        name: report.spread([mebibytes / (row[f"{name}_milliseconds"] / 1000) for row in rows])
+        for name in ("ours", "fio")
+    }
     memory = max(row["memory_beyond_tensors_mib"] for row in rows)
     print(f"  memory beyond the tensors: {memory:.0f} MiB")
-    report.write("restore", {"ratio_to_disk_median": ratio["median"], "ratio_to_disk": ratio, "memory_beyond_tensors_mib": memory, "mebibytes": mebibytes, "pairs": rows, "mib_per_second": speeds})
+    report.write(
+        "restore",
+        {
+            "ratio_to_disk_median": ratio["median"],
+            "ratio_to_disk": ratio,
+            "memory_beyond_tensors_mib": memory,
+            "mebibytes": mebibytes,
+            "pairs": rows,
+            "mib_per_second": speeds,
+        },
+    )
     report.write_picture("restore", f"Cold disk to memory, {mebibytes} MiB", "MiB/s", list(speeds.items()))
     return 0
 

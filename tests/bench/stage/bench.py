@@ -7,13 +7,13 @@ import argparse
 import sys
 
 sys.dont_write_bytecode = True
-import pathlib  # noqa: E402
+import pathlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
-import report  # noqa: E402
-from staging import pairs_of  # noqa: E402
+import report
+from staging import pairs_of
 
 
 def main():
@@ -26,13 +26,39 @@ def main():
         pairs = pairs_of("snapshot", mebibytes, options.pairs)
         ratio = report.spread([pair["memcpy_milliseconds"] / pair["ours_milliseconds"] for pair in pairs])
         stopped = report.spread([pair["ours_milliseconds"] for pair in pairs])
-        speed = {name: report.spread([pair["bytes"] / 2**20 / (pair[f"{name}_milliseconds"] / 1000) for pair in pairs]) for name in ("ours", "memcpy")}
-        print(f"  {mebibytes:5} MiB: training stands {stopped['median']:.1f} ms ({stopped['minimum']:.1f} to {stopped['maximum']:.1f}); "
-              f"ratio to memcpy {ratio['median']:.2f} ({ratio['minimum']:.2f} to {ratio['maximum']:.2f})", flush=True)
-        sizes.append({"mebibytes": mebibytes, "ratio_to_memcpy": ratio, "stopped_milliseconds": stopped, "mib_per_second": speed, "pairs": pairs})
+        speed = {
+            name: report.spread([pair["bytes"] / 2**20 / (pair[f"{name}_milliseconds"] / 1000) for pair in pairs])
+            for name in ("ours", "memcpy")
+        }
+        print(
+            f"  {mebibytes:5} MiB: training stands {stopped['median']:.1f} ms ({stopped['minimum']:.1f} to {stopped['maximum']:.1f}); "
+            f"ratio to memcpy {ratio['median']:.2f} ({ratio['minimum']:.2f} to {ratio['maximum']:.2f})",
+            flush=True,
+        )
+        sizes.append(
+            {
+                "mebibytes": mebibytes,
+                "ratio_to_memcpy": ratio,
+                "stopped_milliseconds": stopped,
+                "mib_per_second": speed,
+                "pairs": pairs,
+            }
+        )
     largest = sizes[-1]
-    report.write("stage", {"ratio_to_memcpy_median": largest["ratio_to_memcpy"]["median"], "mebibytes": largest["mebibytes"], "sizes": sizes})
-    report.write_picture("stage", f"Snapshot of {largest['mebibytes']} MiB beside memcpy", "MiB/s", list(largest["mib_per_second"].items()))
+    report.write(
+        "stage",
+        {
+            "ratio_to_memcpy_median": largest["ratio_to_memcpy"]["median"],
+            "mebibytes": largest["mebibytes"],
+            "sizes": sizes,
+        },
+    )
+    report.write_picture(
+        "stage",
+        f"Snapshot of {largest['mebibytes']} MiB beside memcpy",
+        "MiB/s",
+        list(largest["mib_per_second"].items()),
+    )
     return 0
 
 

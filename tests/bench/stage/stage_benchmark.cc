@@ -1,5 +1,9 @@
-// What the copies that let training go on cost beside a plain copy of the same bytes between warm memory: a snapshot of a rank's share, as a periodic checkpoint stops
-// training for, and a step with a shadow (256 bytes of small state, open gates, one copy). Pairs run one after the other, the order alternates; one line of JSON a pair.
+// What the copies that let training go on cost beside a plain copy of the same bytes between warm
+// memory: a snapshot of a rank's share, as a periodic checkpoint stops training for, and a step
+// with a shadow (256 bytes of small state, open gates, one copy). Pairs run one after the other,
+// the order alternates; one line of JSON a pair.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -7,8 +11,6 @@
 #include <cstring>
 #include <string>
 #include <vector>
-
-#include <sys/mman.h>
 
 #include "worker-sidecar/runtime/src/control_mapping.h"
 #include "worker-sidecar/runtime/src/shadow_keeper.h"
@@ -56,7 +58,9 @@ class Rank {
     const Layout layout = registry_.layout();
     std::vector<PiecePlan> pieces;
     for (const TensorDescription& tensor : layout.tensors) pieces.push_back({tensor.name, 0, row_count(tensor)});
-    Result<ShadowPlan> plan = plan_shadow({.snapshots = snapshots, .shadow_every_steps = snapshots ? 0u : 1u, .state_bytes = block_->slot_bytes}, layout, pieces);
+    Result<ShadowPlan> plan = plan_shadow(
+        {.snapshots = snapshots, .shadow_every_steps = snapshots ? 0u : 1u, .state_bytes = block_->slot_bytes}, layout,
+        pieces);
     Outcome<ShadowMapping> mapping = ShadowMapping::make_private(*std::move(plan));
     if (!mapping) {
       std::fprintf(stderr, "stage_benchmark: %s\n", mapping.error().sentence.c_str());
@@ -93,7 +97,11 @@ class Rank {
     tensors_.push_back(warm_memory(bytes));
     sizes_.push_back(bytes);
     bytes_ += bytes;
-    const rk_tensor tensor{.struct_size = sizeof(rk_tensor), .name = name.c_str(), .data = tensors_.back(), .dtype = RK_F32, .rank = 1,
+    const rk_tensor tensor{.struct_size = sizeof(rk_tensor),
+                           .name = name.c_str(),
+                           .data = tensors_.back(),
+                           .dtype = RK_F32,
+                           .rank = 1,
                            .shape = {static_cast<std::int64_t>(bytes / 4)}};
     if (!registry_.add_tensor(tensor, small_state_.room())) std::exit(1);
   }
@@ -127,8 +135,8 @@ int run(std::uint64_t mebibytes, int pairs, bool snapshots) {
     if (pair % 2 == 0) measure_ours();
     measure_plain();
     if (pair % 2 == 1) measure_ours();
-    std::printf("{\"ours_milliseconds\": %.4f, \"memcpy_milliseconds\": %.4f, \"bytes\": %llu}\n", ours, memcpy_milliseconds,
-                static_cast<unsigned long long>(rank.bytes()));
+    std::printf("{\"ours_milliseconds\": %.4f, \"memcpy_milliseconds\": %.4f, \"bytes\": %llu}\n", ours,
+                memcpy_milliseconds, static_cast<unsigned long long>(rank.bytes()));
   }
   return 0;
 }

@@ -11,7 +11,9 @@ PATH = report.ROOT / "build" / "dev" / "bin" / "checkpoint_benchmark"
 
 class CheckpointProgram:
     def __init__(self, folder, mebibytes):
-        self.process = subprocess.Popen([PATH, folder, str(mebibytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [PATH, folder, str(mebibytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         restore, step, memory = self.answer().split()
         self.restore_milliseconds = float(restore)
         self.restored_step = int(step)

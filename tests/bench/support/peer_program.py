@@ -11,7 +11,12 @@ PYTHON_OF = {"safetensors": report.ROOT / "build" / "python" / "bin" / "python",
 class PeerProgram:
     def __init__(self, name, folder, mebibytes):
         program = report.ROOT / "tests" / "bench" / "durable" / "peer.py"
-        self.process = subprocess.Popen([PYTHON_OF[name], program, name, folder, str(mebibytes)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [PYTHON_OF[name], program, name, folder, str(mebibytes)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.version = self.answer().strip()
 
     def answer(self):

@@ -9,5 +9,7 @@ PROGRAM = report.ROOT / "build" / "dev" / "bin" / "stage_benchmark"
 
 
 def pairs_of(what, mebibytes, pairs):
-    output = subprocess.run([PROGRAM, what, str(mebibytes), str(pairs)], check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(
+        [PROGRAM, what, str(mebibytes), str(pairs)], check=True, capture_output=True, text=True
+    ).stdout
     return [json.loads(line) for line in output.splitlines()]

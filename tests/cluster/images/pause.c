@@ -4,22 +4,21 @@
 #include <unistd.h>
 
 static void end(int signal_number) {
-    (void)signal_number;
-    _exit(0);
+  (void)signal_number;
+  _exit(0);
 }
 
 static void reap(int signal_number) {
-    (void)signal_number;
-    while (waitpid(-1, 0, WNOHANG) > 0) {
-    }
+  (void)signal_number;
+  while (waitpid(-1, 0, WNOHANG) > 0) {
+  }
 }
 
 int main(void) {
-    struct sigaction on_end = {.sa_handler = end};
-    struct sigaction on_child = {.sa_handler = reap, .sa_flags = SA_NOCLDSTOP};
-    if (sigaction(SIGTERM, &on_end, 0) != 0 || sigaction(SIGINT, &on_end, 0) != 0 ||
-        sigaction(SIGCHLD, &on_child, 0) != 0)
-        return 1;
-    for (;;)
-        pause();
+  struct sigaction on_end = {.sa_handler = end};
+  struct sigaction on_child = {.sa_handler = reap, .sa_flags = SA_NOCLDSTOP};
+  if (sigaction(SIGTERM, &on_end, 0) != 0 || sigaction(SIGINT, &on_end, 0) != 0 ||
+      sigaction(SIGCHLD, &on_child, 0) != 0)
+    return 1;
+  for (;;) pause();
 }

@@ -13,7 +13,8 @@ inline void expect_inside(std::string_view name) { RK_ASSERT(!leads_out_of_its_f
 inline void check_written(const WrittenFile& written, std::size_t body_bytes) {
   expect_inside(written.file);
   RK_ASSERT(written.entries.size() <= body_bytes && written.chunks.size() <= body_bytes);
-  for (const WrittenEntry& entry : written.entries) RK_ASSERT(entry.begin_row <= entry.end_row && entry.begin_byte <= entry.end_byte);
+  for (const WrittenEntry& entry : written.entries)
+    RK_ASSERT(entry.begin_row <= entry.end_row && entry.begin_byte <= entry.end_byte);
 }
 
 // Names of files and folders that the message has, whatever message it is.
@@ -35,7 +36,8 @@ void check_names(const Message& message, std::size_t body_bytes) {
   }
 }
 
-// Too long sentences are cut when they are written, so the text is compared from the second time on.
+// Too long sentences are cut when they are written, so the text is compared from the second time
+// on.
 template <typename Decode, typename Encode>
 void check_message(std::uint16_t kind, std::string_view body, Decode decode, Encode encode) {
   const auto message = decode(kind, body);

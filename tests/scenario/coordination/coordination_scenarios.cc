@@ -1,16 +1,23 @@
-// Runs tests/scenario/coordination/*.txt: a command, ----, and what it led to, on the real machines. Review is a diff of behaviour.
-// --rewrite writes what happens now into the files.
+// Runs tests/scenario/coordination/*.txt: a command, ----, and what it led to, on the real
+// machines. Review is a diff of behaviour. --rewrite writes what happens now into the files.
 //
 // Commands (name=value each; only `job` has defaults):
-//   job pods=2 ranks=1 states=no after=park restore=184 parallel=data rebuilds=no unable=   a running job; restore=0 starts from nothing; parallel: data, tensor,
+//   job pods=2 ranks=1 states=no after=park restore=184 parallel=data rebuilds=no unable=   a
+//   running job; restore=0 starts from nothing; parallel: data, tensor,
 //                                 pipeline or zero, what its ranks hold (layout_for)
-//   place rank= step= phase=      puts a rank there      kill rank= | pod=       finish rank=       restart pod=
-//   hook pod= seconds=            order name= after=     want rank=              collective rank=   terminate pod= seconds=
-//   gate rank=                    it comes to a gate, where an order to rebuild is seen       load milliseconds=     (time of a load to rebuild)
+//   place rank= step= phase=      puts a rank there      kill rank= | pod=       finish rank=
+//   restart pod=
+//   hook pod= seconds=            order name= after=     want rank=              collective rank=
+//   terminate pod= seconds=
+//   gate rank=                    it comes to a gate, where an order to rebuild is seen       load
+//   milliseconds=     (time of a load to rebuild)
 //   shadow rank= steps=180,190    its shadow holds complete copies of these
-//   failwrites rank=              failshadow rank=       link a= b= up=         slow milliseconds=      (time of a write)
+//   failwrites rank=              failshadow rank=       link a= b= up=         slow milliseconds=
+//   (time of a write)
 //   wait milliseconds=            settle                 until nobody holds, leads or waits
 //   status
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -18,8 +25,6 @@
 #include <iostream>
 #include <memory>
 #include <sstream>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/coordination_harness.h"
 #include "tests/support/source_folder.h"
@@ -71,7 +76,8 @@ class Scenario {
     options.after_fault = parse_after_breakpoint(text("after", "park")).value_or(AfterBreakpoint::park);
     job_ = std::make_unique<CoordinationHarness>(options);
     for (std::uint32_t rank = 0; rank < job_->config().world_size(); ++rank) {
-      if (const auto layout = layout_for(text("parallel", "data"), rank, job_->config().world_size())) job_->set_layout_of(rank, *layout);
+      if (const auto layout = layout_for(text("parallel", "data"), rank, job_->config().world_size()))
+        job_->set_layout_of(rank, *layout);
       else return "unknown way to be parallel\n";
     }
     const std::uint32_t restore = number("restore", 184);
@@ -88,20 +94,24 @@ class Scenario {
   }
 
   bool perform(const std::string& command) {
-    if (command == "place") job_->place(number("rank"), number("step"), parse_rank_phase(text("phase")).value_or(RankPhase::starting));
+    if (command == "place")
+      job_->place(number("rank"), number("step"), parse_rank_phase(text("phase")).value_or(RankPhase::starting));
     else if (command == "kill" && values_.contains("pod")) job_->kill_pod(number("pod"));
     else if (command == "kill") job_->kill_rank(number("rank"));
     else if (command == "finish") job_->finish_rank(number("rank"));
     else if (command == "restart") job_->restart_sidecar(number("pod"));
     else if (command == "hook") job_->hook(number("pod"), number("seconds", 30));
-    else if (command == "order") job_->order(text("name"), parse_after_breakpoint(text("after")).value_or(AfterBreakpoint::park), 30);
+    else if (command == "order")
+      job_->order(text("name"), parse_after_breakpoint(text("after")).value_or(AfterBreakpoint::park), 30);
     else if (command == "want") job_->want_checkpoint(number("rank"));
     else if (command == "collective") job_->fail_collective(number("rank"));
     else if (command == "gate") job_->reach_gate(number("rank"));
     else if (command == "load") job_->set_load_time(std::chrono::milliseconds(number("milliseconds")));
     else if (command == "terminate") job_->terminate(number("pod"), number("seconds", 30));
-    else if (command == "failwrites") job_->fail_writes_of(number("rank"), {ErrorCode::io, "input/output error", Retry::no});
-    else if (command == "failshadow") job_->fail_shadows_of(number("rank"), {ErrorCode::io, "input/output error", Retry::no});
+    else if (command == "failwrites")
+      job_->fail_writes_of(number("rank"), {ErrorCode::io, "input/output error", Retry::no});
+    else if (command == "failshadow")
+      job_->fail_shadows_of(number("rank"), {ErrorCode::io, "input/output error", Retry::no});
     else if (command == "shadow") job_->set_shadows(number("rank"), steps());
     else if (command == "link") job_->set_link(number("a"), number("b"), text("up") == "yes");
     else if (command == "slow") job_->set_write_time(std::chrono::milliseconds(number("milliseconds")));
@@ -113,7 +123,8 @@ class Scenario {
 
   void settle() {
     job_->run_until([this] { return job_->quiet(); }, std::chrono::seconds(60));
-    job_->run_for(std::chrono::milliseconds(2500));  // nobody stops the containers: parked ranks are told to end after stop_wait
+    // nobody stops the containers: parked ranks are told to end after stop_wait
+    job_->run_for(std::chrono::milliseconds(2500));
   }
 
   std::unique_ptr<CoordinationHarness> job_;
@@ -151,7 +162,8 @@ std::string read_text(const std::filesystem::path& path) {
 std::vector<std::filesystem::path> scenario_files() {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(test::source_path("tests/scenario/coordination"))) {
-    if (entry.path().extension() == ".txt" && entry.path().filename() != "CMakeLists.txt") files.push_back(entry.path());
+    if (entry.path().extension() == ".txt" && entry.path().filename() != "CMakeLists.txt")
+      files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
   return files;

@@ -1,4 +1,5 @@
-// Runs every scenario in scenarios/*.txt against the real decisions. With --rewrite the files are written anew from what came out: review the diff.
+// Runs every scenario in scenarios/*.txt against the real decisions. With --rewrite the files are
+// written anew from what came out: review the diff.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +19,8 @@ bool rewrite = false;
 
 std::vector<std::string> files() {
   std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(test::source_path("tests/scenario/operator/scenarios"))) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(test::source_path("tests/scenario/operator/scenarios"))) {
     if (entry.path().extension() == ".txt") paths.push_back(entry.path());
   }
   std::ranges::sort(paths);
@@ -53,7 +55,8 @@ TEST_P(Scenarios, BehaveAsWritten) {
 
 constexpr int kSettleSeconds = 100;  // longer than any patience in PlanLimits
 
-// Carries out the whole script, then lets everything come to rest. `before_second` is called before each second of the script.
+// Carries out the whole script, then lets everything come to rest. `before_second` is called before
+// each second of the script.
 template <typename BeforeSecond>
 void run_script(World& world, const std::vector<Block>& blocks, BeforeSecond before_second) {
   for (const Block& block : blocks) {
@@ -76,13 +79,15 @@ bool has_command(const std::vector<Block>& blocks, const std::string& command) {
   return std::ranges::any_of(blocks, [&](const Block& block) { return block.command == command; });
 }
 
-// The operator is killed right after each of its actions in turn, and comes back five seconds later; in the end everything is as if it had not been.
+// The operator is killed right after each of its actions in turn, and comes back five seconds
+// later; in the end everything is as if it had not been.
 TEST_P(Scenarios, EndTheSameWhereverTheOperatorIsRestarted) {
   const std::vector<Block> blocks = parse_script(read(GetParam()));
   World undisturbed;
   run_script(undisturbed, blocks, [] {});
   ASSERT_EQ(undisturbed.fault_found(), "");
-  // Programs that live shorter than the operator is away leave no one who could tell of them: there only the cluster ends the same.
+  // Programs that live shorter than the operator is away leave no one who could tell of them: there
+  // only the cluster ends the same.
   const bool short_lives = has_command(blocks, "crash-loop on");
   for (std::uint32_t k = 1; k <= undisturbed.actions_performed(); ++k) {
     World world;
@@ -97,7 +102,8 @@ TEST_P(Scenarios, EndTheSameWhereverTheOperatorIsRestarted) {
   }
 }
 
-// The operator is away for five seconds from every other second of the script on: the records may differ (what nobody saw is not recorded), the cluster does not.
+// The operator is away for five seconds from every other second of the script on: the records may
+// differ (what nobody saw is not recorded), the cluster does not.
 TEST_P(Scenarios, LeaveTheClusterTheSameWheneverTheOperatorIsAway) {
   const std::vector<Block> blocks = parse_script(read(GetParam()));
   if (has_command(blocks, "operator down")) return;  // these decide themselves when it is away

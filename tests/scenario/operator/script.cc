@@ -93,8 +93,8 @@ std::vector<std::string> run_command(World& world, const std::string& line) {
   const std::string& verb = command.verb;
   const std::string pod = command.text("pod");
   if (verb == "job") {
-    world.create_job(command.text("name", "digits"), command.number("workers", 2), policies_of(command), command.text("label", "grace"),
-                     command.text("protected", "yes") == "yes");
+    world.create_job(command.text("name", "digits"), command.number("workers", 2), policies_of(command),
+                     command.text("label", "grace"), command.text("protected", "yes") == "yes");
   } else if (verb == "label") {
     world.label_job(command.text("word"));
   } else if (verb == "evict") {

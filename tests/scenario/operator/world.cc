@@ -25,8 +25,8 @@ std::vector<std::string> World::take_log() { return std::exchange(log_, {}); }
 
 // --- people
 
-void World::create_job(const std::string& name, std::int64_t workers, std::vector<PolicyRule> policies, const std::string& label,
-                       bool protected_at_create) {
+void World::create_job(const std::string& name, std::int64_t workers, std::vector<PolicyRule> policies,
+                       const std::string& label, bool protected_at_create) {
   job_ = std::make_shared<Job>();
   job_->namespace_name = "team-a";
   job_->name = name;
@@ -60,9 +60,7 @@ void World::begin_delete(Pod& pod, const std::string& disruption) {
 void World::evict(const std::string& pod, const std::string& reason) { begin_delete(*find_pod(pod), reason); }
 void World::delete_pod(const std::string& pod) { begin_delete(*find_pod(pod), ""); }
 
-void World::remove_pod_at_once(const std::string& name) {
-  remove_pod(name);
-}
+void World::remove_pod_at_once(const std::string& name) { remove_pod(name); }
 
 void World::remove_pod(const std::string& name) {
   const Pod pod = *find_pod(name);
@@ -137,8 +135,12 @@ void World::delete_job() {
 }
 
 void World::ask_for_breakpoint(const std::string& name, const std::string& job_uid) {
-  Breakpoint asked{.namespace_name = "team-a", .name = name, .uid = "bp" + std::to_string(next_uid_++),
-                   .resource_version = std::to_string(next_version_++), .generation = 1, .created = now_};
+  Breakpoint asked{.namespace_name = "team-a",
+                   .name = name,
+                   .uid = "bp" + std::to_string(next_uid_++),
+                   .resource_version = std::to_string(next_version_++),
+                   .generation = 1,
+                   .created = now_};
   asked.spec.job_name = "digits";
   asked.spec.job_uid = job_uid;
   breakpoints_[name] = asked;
@@ -160,7 +162,8 @@ void World::kill_all_pods() {
 
 void World::volcano_event(const std::string& task, const std::string& event, std::optional<std::int64_t> exit_code,
                           std::int64_t pod_version) {
-  if (job_ == nullptr || pod_version < job_->version) return;  // a request of discarded pods only syncs
+  // a request of discarded pods only syncs
+  if (job_ == nullptr || pod_version < job_->version) return;
   if (job_->phase != JobPhase::running && job_->phase != JobPhase::pending) return;
   std::string action = "SyncJob";
   const auto look = [&](const std::vector<PolicyRule>& rules) {
@@ -229,9 +232,17 @@ void World::volcano_tick() {
     for (std::int32_t i = 0; i < task.replicas && next->phase != JobPhase::completed; ++i) {
       const std::string name = next->name + "-worker-" + std::to_string(i);
       if (pods_.contains(name)) continue;
-      Pod pod{.namespace_name = next->namespace_name, .name = name, .uid = "u" + std::to_string(next_uid_++),
-              .job_name = next->name, .job_uid = next->uid, .task = "worker", .job_version = next->version,
-              .grace_seconds = 75, .created = now_, .index = i, .is_protected = task.is_protected};
+      Pod pod{.namespace_name = next->namespace_name,
+              .name = name,
+              .uid = "u" + std::to_string(next_uid_++),
+              .job_name = next->name,
+              .job_uid = next->uid,
+              .task = "worker",
+              .job_version = next->version,
+              .grace_seconds = 75,
+              .created = now_,
+              .index = i,
+              .is_protected = task.is_protected};
       pod.injected = task.is_protected && webhook_;
       pod.gated = task.is_protected && !webhook_;
       log("volcano creates " + name + " " + pod.uid + (pod.gated ? " gated" : ""));
@@ -261,7 +272,8 @@ void World::kubelet_tick() {
       }
     }
     if (process.ends && now_ >= *process.ends && lives) {
-      if (pod.ended.empty()) pod.ended.push_back({.name = "main", .reason = "Error", .exit_code = 143, .finished = now_});
+      if (pod.ended.empty())
+        pod.ended.push_back({.name = "main", .reason = "Error", .exit_code = 143, .finished = now_});
       pod.phase = PodPhase::failed;
       volcano_event(pod.task, "PodFailed", pod.ended.front().exit_code, pod.job_version);
     } else if (is_deleting(pod) && !lives && pod.phase != PodPhase::pending) {
@@ -273,7 +285,8 @@ void World::kubelet_tick() {
   for (const std::string& name : gone) remove_pod(name);
 }
 
-void World::begin_save(const std::string& cause, const std::string& pod, const std::string& detail, const std::string& id, bool go_on) {
+void World::begin_save(const std::string& cause, const std::string& pod, const std::string& detail,
+                       const std::string& id, bool go_on) {
   if (save_) return;
   bool any = false;
   for (auto& [uid, process] : processes_) any = any || process.report.phase == SidecarPhase::training;
@@ -286,7 +299,12 @@ void World::begin_save(const std::string& cause, const std::string& pod, const s
     return;
   }
   if (save_mode_ == SaveMode::silent) return;
-  save_ = Save{.id = id, .cause = cause, .pod = pod, .detail = detail, .done = quick_ ? now_ : now_ + kSaveTakes, .go_on = go_on};
+  save_ = Save{.id = id,
+               .cause = cause,
+               .pod = pod,
+               .detail = detail,
+               .done = quick_ ? now_ : now_ + kSaveTakes,
+               .go_on = go_on};
   for (auto& [uid, process] : processes_) {
     if (process.report.phase == SidecarPhase::training) process.report.phase = SidecarPhase::saving;
   }
@@ -298,7 +316,12 @@ void World::finish_save() {
   for (auto& [uid, process] : processes_) {
     if (process.report.attempt == attempt_) step = std::max(step, process.report.step);
   }
-  ReportedBreakpoint told{.id = save_->id, .term = reported_.size() + 1, .cause = save_->cause, .pod = save_->pod, .detail = save_->detail, .rebuild = save_->rebuild};
+  ReportedBreakpoint told{.id = save_->id,
+                          .term = reported_.size() + 1,
+                          .cause = save_->cause,
+                          .pod = save_->pod,
+                          .detail = save_->detail,
+                          .rebuild = save_->rebuild};
   if (save_mode_ == SaveMode::works) {
     told.state = SaveState::durable;
     told.step = step;
@@ -308,8 +331,13 @@ void World::finish_save() {
     told.ranks = processes_.size();
     told.agreed_milliseconds = 6;
     told.durable_milliseconds = 31;
-    durable_ = {.step = step, .path = told.path, .manifest_hash = told.manifest_hash, .bytes = told.bytes, .ranks_expected = processes_.size(),
-                .ranks_live = told.ranks, .agreed_milliseconds = told.agreed_milliseconds};
+    durable_ = {.step = step,
+                .path = told.path,
+                .manifest_hash = told.manifest_hash,
+                .bytes = told.bytes,
+                .ranks_expected = processes_.size(),
+                .ranks_live = told.ranks,
+                .agreed_milliseconds = told.agreed_milliseconds};
   } else {
     told.state = SaveState::failed;
     told.message = "the checkpoint folder is full (ENOSPC): free some space";
@@ -361,9 +389,13 @@ void World::sync_sidecars() {
     if (report.attempt != 0) told["ranks"] = {{"expected", report.ranks_expected}, {"live", report.ranks_expected}};
     if (report.restored) {
       const ReportedRestore& restored = *report.restored;
-      told["restored"] = {{"attempt", restored.attempt}, {"step", restored.step}, {"path", restored.path}, {"first_step", restored.first_step}};
+      told["restored"] = {{"attempt", restored.attempt},
+                          {"step", restored.step},
+                          {"path", restored.path},
+                          {"first_step", restored.first_step}};
       if (restored.step != 0) {
-        told["restored"].update({{"manifest_hash", restored.manifest_hash}, {"bytes", restored.bytes},
+        told["restored"].update({{"manifest_hash", restored.manifest_hash},
+                                 {"bytes", restored.bytes},
                                  {"ranks", {{"expected", restored.ranks_expected}, {"live", restored.ranks_live}}},
                                  {"agreed_milliseconds", *restored.agreed_milliseconds}});
       }
@@ -371,9 +403,10 @@ void World::sync_sidecars() {
     if (report.attempt == attempt_ && !reported_.empty()) {
       Json list = Json::array();
       for (const ReportedBreakpoint& each : reported_) {
-        Json entry{{"id", each.id}, {"term", each.term}, {"cause", each.cause}, {"pod", each.pod}, {"detail", each.detail},
-                   {"state", to_string(each.state)}, {"step", each.step}, {"path", each.path},
-                   {"manifest_hash", each.manifest_hash}, {"bytes", each.bytes}, {"ranks", each.ranks}, {"message", each.message}};
+        Json entry{{"id", each.id},       {"term", each.term},     {"cause", each.cause},
+                   {"pod", each.pod},     {"detail", each.detail}, {"state", to_string(each.state)},
+                   {"step", each.step},   {"path", each.path},     {"manifest_hash", each.manifest_hash},
+                   {"bytes", each.bytes}, {"ranks", each.ranks},   {"message", each.message}};
         if (each.rebuild) entry["rebuild"] = true;
         if (each.agreed_milliseconds) entry["agreed_milliseconds"] = *each.agreed_milliseconds;
         if (each.durable_milliseconds) entry["durable_milliseconds"] = *each.durable_milliseconds;
@@ -381,8 +414,13 @@ void World::sync_sidecars() {
       }
       told["breakpoints"] = std::move(list);
     }
-    const Json body{{"pod", {{"name", name}, {"uid", pod.uid}}}, {"address", "10.0.0.1"}, {"port", 8471},
-                    {"ordinal", pod.index}, {"seen", 0}, {"wait_seconds", 0}, {"report", told}};
+    const Json body{{"pod", {{"name", name}, {"uid", pod.uid}}},
+                    {"address", "10.0.0.1"},
+                    {"port", 8471},
+                    {"ordinal", pod.index},
+                    {"seen", 0},
+                    {"wait_seconds", 0},
+                    {"report", told}};
     const SyncOutcome outcome = directory_->receive(identity, dump_json(body), now_);
     if (outcome.status != 200) continue;
     const Json answer = *parse_json(outcome.body, "answer");
@@ -391,9 +429,11 @@ void World::sync_sidecars() {
     for (const Json& order : answer["orders"]) {
       const std::string id = order["breakpoint"].get<std::string>();
       const bool done = std::ranges::any_of(reported_, [&](const ReportedBreakpoint& each) { return each.id == id; });
-      if (!done && (!save_ || save_->id != id) && report.attempt == attempt_ && report.phase == SidecarPhase::training) {
+      if (!done && (!save_ || save_->id != id) && report.attempt == attempt_ &&
+          report.phase == SidecarPhase::training) {
         if (orders_heard_.insert(id).second) log("sidecars save on order of " + id);
-        begin_save(order["cause"].get<std::string>(), "", order["detail"].get<std::string>(), id, order["after"] == "go_on");
+        begin_save(order["cause"].get<std::string>(), "", order["detail"].get<std::string>(), id,
+                   order["after"] == "go_on");
       }
     }
   }
@@ -451,7 +491,8 @@ Observation World::observe() const {
 bool World::perform(const Action& action) {
   if (const auto* create = std::get_if<CreateBreakpoint>(&action)) {
     if (breakpoints_.contains(create->object.name)) return true;
-    Breakpoint made = *breakpoint_from_json(breakpoint_to_json(create->object));  // as the API server would keep it
+    // as the API server would keep it
+    Breakpoint made = *breakpoint_from_json(breakpoint_to_json(create->object));
     made.uid = "bp" + std::to_string(next_uid_++);
     made.resource_version = std::to_string(next_version_++);
     made.generation = 1;
@@ -477,7 +518,8 @@ bool World::perform(const Action& action) {
       const bool intended = std::ranges::any_of(breakpoints_, [&](const auto& each) {
         return std::ranges::any_of(each.second.spec.pods, [&](const PodRef& ref) { return ref.uid == remove->uid; });
       });
-      if (!intended && job_->tasks[0].replicas == static_cast<std::int64_t>(processes_[remove->uid].report.ranks_expected)) {
+      if (!intended &&
+          job_->tasks[0].replicas == static_cast<std::int64_t>(processes_[remove->uid].report.ranks_expected)) {
         fault_found_ = "pod " + remove->uid + " deleted without an intent";
       }
     }
@@ -514,11 +556,16 @@ void World::operator_tick() {
     Observation seen = observe();
     seen.operator_started = operator_started_;
     const Plan plan = reconcile(seen, limits, now_);
-    DirectoryView view{.job = seen.job, .pods = seen.pods, .orders = plan.orders, .old_pod_uids = plan.old_pod_uids, .hold_go = plan.hold_go};
+    DirectoryView view{.job = seen.job,
+                       .pods = seen.pods,
+                       .orders = plan.orders,
+                       .old_pod_uids = plan.old_pod_uids,
+                       .hold_go = plan.hold_go};
     directory_->update(view, now_);
     directory_->set_ready();
     std::vector<std::string> orders;
-    for (const Order& order : plan.orders) orders.push_back("order " + order.breakpoint + " cause=" + order.cause + " after=" + order.after);
+    for (const Order& order : plan.orders)
+      orders.push_back("order " + order.breakpoint + " cause=" + order.cause + " after=" + order.after);
     if (orders != orders_) {
       for (const std::string& order : orders) log("> " + order);
       orders_ = orders;

@@ -1,5 +1,6 @@
-// A small world for the operator's decisions: one Volcano Job with its controller, a kubelet, sidecars that save, and the real reconcile() and
-// SidecarDirectory in the middle. One tick is one second of virtual time. What Volcano does is written down here on its own (it does not ask
+// A small world for the operator's decisions: one Volcano Job with its controller, a kubelet,
+// sidecars that save, and the real reconcile() and SidecarDirectory in the middle. One tick is one
+// second of virtual time. What Volcano does is written down here on its own (it does not ask
 // operator/faults), so that the two can disagree.
 #pragma once
 
@@ -23,34 +24,38 @@ class World {
   World();
 
   // --- what people and the cluster do
-  void create_job(const std::string& name, std::int64_t workers, std::vector<PolicyRule> policies, const std::string& label,
-                  bool protected_at_create);
+  void create_job(const std::string& name, std::int64_t workers, std::vector<PolicyRule> policies,
+                  const std::string& label, bool protected_at_create);
   void label_job(const std::string& value);
   void evict(const std::string& pod, const std::string& reason);
   void delete_pod(const std::string& pod);
   void remove_pod_at_once(const std::string& pod);  // forced: grace 0
   void kill_container(const std::string& pod, std::int32_t exit_code, const std::string& reason);
-  void fail_collective(bool rebuild);  // nobody has died; rebuild: the ranks make their communicators anew
+  // nobody has died; rebuild: the ranks make their communicators anew
+  void fail_collective(bool rebuild);
   void kill_rank(const std::string& pod);  // the process dies, its container lives
   void finish_programs();
   void suspend();
   void resume();
   void scale(std::int64_t workers);
-  void count_a_kill();  // Volcano's count moves on, and the pods that there are live on with the old one
+  // Volcano's count moves on, and the pods that there are live on with the old one
+  void count_a_kill();
   void terminate();
   void delete_job();
   void ask_for_breakpoint(const std::string& name, const std::string& job_uid);
   void set_webhook(bool answers);
   void set_save_mode(SaveMode mode) { save_mode_ = mode; }
   void set_crash_loop(bool on) { crash_loop_ = on; }
-  // Saving and going take less than a tick, so that a pod is gone and its job restarted before anybody has believed its deletion.
+  // Saving and going take less than a tick, so that a pod is gone and its job restarted before
+  // anybody has believed its deletion.
   void set_quick(bool quick) { quick_ = quick; }
   // As Volcano 1.14: pods are marked before they are killed.
   void set_marks(bool marks) { volcano_marks_ = marks; }
 
   void start_operator();
   void kill_operator();
-  // Killed right after its n-th action from now on (each action and each write counts), started again five ticks later.
+  // Killed right after its n-th action from now on (each action and each write counts), started
+  // again five ticks later.
   void crash_operator_after(std::uint32_t actions) { crash_after_ = actions; }
 
   void crash_operator_now();  // and started again five ticks later
@@ -72,7 +77,7 @@ class World {
   struct Process {  // what lives in one pod
     SidecarReport report;
     bool started = false;
-    bool dead = false;        // a main ended by itself, or its rank died
+    bool dead = false;             // a main ended by itself, or its rank died
     std::optional<WallTime> ends;  // the pod is about to end
     std::uint64_t order_seen = 0;
   };
@@ -93,10 +98,12 @@ class World {
   void remove_pod(const std::string& name);
   void write_phase();
   void sidecar_tick();
-  void begin_save(const std::string& cause, const std::string& pod, const std::string& detail, const std::string& id, bool go_on);
+  void begin_save(const std::string& cause, const std::string& pod, const std::string& detail, const std::string& id,
+                  bool go_on);
   void finish_save();
   void sync_sidecars();
-  void volcano_event(const std::string& task, const std::string& event, std::optional<std::int64_t> exit_code, std::int64_t pod_version);
+  void volcano_event(const std::string& task, const std::string& event, std::optional<std::int64_t> exit_code,
+                     std::int64_t pod_version);
   void volcano_tick();
   void kill_all_pods();
   void operator_tick();
@@ -108,7 +115,7 @@ class World {
   std::uint64_t next_uid_ = 1;
   std::uint64_t next_version_ = 1;
   std::shared_ptr<Job> job_;
-  std::map<std::string, Pod> pods_;  // by name, as the API server has them
+  std::map<std::string, Pod> pods_;           // by name, as the API server has them
   std::map<std::string, Process> processes_;  // by pod uid
   std::map<std::string, Breakpoint> breakpoints_;
 

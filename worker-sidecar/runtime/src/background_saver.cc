@@ -1,11 +1,11 @@
 #include "worker-sidecar/runtime/src/background_saver.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <utility>
-
-#include <pthread.h>
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/runtime/src/say.h"
@@ -17,11 +17,14 @@ namespace {
 constexpr Duration kReportMax = std::chrono::milliseconds(500);
 constexpr Duration kLookWhileWanted = std::chrono::milliseconds(50);
 
-Instant now() { return Instant(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch())); }
+Instant now() {
+  return Instant(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
+}
 
 }  // namespace
 
-BackgroundSaver::BackgroundSaver(StandAlone& alone, const SnapshotSettings& settings, ControlBlock& block, ShadowKeeper& keeper, std::uint64_t step)
+BackgroundSaver::BackgroundSaver(StandAlone& alone, const SnapshotSettings& settings, ControlBlock& block,
+                                 ShadowKeeper& keeper, std::uint64_t step)
     : alone_(alone), block_(block), keeper_(keeper), schedule_(settings) {
   schedule_.begin(step, alone.failures(), now());
   // Signals are the program's: the new thread inherits a mask that takes none.
@@ -52,7 +55,8 @@ void BackgroundSaver::plan(const Registry& registry) {
   std::vector<PiecePlan> pieces;
   for (const TensorDescription& tensor : layout.tensors) pieces.push_back({tensor.name, 0, row_count(tensor)});
   Result<ShadowPlan> plan = plan_shadow({.snapshots = true}, layout, pieces);
-  Outcome<ShadowMapping> mapping = plan ? ShadowMapping::make_private(*std::move(plan)) : Outcome<ShadowMapping>(refuse(plan.error()));
+  Outcome<ShadowMapping> mapping =
+      plan ? ShadowMapping::make_private(*std::move(plan)) : Outcome<ShadowMapping>(refuse(plan.error()));
   if (!mapping) say(sentence("no periodic checkpoints: {}", mapping.error().sentence));
   auto kept = mapping ? std::make_shared<ShadowMapping>(*std::move(mapping)) : nullptr;
   {
@@ -73,7 +77,8 @@ void BackgroundSaver::taken(const SnapshottedMessage& message, StandAlone::Snaps
       snapshot_ = std::move(snapshot);
     } else {
       schedule_.abandoned(now());
-      if (told_ != message.error.message) say(sentence("no snapshot of step {}: {}", message.step, message.error.message));
+      if (told_ != message.error.message)
+        say(sentence("no snapshot of step {}: {}", message.step, message.error.message));
       told_ = message.error.message;
     }
   }
@@ -91,7 +96,9 @@ void BackgroundSaver::run() {
     if (closing_) return;
     const Instant time = now();
     look(time);
-    const Instant wake = wanted_ != 0 ? time + kLookWhileWanted : std::max(schedule_.next_look().value_or(time + kLookWhileWanted), time + kLookWhileWanted / 10);
+    const Instant wake =
+        wanted_ != 0 ? time + kLookWhileWanted
+                     : std::max(schedule_.next_look().value_or(time + kLookWhileWanted), time + kLookWhileWanted / 10);
     changed_.wait_for(held, wake - time);
   }
 }
@@ -122,11 +129,15 @@ void BackgroundSaver::write(std::unique_lock<std::mutex>& held) {
   const std::string rhythm = describe(schedule_.settings());
   held.unlock();
   const Instant begin = now();
-  const Outcome<std::string> saved = mapping ? alone_.save(snapshot, *mapping, rhythm) : Outcome<std::string>(refuse(RK_ERROR_STATE, "what is registered has changed"));
+  const Outcome<std::string> saved =
+      mapping ? alone_.save(snapshot, *mapping, rhythm)
+              : Outcome<std::string>(refuse(RK_ERROR_STATE, "what is registered has changed"));
   held.lock();
   if (!saved) {
     schedule_.abandoned(now());
-    if (told_ != saved.error().sentence) say(sentence("the periodic checkpoint of step {} could not be written: {}", snapshot.step, saved.error().sentence));
+    if (told_ != saved.error().sentence)
+      say(sentence("the periodic checkpoint of step {} could not be written: {}", snapshot.step,
+                   saved.error().sentence));
     told_ = saved.error().sentence;
     return;
   }

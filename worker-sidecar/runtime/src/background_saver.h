@@ -1,8 +1,10 @@
-// Periodic checkpoints of a process that runs without a sidecar: a thread that says at which step a snapshot is wanted, and writes it while training goes on.
-// Exists only when the user has asked for periodic checkpoints (REKINDLE_CHECKPOINT_EVERY or REKINDLE_CHECKPOINT_CONFIG).
+// Periodic checkpoints of a process that runs without a sidecar: a thread that says at which step a
+// snapshot is wanted, and writes it while training goes on. Exists only when the user has asked for
+// periodic checkpoints (REKINDLE_CHECKPOINT_EVERY or REKINDLE_CHECKPOINT_CONFIG).
 //
-// One snapshot at a time: the next one is wanted when the last is durable or has failed. Threads: plan(), taken() and the destructor on the training thread. The
-// destructor waits until a snapshot that was taken is durable.
+// One snapshot at a time: the next one is wanted when the last is durable or has failed. Threads:
+// plan(), taken() and the destructor on the training thread. The destructor waits until a snapshot
+// that was taken is durable.
 #pragma once
 
 #include <condition_variable>
@@ -26,10 +28,12 @@ namespace rekindle {
 class BackgroundSaver {
  public:
   // All outlive this. Training begins after `step`.
-  BackgroundSaver(StandAlone& alone, const SnapshotSettings& settings, ControlBlock& block, ShadowKeeper& keeper, std::uint64_t step);
+  BackgroundSaver(StandAlone& alone, const SnapshotSettings& settings, ControlBlock& block, ShadowKeeper& keeper,
+                  std::uint64_t step);
   ~BackgroundSaver();
 
-  // What is registered, at the start and after each change. Without memory for the copy there are no periodic checkpoints until the next change, and it is said.
+  // What is registered, at the start and after each change. Without memory for the copy there are
+  // no periodic checkpoints until the next change, and it is said.
   void plan(const Registry& registry);
 
   // The keeper's report, with the states as the slot of that step has them.

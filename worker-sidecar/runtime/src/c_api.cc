@@ -1,4 +1,5 @@
-// The functions of rekindle.h. The only place of the library that catches: nothing that is thrown inside crosses the ABI.
+// The functions of rekindle.h. The only place of the library that catches: nothing that is thrown
+// inside crosses the ABI.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -24,7 +25,8 @@ struct rk_session {
 namespace rekindle {
 namespace {
 
-// The one session of this process. Also what a handle is compared with, so that a closed or invented one is refused instead of used.
+// The one session of this process. Also what a handle is compared with, so that a closed or
+// invented one is refused instead of used.
 std::atomic<rk_session*> the_session = nullptr;
 
 template <typename Call>
@@ -46,15 +48,18 @@ rk_status refuse_handle(rk_session* handle) {
 }
 
 rk_status refuse_child() {
-  return remember_error(RK_ERROR_STATE, "this process was forked from the one that opened the session, which alone may use it");
+  return remember_error(RK_ERROR_STATE,
+                        "this process was forked from the one that opened the session, which alone may use it");
 }
 
 // Calls with the session of a valid handle, in the process that opened it.
 template <typename Call>
 rk_status with_session(rk_session* handle, Call&& call) noexcept {
   return guarded([&]() -> rk_status {
-    if (handle == nullptr || handle != the_session.load(std::memory_order_relaxed)) [[unlikely]] return refuse_handle(handle);
-    if (handle->session->in_forked_child()) [[unlikely]] return refuse_child();
+    if (handle == nullptr || handle != the_session.load(std::memory_order_relaxed)) [[unlikely]]
+      return refuse_handle(handle);
+    if (handle->session->in_forked_child()) [[unlikely]]
+      return refuse_child();
     return call(*handle->session);
   });
 }
@@ -80,12 +85,14 @@ const char* rk_last_error(void) { return rekindle::last_error(); }
 
 rk_status rk_open(const rk_options* options, rk_session** session) {
   return guarded([&]() -> rk_status {
-    if (session == nullptr) return remember_error(RK_ERROR_ARGUMENT, "rk_open: session is NULL; give the address of a pointer");
+    if (session == nullptr)
+      return remember_error(RK_ERROR_ARGUMENT, "rk_open: session is NULL; give the address of a pointer");
     if (rk_session* const open = the_session.load()) {
       if (open->session->in_forked_child()) return rekindle::refuse_child();
       return remember_error(RK_ERROR_STATE, "a session is open already, and a process has one; close it first");
     }
-    const rekindle::Outcome<rekindle::OpenOptions> read = rekindle::read_open_options(options, [](const char* name) { return std::getenv(name); });
+    const rekindle::Outcome<rekindle::OpenOptions> read =
+        rekindle::read_open_options(options, [](const char* name) { return std::getenv(name); });
     if (!read) return remember_error(read.error());
     rekindle::Outcome<std::unique_ptr<Session>> opened = Session::open(*read);
     if (!opened) return remember_error(opened.error());
@@ -114,10 +121,12 @@ rk_status rk_register_state(rk_session* session, const char* name, void* data, s
   return with_session(session, [&](Session& open) { return open.add_state(name, data, bytes); });
 }
 
-rk_status rk_register_state_callback(rk_session* session, const char* name, size_t bytes_max, int64_t (*save)(void* context, void* to, size_t room),
+rk_status rk_register_state_callback(rk_session* session, const char* name, size_t bytes_max,
+                                     int64_t (*save)(void* context, void* to, size_t room),
                                      int (*load)(void* context, const void* from, size_t bytes), void* context) {
   return with_session(session, [&](Session& open) {
-    return open.add_state(name, bytes_max, {.function = save, .context = context}, {.function = load, .context = context});
+    return open.add_state(name, bytes_max, {.function = save, .context = context},
+                          {.function = load, .context = context});
   });
 }
 

@@ -1,4 +1,5 @@
-// Structs that a caller in C fills in, of a newer or an older header than ours (convention 3 of rekindle.h).
+// Structs that a caller in C fills in, of a newer or an older header than ours (convention 3 of
+// rekindle.h).
 #pragma once
 
 #include <algorithm>
@@ -17,13 +18,15 @@ inline constexpr std::size_t kStructBytesMax = 4096;
 
 inline Done check_struct_size(std::size_t struct_size, std::size_t own_size, std::string_view name) {
   if (struct_size < 2 * sizeof(std::size_t) || struct_size > kStructBytesMax) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("{}.struct_size is {}; set it to sizeof({}) ({} in this release) and zero the rest",
-                                                 name, struct_size, name, own_size));
+    return refuse(RK_ERROR_ARGUMENT,
+                  sentence("{}.struct_size is {}; set it to sizeof({}) ({} in this release) and zero the rest", name,
+                           struct_size, name, own_size));
   }
   return {};
 }
 
-// A field as a caller in C may have left it: any number, which C++ may not read as one of an enumeration.
+// A field as a caller in C may have left it: any number, which C++ may not read as one of an
+// enumeration.
 template <typename Enum>
 int number_of(const Enum& field) {
   int number = 0;
@@ -32,7 +35,8 @@ int number_of(const Enum& field) {
   return number;
 }
 
-// A copy in which fields that the caller's header did not have are zero. Fields that ours does not have must be zero.
+// A copy in which fields that the caller's header did not have are zero. Fields that ours does not
+// have must be zero.
 template <typename Struct>
 Outcome<Struct> read_struct(const Struct* given, std::string_view name) {
   std::size_t struct_size = 0;
@@ -42,7 +46,8 @@ Outcome<Struct> read_struct(const Struct* given, std::string_view name) {
   if (struct_size > sizeof(Struct)) {
     const char* const unknown = bytes + sizeof(Struct);
     if (std::any_of(unknown, bytes + struct_size, [](char byte) { return byte != 0; })) {
-      return refuse(RK_ERROR_VERSION, sentence("{} uses fields that this library does not know yet; use a newer librekindle", name));
+      return refuse(RK_ERROR_VERSION,
+                    sentence("{} uses fields that this library does not know yet; use a newer librekindle", name));
     }
   }
   Struct copy{};

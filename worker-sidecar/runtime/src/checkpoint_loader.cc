@@ -1,9 +1,9 @@
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
 
+#include <poll.h>
+
 #include <cstring>
 #include <utility>
-
-#include <poll.h>
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/checkpoint/cursor.h"
@@ -46,21 +46,27 @@ Status settle_cursor(std::vector<HeldState>& held, const Registry& registry, con
 
 }  // namespace
 
-Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, const RankPlace& rank, const Registry& registry) {
+Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, const RankPlace& rank,
+                        const Registry& registry) {
   const Result<SealedManifest> sealed = read_manifest_patiently(file_system, place);
   if (!sealed) return {.result = refuse(sealed.error())};
   if (!place.manifest_hash.empty() && sealed->hash != place.manifest_hash) {
-    return {.result = refuse(RK_ERROR_CORRUPT, sentence("the manifest of {} has hash {}, and {} was to be restored", place.path, sealed->hash,
-                                                           place.manifest_hash))};
+    return {.result = refuse(RK_ERROR_CORRUPT, sentence("the manifest of {} has hash {}, and {} was to be restored",
+                                                        place.path, sealed->hash, place.manifest_hash))};
   }
-  const RestoreTarget target{.rank = rank.rank, .world_size = rank.world_size, .layout = registry.layout(), .states = registry.state_descriptions(),
+  const RestoreTarget target{.rank = rank.rank,
+                             .world_size = rank.world_size,
+                             .layout = registry.layout(),
+                             .states = registry.state_descriptions(),
                              .job_checked = rank.job_checked};
   const Result<RestorePlan> plan = plan_restore(sealed->manifest, target);
   if (!plan) {
-    return {.result = refuse(RK_ERROR_MISMATCH, sentence("checkpoint {} does not fit what is registered: {}", place.path, plan.error().message))};
+    return {.result = refuse(RK_ERROR_MISMATCH, sentence("checkpoint {} does not fit what is registered: {}",
+                                                         place.path, plan.error().message))};
   }
   std::vector<Destination> tensors;
-  for (const RegisteredTensor& tensor : registry.tensors()) tensors.push_back({.data = tensor.data, .bytes = tensor.bytes, .array = tensor.array.get()});
+  for (const RegisteredTensor& tensor : registry.tensors())
+    tensors.push_back({.data = tensor.data, .bytes = tensor.bytes, .array = tensor.array.get()});
   Loading loading{.result = {}, .state_missing = plan->state_missing, .memory_touched = true, .held = {}};
   std::vector<Destination> states;
   for (std::size_t i = 0; i < registry.states().size(); ++i) {
@@ -69,11 +75,13 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
       states.push_back({.data = state.data, .bytes = plan->state_bytes[i]});
       continue;
     }
-    HeldState& held = loading.held.emplace_back(HeldState{.index = i, .bytes = std::vector<char>(plan->state_bytes[i])});
+    HeldState& held =
+        loading.held.emplace_back(HeldState{.index = i, .bytes = std::vector<char>(plan->state_bytes[i])});
     states.push_back({.data = held.bytes.data(), .bytes = held.bytes.size()});
   }
   const ReadOptions options{.ranks_here = rank.ranks_here, .report = &loading.read};
-  const Status read = read_plan(file_system, place.job_folder + "/" + place.path, sealed->manifest, *plan, {.tensors = tensors, .states = states}, {}, options);
+  const Status read = read_plan(file_system, place.job_folder + "/" + place.path, sealed->manifest, *plan,
+                                {.tensors = tensors, .states = states}, {}, options);
   const Status agreed = read ? settle_cursor(loading.held, registry, plan->cursor_ranks) : read;
   if (!agreed) loading.result = refuse(with_context(agreed.error(), sentence("checkpoint {}", place.path)));
   return loading;
@@ -84,9 +92,11 @@ Done hand_over(const std::vector<HeldState>& held, const Registry& registry) {
     const RegisteredState& state = registry.states()[value.index];
     if (state.load.function == nullptr) {
       std::memcpy(state.data, value.bytes.data(), value.bytes.size());
-    } else if (const int answer = state.load.function(state.load.context, value.bytes.data(), value.bytes.size()); answer != 0) {
-      return refuse(RK_ERROR_MISMATCH, sentence("the load function of state '{}' returned {} for the {} bytes that were saved", state.description.name, answer,
-                                                value.bytes.size()));
+    } else if (const int answer = state.load.function(state.load.context, value.bytes.data(), value.bytes.size());
+               answer != 0) {
+      return refuse(RK_ERROR_MISMATCH,
+                    sentence("the load function of state '{}' returned {} for the {} bytes that were saved",
+                             state.description.name, answer, value.bytes.size()));
     }
   }
   return {};

@@ -25,10 +25,11 @@ struct RankPlace {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
   std::uint32_t ranks_here = 1;  // of this pod, which read the same files at the same time
-  bool job_checked = false;  // as in RestoreTarget
+  bool job_checked = false;      // as in RestoreTarget
 };
 
-// What the program is given only when the whole job has taken the checkpoint: states of variable size and the cursor.
+// What the program is given only when the whole job has taken the checkpoint: states of variable
+// size and the cursor.
 struct HeldState {
   std::size_t index = 0;  // of the registered states
   std::vector<char> bytes;
@@ -43,9 +44,11 @@ struct Loading {
 };
 
 // CORRUPT, MISMATCH with the differences, STORAGE.
-Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, const RankPlace& rank, const Registry& registry);
+Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, const RankPlace& rank,
+                        const Registry& registry);
 
-// Hands over what was held. MISMATCH with the state's name when its load function refuses the bytes.
+// Hands over what was held. MISMATCH with the state's name when its load function refuses the
+// bytes.
 Done hand_over(const std::vector<HeldState>& held, const Registry& registry);
 
 }  // namespace rekindle

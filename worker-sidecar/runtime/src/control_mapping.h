@@ -1,7 +1,9 @@
-// The mapping of a control block in the rank: of the file that the sidecar made, or of private memory when the process is alone.
+// The mapping of a control block in the rank: of the file that the sidecar made, or of private
+// memory when the process is alone.
 //
-// Nothing is believed before it was compared: magic, version, who it is for, sizes against the file's length. The mapping does not follow
-// into a forked child, so workers neither keep its memory alive nor can write into it.
+// Nothing is believed before it was compared: magic, version, who it is for, sizes against the
+// file's length. The mapping does not follow into a forked child, so workers neither keep its
+// memory alive nor can write into it.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +20,8 @@ class ControlMapping {
   static Outcome<ControlMapping> map(int descriptor, std::uint32_t rank, std::uint32_t world_size);
 
   // A block that nobody else sees, with its gates open.
-  static Outcome<ControlMapping> make_private(std::uint32_t rank, std::uint32_t world_size, std::uint32_t state_bytes_max);
+  static Outcome<ControlMapping> make_private(std::uint32_t rank, std::uint32_t world_size,
+                                              std::uint32_t state_bytes_max);
 
   ControlMapping() = default;
   ControlMapping(ControlMapping&& other) noexcept;

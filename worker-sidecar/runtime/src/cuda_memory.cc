@@ -1,11 +1,11 @@
 #include "worker-sidecar/runtime/src/cuda_memory.h"
 
+#include <dlfcn.h>
+
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
-
-#include <dlfcn.h>
 
 #include "common/base/sentence.h"
 
@@ -46,8 +46,10 @@ Outcome<CudaDriver> load_driver() {
   void* const library = ::dlopen(kDriver, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const why = ::dlerror();
-    return refuse(RK_ERROR_UNAVAILABLE, sentence("the CUDA driver cannot be loaded: {}; run on a machine with an NVIDIA driver, or give copy functions of your own in "
-                                                 "rk_memory", why != nullptr ? why : kDriver));
+    return refuse(RK_ERROR_UNAVAILABLE, sentence("the CUDA driver cannot be loaded: {}; run on a machine with an "
+                                                 "NVIDIA driver, or give copy functions of your own in "
+                                                 "rk_memory",
+                                                 why != nullptr ? why : kDriver));
   }
   CudaDriver driver;
   const char* missing = nullptr;
@@ -68,9 +70,12 @@ Outcome<CudaDriver> load_driver() {
   find(driver.wait_for_stream, "cuStreamSynchronize");
   find(driver.wait_for_context, "cuCtxSynchronize");
   find(driver.error_name, "cuGetErrorName");
-  if (missing != nullptr) return refuse(RK_ERROR_UNAVAILABLE, sentence("{} has no function {}; use a newer driver", kDriver, missing));
+  if (missing != nullptr)
+    return refuse(RK_ERROR_UNAVAILABLE, sentence("{} has no function {}; use a newer driver", kDriver, missing));
   if (const CudaAnswer answer = driver.init(0); answer != 0) {
-    return refuse(RK_ERROR_UNAVAILABLE, sentence("the CUDA driver does not start: {}; check that nvidia-smi works in this container", driver.describe(answer)));
+    return refuse(RK_ERROR_UNAVAILABLE,
+                  sentence("the CUDA driver does not start: {}; check that nvidia-smi works in this container",
+                           driver.describe(answer)));
   }
   return driver;
 }
@@ -96,7 +101,8 @@ struct CudaDevice {
 
 CudaAddress address_of(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
-// On a stream of our own: on the others a collective may hang whose other end has died, and that is when state is to be saved.
+// On a stream of our own: on the others a collective may hang whose other end has died, and that is
+// when state is to be saved.
 int copy_out(void* context, void* to_host, const void* from, std::size_t bytes) {
   const auto& device = *static_cast<const CudaDevice*>(context);
   return device.with_context([&] {
@@ -105,7 +111,8 @@ int copy_out(void* context, void* to_host, const void* from, std::size_t bytes) 
   });
 }
 
-// What the program has enqueued before (filling with zeros, for example) must not come after the copy.
+// What the program has enqueued before (filling with zeros, for example) must not come after the
+// copy.
 int copy_in(void* context, void* to, const void* from_host, std::size_t bytes) {
   const auto& device = *static_cast<const CudaDevice*>(context);
   return device.with_context([&] {
@@ -125,24 +132,30 @@ Outcome<std::unique_ptr<CudaDevice>> open_device(std::int32_t ordinal) {
   if (!driver) return std::unexpected(driver.error());
   int count = 0;
   if (const CudaAnswer answer = driver->device_count(&count); answer != 0) {
-    return refuse(RK_ERROR_UNAVAILABLE, sentence("the CUDA driver does not say how many devices there are: {}", driver->describe(answer)));
+    return refuse(RK_ERROR_UNAVAILABLE,
+                  sentence("the CUDA driver does not say how many devices there are: {}", driver->describe(answer)));
   }
   if (ordinal < 0 || ordinal >= count) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("there is no CUDA device {}; this process sees {} of them, counted from 0", ordinal, count));
+    return refuse(RK_ERROR_ARGUMENT,
+                  sentence("there is no CUDA device {}; this process sees {} of them, counted from 0", ordinal, count));
   }
   auto device = std::make_unique<CudaDevice>(CudaDevice{.driver = *driver});
   int handle = 0;
   CudaAnswer answer = driver->device_get(&handle, ordinal);
   if (answer == 0) answer = driver->retain_primary_context(&device->context, handle);
-  if (answer == 0) answer = device->with_context([&] { return driver->create_stream(&device->stream, kStreamOfItsOwn); });
-  if (answer != 0) return refuse(RK_ERROR_UNAVAILABLE, sentence("CUDA device {} cannot be used: {}", ordinal, driver->describe(answer)));
+  if (answer == 0)
+    answer = device->with_context([&] { return driver->create_stream(&device->stream, kStreamOfItsOwn); });
+  if (answer != 0)
+    return refuse(RK_ERROR_UNAVAILABLE,
+                  sentence("CUDA device {} cannot be used: {}", ordinal, driver->describe(answer)));
   return device;
 }
 
 }  // namespace
 
 Outcome<rk_memory> cuda_memory(std::int32_t device) {
-  // Opened once, kept for good: tensors may lie there until the process ends, also after the session.
+  // Opened once, kept for good: tensors may lie there until the process ends, also after the
+  // session.
   static std::mutex mutex;
   static auto& devices = *new std::map<std::int32_t, std::unique_ptr<CudaDevice>>;
   const std::lock_guard held(mutex);
@@ -152,7 +165,12 @@ Outcome<rk_memory> cuda_memory(std::int32_t device) {
     if (!opened) return std::unexpected(opened.error());
     known = devices.emplace(device, *std::move(opened)).first;
   }
-  return rk_memory{.struct_size = sizeof(rk_memory), .context = known->second.get(), .copy_out = copy_out, .copy_in = copy_in, .wait = wait, .reserved = {}};
+  return rk_memory{.struct_size = sizeof(rk_memory),
+                   .context = known->second.get(),
+                   .copy_out = copy_out,
+                   .copy_in = copy_in,
+                   .wait = wait,
+                   .reserved = {}};
 }
 
 }  // namespace rekindle

@@ -1,4 +1,5 @@
-// rk_memory for CUDA devices. The driver is looked for when somebody asks (the library itself needs libc only), and stays loaded.
+// rk_memory for CUDA devices. The driver is looked for when somebody asks (the library itself needs
+// libc only), and stays loaded.
 //
 // Threads: any. The functions leave the calling thread's current context as it was.
 #pragma once
@@ -9,7 +10,8 @@
 
 namespace rekindle {
 
-// UNAVAILABLE without a driver or when the device cannot be used, ARGUMENT when there is no such device. struct_size is left to the caller.
+// UNAVAILABLE without a driver or when the device cannot be used, ARGUMENT when there is no such
+// device. struct_size is left to the caller.
 Outcome<rk_memory> cuda_memory(std::int32_t device);
 
 }  // namespace rekindle

@@ -1,4 +1,5 @@
-// What a call of rekindle.h answers when it cannot do what was asked: the status for programs, the sentence for people.
+// What a call of rekindle.h answers when it cannot do what was asked: the status for programs, the
+// sentence for people.
 #pragma once
 
 #include <expected>

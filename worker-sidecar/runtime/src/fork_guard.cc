@@ -1,20 +1,21 @@
 #include "worker-sidecar/runtime/src/fork_guard.h"
 
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
-
-#include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "common/base/sentence.h"
 
 namespace rekindle {
 namespace {
 
-// For kernels and sandboxes without MADV_WIPEONFORK. There is one session a process, so one mark is enough.
+// For kernels and sandboxes without MADV_WIPEONFORK. There is one session a process, so one mark is
+// enough.
 std::atomic<volatile std::uint32_t*> mark_to_clear = nullptr;
 
 void clear_in_child() {
@@ -32,11 +33,13 @@ std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZ
 }  // namespace
 
 Outcome<ForkGuard> ForkGuard::make() {
-  void* const page = ::mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  void* const page =
+      ::mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (page == MAP_FAILED) return refuse(RK_ERROR_MEMORY, sentence("no memory for one page: {}", std::strerror(errno)));
   ForkGuard guard(static_cast<volatile std::uint32_t*>(page));
   if (::madvise(page, page_bytes(), MADV_WIPEONFORK) != 0 && !clear_by_handler(guard.mark_)) {
-    return refuse(RK_ERROR_MEMORY, "neither the kernel nor the C library can tell a forked child apart; raise the memory limit");
+    return refuse(RK_ERROR_MEMORY,
+                  "neither the kernel nor the C library can tell a forked child apart; raise the memory limit");
   }
   *guard.mark_ = 1;
   return guard;

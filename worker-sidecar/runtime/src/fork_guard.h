@@ -1,5 +1,6 @@
-// Tells a forked child from the process that opened the session, without a system call: one page that the kernel empties in
-// every child, however it was made (fork, vfork-like clones, workers of data loaders).
+// Tells a forked child from the process that opened the session, without a system call: one page
+// that the kernel empties in every child, however it was made (fork, vfork-like clones, workers of
+// data loaders).
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 #include "worker-sidecar/runtime/src/futex.h"
 
-#include <climits>
-#include <ctime>
-
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <climits>
+#include <ctime>
 
 namespace rekindle {
 

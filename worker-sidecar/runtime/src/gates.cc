@@ -10,9 +10,11 @@ constexpr Duration kLookAgain = std::chrono::milliseconds(200);
 
 }  // namespace
 
-// Open gates with an order. One to rebuild stays until the sidecar hears that it was carried out, and then lets through.
+// Open gates with an order. One to rebuild stays until the sidecar hears that it was carried out,
+// and then lets through.
 Gates::Look Gates::look_at_order(Heeds heeds) const noexcept {
-  if (block_->order.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(GateOrder::rebuild)) return Look::stop;
+  if (block_->order.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(GateOrder::rebuild))
+    return Look::stop;
   return heeds == Heeds::rebuild_and_stop && rebuild_is_pending(*block_) ? Look::rebuild : Look::open;
 }
 
@@ -55,7 +57,8 @@ GateAnswer Gates::wait_for_answer(std::uint32_t earlier_hold, bool can_rebuild) 
     if ((hold == 0 || nobody_orders) && rebuild_is_ordered()) return GateAnswer::rebuild;
     if (nobody_orders) return GateAnswer::stop;
     if (hold == 0) {
-      if (block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::stop)) return GateAnswer::stop;
+      if (block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::stop))
+        return GateAnswer::stop;
       if (answering_hold != 0 && !can_rebuild) return GateAnswer::stop;
       earlier_hold = 0;
     } else if (hold != earlier_hold) {

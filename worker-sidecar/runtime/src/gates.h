@@ -1,14 +1,16 @@
-// The rank's side of the two gates (docs/formats/control-block.md, PROTOCOL P3): one word that only the training thread writes, and a look
-// at the hold that only the sidecar writes.
+// The rank's side of the two gates (docs/formats/control-block.md, PROTOCOL P3): one word that only
+// the training thread writes, and a look at the hold that only the sidecar writes.
 //
-// Why a fence stands between them: rank and sidecar each store their own word and then load the other's. With plain stores both loads
-// may come first, so that the rank updates while the sidecar reads: a torn stripe with a valid hash. Whoever waits and
-// tries again goes through the same store, fence and load.
+// Why a fence stands between them: rank and sidecar each store their own word and then load the
+// other's. With plain stores both loads may come first, so that the rank updates while the sidecar
+// reads: a torn stripe with a valid hash. Whoever waits and tries again goes through the same
+// store, fence and load.
 //
-// Open gates cost no system call and no clock. A gate that is closed sleeps on the bell; the sleep ends by itself now and then, because
-// a sidecar may die between its store and its wake.
+// Open gates cost no system call and no clock. A gate that is closed sleeps on the bell; the sleep
+// ends by itself now and then, because a sidecar may die between its store and its wake.
 //
-// Threads: everything belongs to the training thread, except give_up_hold() and end(), which the library's thread calls.
+// Threads: everything belongs to the training thread, except give_up_hold() and end(), which the
+// library's thread calls.
 #pragma once
 
 #include <atomic>
@@ -22,7 +24,8 @@ namespace rekindle {
 
 enum class GateAnswer : std::uint8_t { passed, stop, rebuild };
 
-// A rank that is carrying out an order to rebuild, or leaves for good, passes gates although there is one.
+// A rank that is carrying out an order to rebuild, or leaves for good, passes gates although there
+// is one.
 enum class Heeds : std::uint8_t { rebuild_and_stop, stop };
 
 class Gates {
@@ -33,23 +36,31 @@ class Gates {
 
   RankWord word() const noexcept { return word_; }
 
-  // Says what the thread does, or that a step is committed with its state in `slot`. What was stored before is visible to whoever reads the word.
+  // Says what the thread does, or that a step is committed with its state in `slot`. What was
+  // stored before is visible to whoever reads the word.
   void publish(RankWord word) noexcept {
     word_ = word;
     block_->word.store(encode_word(word), std::memory_order_release);
   }
   void publish_phase(RankPhase phase) noexcept { publish({word_.step, phase, word_.slot}); }
 
-  // The step at which the sidecar wants a snapshot; behind a gate that was passed it is not older than the gate.
+  // The step at which the sidecar wants a snapshot; behind a gate that was passed it is not older
+  // than the gate.
   std::uint64_t snapshot_step() const noexcept { return block_->snapshot_step.load(std::memory_order_acquire); }
 
-  // Passes into `through`, or waits. After `stop` the word says where the rank stopped; after `rebuild` that it will not make this update any more.
-  GateAnswer pass_step_gate(RankPhase through, Heeds heeds = Heeds::rebuild_and_stop) noexcept { return pass(through, RankPhase::waiting_at_step, 0, heeds); }
-  GateAnswer pass_update_gate() noexcept { return pass(RankPhase::updating, RankPhase::waiting_at_update, word_.step + 1, Heeds::rebuild_and_stop); }
+  // Passes into `through`, or waits. After `stop` the word says where the rank stopped; after
+  // `rebuild` that it will not make this update any more.
+  GateAnswer pass_step_gate(RankPhase through, Heeds heeds = Heeds::rebuild_and_stop) noexcept {
+    return pass(through, RankPhase::waiting_at_step, 0, heeds);
+  }
+  GateAnswer pass_update_gate() noexcept {
+    return pass(RankPhase::updating, RankPhase::waiting_at_update, word_.step + 1, Heeds::rebuild_and_stop);
+  }
 
-  // After a failed collective: reports it and waits for the order to stop or to rebuild, which is the only way out. An order to rebuild that is there
-  // already answers at once. A hold that was there before the report may end with another order; the first one after it decides. A rank that can
-  // rebuild waits for one of the two orders, however many holds there are until then.
+  // After a failed collective: reports it and waits for the order to stop or to rebuild, which is
+  // the only way out. An order to rebuild that is there already answers at once. A hold that was
+  // there before the report may end with another order; the first one after it decides. A rank that
+  // can rebuild waits for one of the two orders, however many holds there are until then.
   template <typename Report>
   GateAnswer wait_for_order(bool can_rebuild, Report&& report) {
     const std::uint32_t earlier_hold = block_->hold.load(std::memory_order_acquire);
@@ -61,11 +72,13 @@ class Gates {
   // Rebuilding: the newest order, and that it was carried out with the memory that `word` names.
   std::optional<RebuildOrder> rebuild_order() const { return read_rebuild_order(*block_); }
   bool rebuild_is_ordered() const noexcept {
-    return block_->order.load(std::memory_order_acquire) == static_cast<std::uint32_t>(GateOrder::rebuild) && rebuild_is_pending(*block_);
+    return block_->order.load(std::memory_order_acquire) == static_cast<std::uint32_t>(GateOrder::rebuild) &&
+           rebuild_is_pending(*block_);
   }
   bool stop_is_ordered() const noexcept {
     return ended_.load(std::memory_order_acquire) ||
-           (block_->hold.load(std::memory_order_acquire) == 0 && block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::stop));
+           (block_->hold.load(std::memory_order_acquire) == 0 &&
+            block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::stop));
   }
   void publish_rebuilt(RankWord word, std::uint64_t term) noexcept {
     publish(word);
@@ -73,8 +86,8 @@ class Gates {
   }
   std::uint64_t rebuilt() const noexcept { return block_->rebuilt.load(std::memory_order_relaxed); }
 
-  // Library thread: the sidecar is gone for good. The gates open for the hold that it left (a later one has another number and counts
-  // again), and nobody waits for its orders.
+  // Library thread: the sidecar is gone for good. The gates open for the hold that it left (a later
+  // one has another number and counts again), and nobody waits for its orders.
   void give_up_hold() noexcept;
   // Library thread: a sidecar is there again.
   void expect_orders() noexcept { nobody_orders_.store(false, std::memory_order_release); }
@@ -89,7 +102,8 @@ class Gates {
   Look look(std::uint64_t permitted_step, Heeds heeds) const noexcept {
     const std::uint32_t hold = block_->hold.load(std::memory_order_acquire);
     if ((hold | static_cast<std::uint32_t>(ended_.load(std::memory_order_relaxed))) == 0) [[likely]] {
-      if (block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::go_on)) [[likely]] return Look::open;
+      if (block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::go_on)) [[likely]]
+        return Look::open;
       return look_at_order(heeds);
     }
     return look_closely(hold, permitted_step, heeds);
@@ -98,7 +112,8 @@ class Gates {
   GateAnswer pass(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, Heeds heeds) noexcept {
     publish_phase(through);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (look(permitted_step, heeds) == Look::open) [[likely]] return GateAnswer::passed;
+    if (look(permitted_step, heeds) == Look::open) [[likely]]
+      return GateAnswer::passed;
     return wait(through, waiting, permitted_step, heeds);
   }
 

@@ -7,7 +7,8 @@
 namespace rekindle {
 namespace {
 
-// A plain array: no destructor that would run at the end of a thread after the library has been unloaded.
+// A plain array: no destructor that would run at the end of a thread after the library has been
+// unloaded.
 thread_local std::array<char, kLastErrorBytesMax> sentence_of_thread{};
 
 }  // namespace

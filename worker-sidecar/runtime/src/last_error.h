@@ -14,6 +14,8 @@ const char* last_error() noexcept;
 
 // Returns `status`, so that a call can end with it.
 rk_status remember_error(rk_status status, std::string_view sentence) noexcept;
-inline rk_status remember_error(const Failure& failure) noexcept { return remember_error(failure.status, failure.sentence); }
+inline rk_status remember_error(const Failure& failure) noexcept {
+  return remember_error(failure.status, failure.sentence);
+}
 
 }  // namespace rekindle

@@ -1,16 +1,16 @@
 #include "worker-sidecar/runtime/src/link.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <cstring>
-#include <utility>
-
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
 
 #include "common/base/json_fields.h"
 #include "common/base/sentence.h"
@@ -20,7 +20,8 @@
 namespace rekindle {
 namespace {
 
-// Signals are the program's: none is delivered to the library's thread, but for those that a fault of its own raises.
+// Signals are the program's: none is delivered to the library's thread, but for those that a fault
+// of its own raises.
 void leave_signals_to_the_program() {
   sigset_t all;
   ::sigfillset(&all);
@@ -37,13 +38,19 @@ int milliseconds_until(std::chrono::steady_clock::time_point when) {
 constexpr std::size_t kRoomForTheRest = 256;  // of a message that is a list
 
 // What one description adds to the message.
-std::size_t described_bytes(const TensorDescription& tensor) { return layout_elements({.tensors = {tensor}}).size() + 1; }
-std::size_t described_bytes(const StateDescription& state) { return dump_json(Json(state.name)).size() + kRoomForTheRest; }
+std::size_t described_bytes(const TensorDescription& tensor) {
+  return layout_elements({.tensors = {tensor}}).size() + 1;
+}
+std::size_t described_bytes(const StateDescription& state) {
+  return dump_json(Json(state.name)).size() + kRoomForTheRest;
+}
 
 Done check_room(std::size_t tensors, std::size_t bytes) {
   if (bytes + kRoomForTheRest <= kRankMessageBytesMax) return {};
-  return refuse(RK_ERROR_ARGUMENT, sentence("the description of {} tensors takes {} bytes, and a message holds {}; register fewer, larger tensors or use shorter "
-                                               "names", tensors, bytes, kRankMessageBytesMax));
+  return refuse(RK_ERROR_ARGUMENT, sentence("the description of {} tensors takes {} bytes, and a message holds {}; "
+                                            "register fewer, larger tensors or use shorter "
+                                            "names",
+                                            tensors, bytes, kRankMessageBytesMax));
 }
 
 std::int64_t whole_seconds(Duration duration) { return std::chrono::round<std::chrono::seconds>(duration).count(); }
@@ -52,7 +59,13 @@ std::int64_t whole_seconds(Duration duration) { return std::chrono::round<std::c
 
 Link::Link(const OpenOptions& options, Registry& registry, SmallState& small_state, Gates& gates, ShadowKeeper& keeper,
            const LinkLimits& limits)
-    : options_(options), limits_(limits), registry_(registry), small_state_(small_state), gates_(gates), keeper_(keeper), pause_(limits.first_pause) {}
+    : options_(options),
+      limits_(limits),
+      registry_(registry),
+      small_state_(small_state),
+      gates_(gates),
+      keeper_(keeper),
+      pause_(limits.first_pause) {}
 
 Link::~Link() {
   if (thread_.joinable()) {
@@ -69,11 +82,14 @@ Link::~Link() {
 
 Done Link::start() {
   bell_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (bell_ < 0) return refuse(RK_ERROR_MEMORY, sentence("no eventfd: {}; raise the limit of open files", std::strerror(errno)));
-  // Refused by old kernels and some sandboxes; the sidecar then has the futex and the end of the socket. Close-on-exec by its nature.
+  if (bell_ < 0)
+    return refuse(RK_ERROR_MEMORY, sentence("no eventfd: {}; raise the limit of open files", std::strerror(errno)));
+  // Refused by old kernels and some sandboxes; the sidecar then has the futex and the end of the
+  // socket. Close-on-exec by its nature.
   pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
   away_since_ = next_try_ = Clock::now();
-  // The new thread inherits the mask, so there is no moment in which it could take a signal of the program.
+  // The new thread inherits the mask, so there is no moment in which it could take a signal of the
+  // program.
   sigset_t before;
   sigset_t all;
   ::sigfillset(&all);
@@ -82,7 +98,9 @@ Done Link::start() {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return refuse(RK_ERROR_MEMORY, sentence("the library's thread cannot be started: {}; raise the limit of processes or memory", error.what()));
+    return refuse(
+        RK_ERROR_MEMORY,
+        sentence("the library's thread cannot be started: {}; raise the limit of processes or memory", error.what()));
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return {};
@@ -97,11 +115,18 @@ Done Link::wait_for_welcome(Duration time_max) {
   if (welcomed_) return {};
   const std::int64_t seconds = whole_seconds(time_max);
   if (mapping_) {
-    return refuse(RK_ERROR_UNAVAILABLE, sentence("the sidecar answered, but the rest of the {} ranks did not come within {} s; look for pods of the job "
-                                                    "that are pending or failing", options_.world_size, seconds));
+    return refuse(
+        RK_ERROR_UNAVAILABLE,
+        sentence(
+            "the sidecar answered, but the rest of the {} ranks did not come within {} s; look for pods of the job "
+            "that are pending or failing",
+            options_.world_size, seconds));
   }
-  return refuse(RK_ERROR_UNAVAILABLE, sentence("no sidecar answered at {} within {} s ({}); check that the sidecar runs and that REKINDLE_SOCKET "
-                                                  "names its socket", options_.socket_path, seconds, last_problem_));
+  return refuse(
+      RK_ERROR_UNAVAILABLE,
+      sentence("no sidecar answered at {} within {} s ({}); check that the sidecar runs and that REKINDLE_SOCKET "
+               "names its socket",
+               options_.socket_path, seconds, last_problem_));
 }
 
 void Link::with_block(const std::function<void(ControlBlock&)>& use) {
@@ -183,8 +208,12 @@ Outcome<Link::RestoreEvent> Link::next_restore_event() {
     return event;
   }
   if (refused_) return std::unexpected(*refused_);
-  return refuse(RK_ERROR_UNAVAILABLE, sentence("the sidecar went away while the job was restoring and did not come back within {} s ({}); start the pod "
-                                                  "again", whole_seconds(limits_.away_max), last_problem_));
+  return refuse(
+      RK_ERROR_UNAVAILABLE,
+      sentence(
+          "the sidecar went away while the job was restoring and did not come back within {} s ({}); start the pod "
+          "again",
+          whole_seconds(limits_.away_max), last_problem_));
 }
 
 void Link::report_collective_failed(CollectiveFailedMessage failed) {
@@ -219,7 +248,9 @@ Done Link::ask_for_checkpoint() {
   {
     const std::lock_guard held(mutex_);
     if (!reachable_) {
-      return refuse(RK_ERROR_UNAVAILABLE, sentence("the sidecar cannot be reached just now ({}); ask again after the next step", last_problem_));
+      return refuse(
+          RK_ERROR_UNAVAILABLE,
+          sentence("the sidecar cannot be reached just now ({}); ask again after the next step", last_problem_));
     }
     requests_.push_back(CheckpointWantedMessage{});
   }
@@ -345,7 +376,8 @@ void Link::send_requests() {
   {
     const std::lock_guard held(mutex_);
     if (stage_ != Stage::linked) return;
-    // What comes while the last description is on its way goes into one more, not into one each; requests do not overtake it.
+    // What comes while the last description is on its way goes into one more, not into one each;
+    // requests do not overtake it.
     if (announce_ && socket_.has_unsent()) return;
     requests.swap(requests_);
     if (std::exchange(announce_, false)) requests.push_front(*registered_);
@@ -373,7 +405,8 @@ void Link::disconnect(std::string problem) {
   const std::lock_guard held(mutex_);
   next_try_ = refused_ ? Clock::time_point::max() : Clock::now() + std::chrono::duration_cast<Clock::duration>(pause_);
   pause_ = std::min(pause_ * 2, limits_.longest_pause);
-  // A sentence that says why (a refusal, a wrong block) is worth more than the end of the connection that follows it.
+  // A sentence that says why (a refusal, a wrong block) is worth more than the end of the
+  // connection that follows it.
   if (!problem.empty()) last_problem_ = std::move(problem);
   reachable_ = false;
   requests_.clear();
@@ -396,8 +429,8 @@ void Link::look_at_absence() {
     }
   }
   said_unprotected_ = true;
-  say(sentence("the sidecar at {} has been gone for {} s ({}); training goes on WITHOUT protection until it is back", options_.socket_path,
-                  whole_seconds(limits_.away_max), problem));
+  say(sentence("the sidecar at {} has been gone for {} s ({}); training goes on WITHOUT protection until it is back",
+               options_.socket_path, whole_seconds(limits_.away_max), problem));
   if (gates_.attached()) gates_.give_up_hold();
 }
 

@@ -1,14 +1,17 @@
-// The library's own thread and its talk with the sidecar (docs/formats/frames.md, kinds 1 to 22): says hello, maps the control block, holds the
-// robust futex, writes what the sidecar orders, comes back to a sidecar that was restarted.
+// The library's own thread and its talk with the sidecar (docs/formats/frames.md, kinds 1 to 22):
+// says hello, maps the control block, holds the robust futex, writes what the sidecar orders, comes
+// back to a sidecar that was restarted.
 //
-//   away --connect--> greeting --control--> linked --end of socket--> away (with growing pauses; training goes on)
+//   away --connect--> greeting --control--> linked --end of socket--> away (with growing pauses;
+//   training goes on)
 //
-// Guarantees: nothing here keeps the training thread from its work; a gate that is closed by a sidecar which does not come
-// back within away_max opens again; orders of a lower term than the highest seen are refused, a higher one cancels what is being written (P7).
-// Assumes: registry, small state and gates outlive it.
+// Guarantees: nothing here keeps the training thread from its work; a gate that is closed by a
+// sidecar which does not come back within away_max opens again; orders of a lower term than the
+// highest seen are refused, a higher one cancels what is being written (P7). Assumes: registry,
+// small state and gates outlive it.
 //
-// Until the attempt is known a restarted sidecar may bring a new control block; the training thread then touches the block only through
-// with_block(). From the take on the block stays the same.
+// Until the attempt is known a restarted sidecar may bring a new control block; the training thread
+// then touches the block only through with_block(). From the take on the block stays the same.
 #pragma once
 
 #include <condition_variable>
@@ -37,24 +40,28 @@
 namespace rekindle {
 
 struct LinkLimits {
-  Duration away_max = std::chrono::seconds(60);  // then held gates open, and protection is lost until a sidecar comes back
+  // then held gates open, and protection is lost until a sidecar comes back
+  Duration away_max = std::chrono::seconds(60);
   Duration first_pause = std::chrono::milliseconds(10);
   Duration longest_pause = std::chrono::seconds(2);
   Duration farewell_max = std::chrono::seconds(2);  // for sending what is left at the end
   FileSystem* file_system = &real_file_system();    // where orders are written to
 };
 
-// A sidecar counts names besides values; this much is asked for on top of what the program wants to keep.
+// A sidecar counts names besides values; this much is asked for on top of what the program wants to
+// keep.
 inline constexpr std::uint32_t kRoomForNames = 16384;
 
-// Of a message from a rank. A sidecar passes on what a rank says, with the numbers of up to 65,536 ranks beside it.
+// Of a message from a rank. A sidecar passes on what a rank says, with the numbers of up to 65,536
+// ranks beside it.
 inline constexpr std::size_t kRankMessageBytesMax = kMessageBodyBytesMax - (1u << 20);
 
 class Link {
  public:
   using RestoreEvent = std::variant<OfferMessage, TakeMessage>;
 
-  Link(const OpenOptions& options, Registry& registry, SmallState& small_state, Gates& gates, ShadowKeeper& keeper, const LinkLimits& limits);
+  Link(const OpenOptions& options, Registry& registry, SmallState& small_state, Gates& gates, ShadowKeeper& keeper,
+       const LinkLimits& limits);
   ~Link();  // ends the thread; without finish() the sidecar sees an end that nobody announced
 
   Done start();
@@ -64,7 +71,8 @@ class Link {
   // Calls `use` while the control block stays what it is.
   void with_block(const std::function<void(ControlBlock&)>& use);
 
-  // Training thread. What is registered; also sent again to a sidecar that comes back. ARGUMENT when it is too much for one message, and nothing is changed.
+  // Training thread. What is registered; also sent again to a sidecar that comes back. ARGUMENT
+  // when it is too much for one message, and nothing is changed.
   Done announce(RegisteredMessage registered);
   // One that comes or goes later. Many in a row are told together.
   Done announce_tensor(TensorDescription tensor);
@@ -145,10 +153,11 @@ class Link {
   bool reachable_ = false;
   bool absent_too_long_ = false;
   std::deque<RestoreEvent> restore_events_;
-  std::deque<LocalMessage> requests_;                       // to be sent once, dropped without a sidecar
-  std::optional<RegisteredMessage> registered_;             // told to each sidecar
-  std::size_t registered_bytes_ = 0;                        // of its message
-  bool announce_ = false;                                   // it has changed since it was told
+  // to be sent once, dropped without a sidecar
+  std::deque<LocalMessage> requests_;
+  std::optional<RegisteredMessage> registered_;               // told to each sidecar
+  std::size_t registered_bytes_ = 0;                          // of its message
+  bool announce_ = false;                                     // it has changed since it was told
   std::optional<CollectiveFailedMessage> collective_failed_;  // told to each sidecar
   std::optional<int> farewell_;
   bool closing_ = false;

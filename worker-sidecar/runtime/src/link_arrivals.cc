@@ -1,8 +1,8 @@
 // What the sidecar says and what follows from it: a part of link.h, all on the library's thread.
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
-
-#include <unistd.h>
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/runtime/src/link.h"
@@ -113,7 +113,8 @@ void Link::on_write(WriteMessage order) {
   if (order.term < highest_term_) {
     send(WriteFailedMessage{.term = order.term,
                             .error = {.code = ErrorCode::refused,
-                                      .message = sentence("rank {} has seen term {} and takes no order of term {}", options_.rank, highest_term_, order.term),
+                                      .message = sentence("rank {} has seen term {} and takes no order of term {}",
+                                                          options_.rank, highest_term_, order.term),
                                       .retry = Retry::no}});
     return;
   }
@@ -135,11 +136,13 @@ void Link::on_keep(const KeepMessage& keep) {
   Outcome<ShadowMapping> mapping = ShadowMapping::map(descriptor, options_.rank, incarnation, host);
   ::close(descriptor);
   if (!mapping) {
-    // An older plan may not fit what is registered any more, and the sidecar does not read it again.
+    // An older plan may not fit what is registered any more, and the sidecar does not read it
+    // again.
     keeper_.offer(nullptr);
-    return send(KeptMessage{.serial = keep.serial,
-                            .ok = false,
-                            .error = {.code = ErrorCode::exhausted, .message = mapping.error().sentence, .retry = Retry::no}});
+    return send(
+        KeptMessage{.serial = keep.serial,
+                    .ok = false,
+                    .error = {.code = ErrorCode::exhausted, .message = mapping.error().sentence, .retry = Retry::no}});
   }
   keeper_.offer(std::make_shared<ShadowMapping>(*std::move(mapping)));
   send(KeptMessage{.serial = keep.serial, .ok = true, .error = {}});
@@ -150,7 +153,8 @@ void Link::on_end(const EndMessage& end) {
     gates_.end();
     return;
   }
-  // No destructors and no handlers: the training thread is parked inside the program's code, and the container is ending.
+  // No destructors and no handlers: the training thread is parked inside the program's code, and
+  // the container is ending.
   ::_exit(end.exit_code > 0 && end.exit_code < 256 ? static_cast<int>(end.exit_code) : kStoppedExitCode);
 }
 
@@ -166,13 +170,15 @@ void Link::carry_out(const WriteMessage& order) {
   const auto may_go_on = [&]() -> Status {
     exchange();
     if (stage_ != Stage::linked) return fail(ErrorCode::unavailable, "the sidecar that gave the order is gone");
-    if (highest_term_ > order.term) return fail(ErrorCode::gone, sentence("an order of term {} replaced it", highest_term_));
+    if (highest_term_ > order.term)
+      return fail(ErrorCode::gone, sentence("an order of term {} replaced it", highest_term_));
     const std::lock_guard held(mutex_);
     if (closing_) return fail(ErrorCode::gone, "the program closed its session");
     return {};
   };
   const PinnedRank rank{.registry = registry_, .small_state = small_state_, .gates = gates_, .block = *block};
-  Result<WrittenFile> written = write_shard(*limits_.file_system, folder, order, rank, may_go_on, options_.checkpoints.bytes_per_second_max);
+  Result<WrittenFile> written =
+      write_shard(*limits_.file_system, folder, order, rank, may_go_on, options_.checkpoints.bytes_per_second_max);
   if (!written) return send(WriteFailedMessage{.term = order.term, .error = written.error()});
   WrittenMessage report{.term = order.term, .written = *std::move(written)};
   EncodedMessage encoded = encode_local_message(report);
@@ -182,11 +188,13 @@ void Link::carry_out(const WriteMessage& order) {
     encoded = encode_local_message(report);
   }
   if (const std::size_t bytes = encoded.body.size(); bytes > kRankMessageBytesMax) {
-    return send(WriteFailedMessage{.term = order.term,
-                                   .error = {.code = ErrorCode::exhausted,
-                                             .message = sentence("the report of {} pieces takes {} bytes, and a message holds {}; register fewer, larger tensors",
-                                                                    order.pieces.size(), bytes, kRankMessageBytesMax),
-                                             .retry = Retry::no}});
+    return send(WriteFailedMessage{
+        .term = order.term,
+        .error = {.code = ErrorCode::exhausted,
+                  .message = sentence(
+                      "the report of {} pieces takes {} bytes, and a message holds {}; register fewer, larger tensors",
+                      order.pieces.size(), bytes, kRankMessageBytesMax),
+                  .retry = Retry::no}});
   }
   send(encoded);
 }

@@ -1,11 +1,11 @@
 #include "worker-sidecar/runtime/src/memory_reading.h"
 
-#include <algorithm>
-#include <cerrno>
-
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 
 namespace rekindle {
 namespace {
@@ -28,7 +28,8 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// The files' names in both versions. What files have left in the cache and nobody has used lately is taken back first.
+// The files' names in both versions. What files have left in the cache and nobody has used lately
+// is taken back first.
 struct Names {
   const char* limit;
   const char* used;
@@ -42,28 +43,32 @@ std::optional<MemoryLimit> read_limit(const std::string& folder, const Names& na
   const std::optional<std::uint64_t> used = only_number(read_text(folder + names.used));
   if (!limit || !used) return std::nullopt;
   const std::uint64_t reclaimable = number_behind(names.reclaimable, read_text(folder + "/memory.stat")).value_or(0);
-  return MemoryLimit{.source = folder + names.limit, .limit_bytes = *limit, .used_bytes = *used - std::min(*used, reclaimable)};
+  return MemoryLimit{
+      .source = folder + names.limit, .limit_bytes = *limit, .used_bytes = *used - std::min(*used, reclaimable)};
 }
 
 }  // namespace
 
 MemoryRoom read_memory_room(const std::string& root) {
   MemoryRoom room;
-  for (const MemoryGroup& group : find_memory_groups(read_text(root + "/proc/self/cgroup"), read_text(root + "/proc/self/mountinfo"))) {
+  for (const MemoryGroup& group :
+       find_memory_groups(read_text(root + "/proc/self/cgroup"), read_text(root + "/proc/self/mountinfo"))) {
     std::string folder = group.folder;
     while (true) {
-      if (const std::optional<MemoryLimit> limit = read_limit(root + folder, group.unified ? kSecond : kFirst)) room.limits.push_back(*limit);
+      if (const std::optional<MemoryLimit> limit = read_limit(root + folder, group.unified ? kSecond : kFirst))
+        room.limits.push_back(*limit);
       if (folder.size() <= group.highest.size()) break;
       folder.resize(folder.rfind('/'));
     }
   }
   constexpr std::uint64_t kUnit = 1024;  // "kB" means this
-  if (const auto available = number_behind("MemAvailable", read_text(root + "/proc/meminfo"))) room.available_bytes = *available * kUnit;
+  if (const auto available = number_behind("MemAvailable", read_text(root + "/proc/meminfo")))
+    room.available_bytes = *available * kUnit;
   return room;
 }
 
 std::optional<std::uint64_t> free_volume_bytes(int descriptor) {
-  struct statvfs volume {};
+  struct statvfs volume{};
   if (::fstatvfs(descriptor, &volume) != 0 || volume.f_blocks == 0) return std::nullopt;
   return static_cast<std::uint64_t>(volume.f_bavail) * volume.f_frsize;
 }

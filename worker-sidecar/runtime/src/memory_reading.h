@@ -9,7 +9,8 @@
 
 namespace rekindle {
 
-// Of this process. `root` stands in front of every path, for tests. Never fails: what cannot be read is absent.
+// Of this process. `root` stands in front of every path, for tests. Never fails: what cannot be
+// read is absent.
 MemoryRoom read_memory_room(const std::string& root = "");
 
 // Free on the volume that the file is on; absent where it has no bound.

@@ -36,7 +36,8 @@ std::string unescaped(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
     unsigned value = 0;
-    if (text[i] == '\\' && i + 3 < text.size() && std::from_chars(&text[i + 1], &text[i + 4], value, 8).ptr == &text[i + 4]) {
+    if (text[i] == '\\' && i + 3 < text.size() &&
+        std::from_chars(&text[i + 1], &text[i + 4], value, 8).ptr == &text[i + 4]) {
       result += static_cast<char>(value);
       i += 3;
     } else {
@@ -46,10 +47,12 @@ std::string unescaped(std::string_view text) {
   return result;
 }
 
-// Where the group lies below the mount. A group outside of what is mounted (another namespace's) is seen from the mount's own root.
+// Where the group lies below the mount. A group outside of what is mounted (another namespace's) is
+// seen from the mount's own root.
 std::string path_below(std::string_view group, std::string_view mounted) {
   if (mounted == "/") mounted = "";
-  const bool inside = group.starts_with(mounted) && (group.size() == mounted.size() || group[mounted.size()] == '/') && !group.starts_with("/..");
+  const bool inside = group.starts_with(mounted) && (group.size() == mounted.size() || group[mounted.size()] == '/') &&
+                      !group.starts_with("/..");
   if (!inside) return "";
   const std::string_view rest = group.substr(mounted.size());
   return rest == "/" ? "" : std::string(rest);
@@ -84,7 +87,8 @@ std::vector<MemoryGroup> find_memory_groups(std::string_view groups, std::string
   while (!groups.empty()) {
     const std::vector<std::string_view> parts = split(take_line(groups), ':');
     if (parts.size() < 3) continue;
-    const std::string_view path(parts[2].data(), static_cast<std::size_t>(parts.back().data() + parts.back().size() - parts[2].data()));
+    const std::string_view path(parts[2].data(),
+                                static_cast<std::size_t>(parts.back().data() + parts.back().size() - parts[2].data()));
     if (parts[0] == "0" && parts[1].empty()) second = path;
     else if (names_memory(parts[1])) first = path;
   }
@@ -101,24 +105,33 @@ std::vector<MemoryGroup> find_memory_groups(std::string_view groups, std::string
     const std::optional<std::string_view>& group = unified ? second : first;
     if (!group) continue;
     const std::string highest = unescaped(place[4]);
-    found.push_back({.folder = highest + path_below(*group, unescaped(place[3])), .highest = highest, .unified = unified});
+    found.push_back(
+        {.folder = highest + path_below(*group, unescaped(place[3])), .highest = highest, .unified = unified});
   }
   return found;
 }
 
 std::optional<std::string> find_shortage(std::uint64_t bytes, const MemoryRoom& room) {
-  const auto left = [](const MemoryLimit& limit) { return limit.limit_bytes - std::min(limit.limit_bytes, limit.used_bytes); };
+  const auto left = [](const MemoryLimit& limit) {
+    return limit.limit_bytes - std::min(limit.limit_bytes, limit.used_bytes);
+  };
   const auto tightest = std::ranges::min_element(room.limits, {}, left);
   if (tightest != room.limits.end() && left(*tightest) < bytes) {
-    return sentence("the memory limit of {} bytes leaves {} ({} are in use, says {}): raise the memory limit of the training container by {} bytes or more", tightest->limit_bytes,
-                    left(*tightest), tightest->used_bytes, tightest->source, bytes - left(*tightest));
+    return sentence(
+        "the memory limit of {} bytes leaves {} ({} are in use, says {}): raise the memory limit of the training "
+        "container by {} bytes or more",
+        tightest->limit_bytes, left(*tightest), tightest->used_bytes, tightest->source, bytes - left(*tightest));
   }
   if (room.volume_bytes && *room.volume_bytes < bytes) {
-    return sentence("the memory volume is full ({} bytes are free): raise its size (rekindle.dev/memory-volume-size) and the memory limit of the training container by {} bytes or more",
-                    *room.volume_bytes, bytes - *room.volume_bytes);
+    return sentence(
+        "the memory volume is full ({} bytes are free): raise its size (rekindle.dev/memory-volume-size) and the "
+        "memory limit of the training container by {} bytes or more",
+        *room.volume_bytes, bytes - *room.volume_bytes);
   }
   if (room.available_bytes && *room.available_bytes < bytes) {
-    return sentence("the machine has {} bytes of memory available: train on one with {} bytes more, or with fewer ranks on it", *room.available_bytes, bytes - *room.available_bytes);
+    return sentence(
+        "the machine has {} bytes of memory available: train on one with {} bytes more, or with fewer ranks on it",
+        *room.available_bytes, bytes - *room.available_bytes);
   }
   return std::nullopt;
 }

@@ -1,11 +1,11 @@
 #include "worker-sidecar/runtime/src/open_options.h"
 
+#include <sys/un.h>
+
 #include <charconv>
 #include <cstring>
 #include <optional>
 #include <string_view>
-
-#include <sys/un.h>
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/protocol/local_message.h"
@@ -33,7 +33,8 @@ Outcome<std::optional<std::uint32_t>> number_from(const Environment& environment
 
 Done read_place(const rk_options& given, const Environment& environment, OpenOptions& options) {
   if (given.world_size < 0 || given.rank < 0) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("rk_options: rank {} of world_size {} is negative", given.rank, given.world_size));
+    return refuse(RK_ERROR_ARGUMENT,
+                  sentence("rk_options: rank {} of world_size {} is negative", given.rank, given.world_size));
   }
   if (given.world_size > 0) {
     options.rank = static_cast<std::uint32_t>(given.rank);
@@ -47,9 +48,10 @@ Done read_place(const rk_options& given, const Environment& environment, OpenOpt
     options.world_size = world_size->value_or(1);
   }
   if (options.world_size == 0 || options.world_size > kRanksMax || options.rank >= options.world_size) {
-    return refuse(RK_ERROR_ARGUMENT,
-                  sentence("rank {} of {} ranks does not exist: ranks count from 0 and there are at most {}; check rk_options or REKINDLE_RANK and "
-                              "REKINDLE_WORLD_SIZE", options.rank, options.world_size, kRanksMax));
+    return refuse(RK_ERROR_ARGUMENT, sentence("rank {} of {} ranks does not exist: ranks count from 0 and there are at "
+                                              "most {}; check rk_options or REKINDLE_RANK and "
+                                              "REKINDLE_WORLD_SIZE",
+                                              options.rank, options.world_size, kRanksMax));
   }
   return {};
 }
@@ -70,7 +72,9 @@ Outcome<OpenOptions> read_open_options(const rk_options* given, const Environmen
   options.job_uid = chosen(nullptr, environment, "REKINDLE_JOB_UID");
   if (Done done = read_place(raw, environment, options); !done) return std::unexpected(done.error());
   if ((raw.flags & ~(std::uint32_t{RK_NEVER_EXIT} | std::uint32_t{RK_REBUILDS})) != 0) {
-    return refuse(RK_ERROR_VERSION, sentence("rk_options.flags has bits that this library does not know ({}); use a newer librekindle", raw.flags));
+    return refuse(
+        RK_ERROR_VERSION,
+        sentence("rk_options.flags has bits that this library does not know ({}); use a newer librekindle", raw.flags));
   }
   const Result<CheckpointSettings> checkpoints = read_checkpoint_settings([&](const char* name) {
     const char* const value = environment(name);
@@ -83,13 +87,15 @@ Outcome<OpenOptions> read_open_options(const rk_options* given, const Environmen
   if (raw.state_bytes_max != 0) options.state_bytes_max = raw.state_bytes_max;
   if (raw.open_seconds_max != 0) options.open_time_max = std::chrono::seconds(raw.open_seconds_max);
   if (options.socket_path.size() >= sizeof(sockaddr_un::sun_path)) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("the socket path '{}' is longer than the {} bytes that the system allows; use a shorter one",
-                                                 options.socket_path, sizeof(sockaddr_un::sun_path) - 1));
+    return refuse(RK_ERROR_ARGUMENT,
+                  sentence("the socket path '{}' is longer than the {} bytes that the system allows; use a shorter one",
+                           options.socket_path, sizeof(sockaddr_un::sun_path) - 1));
   }
   if (options.socket_path.empty() && options.world_size > 1) {
-    return refuse(RK_ERROR_ARGUMENT,
-                  sentence("{} ranks need a sidecar and REKINDLE_SOCKET is not set; start them with `rekindle run -n {} -- COMMAND`, or let "
-                              "the operator add the sidecar", options.world_size, options.world_size));
+    return refuse(RK_ERROR_ARGUMENT, sentence("{} ranks need a sidecar and REKINDLE_SOCKET is not set; start them with "
+                                              "`rekindle run -n {} -- COMMAND`, or let "
+                                              "the operator add the sidecar",
+                                              options.world_size, options.world_size));
   }
   return options;
 }

@@ -28,7 +28,8 @@ struct OpenOptions {
 // The value of an environment variable, nullptr when it is not set.
 using Environment = std::function<const char*(const char* name)>;
 
-// ARGUMENT or VERSION; the sentence names the option or variable, its value and what to change. `options` may be nullptr.
+// ARGUMENT or VERSION; the sentence names the option or variable, its value and what to change.
+// `options` may be nullptr.
 Outcome<OpenOptions> read_open_options(const rk_options* options, const Environment& environment);
 
 }  // namespace rekindle

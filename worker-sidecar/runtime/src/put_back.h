@@ -1,5 +1,5 @@
-// What was captured with the committed step, back into the program's memory: RK_ANYWHERE tensors, small state, the cursor. A step that was begun and
-// will not be made may have changed them.
+// What was captured with the committed step, back into the program's memory: RK_ANYWHERE tensors,
+// small state, the cursor. A step that was begun and will not be made may have changed them.
 //
 // Threads: the training thread.
 #pragma once
@@ -16,7 +16,8 @@ struct PutBack {
   bool state_missing = false;  // some state was not captured, and all of them are left as they are
 };
 
-// From `slot`, which the rank's word names. STATE when a tensor was not captured or cannot be written, MISMATCH when a load function refuses its bytes.
+// From `slot`, which the rank's word names. STATE when a tensor was not captured or cannot be
+// written, MISMATCH when a load function refuses its bytes.
 Outcome<PutBack> put_back(const Registry& registry, const SmallState& small_state, std::uint8_t slot);
 
 }  // namespace rekindle

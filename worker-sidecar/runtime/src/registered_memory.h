@@ -15,7 +15,8 @@ class RegisteredMemory : public ArrayMemory {
   virtual void move_to(void* data) = 0;
 };
 
-// Memory of a device: dense, and reached through the functions that the program gave (rk_memory in rekindle.h).
+// Memory of a device: dense, and reached through the functions that the program gave (rk_memory in
+// rekindle.h).
 class DeviceMemory final : public RegisteredMemory {
  public:
   DeviceMemory(std::string tensor, const rk_memory& functions, void* data)

@@ -1,8 +1,10 @@
-// What the program has registered: tensors and small state, with their addresses, in order of registration.
+// What the program has registered: tensors and small state, with their addresses, in order of
+// registration.
 //
-// Threads: the training thread changes it; the library's thread reads addresses while it writes a checkpoint. Whoever changes something
-// holds lock() for the change and for what has to change with it (the small state), and a writer holds it for the whole of its write, so
-// that memory is not handed back to the program while it is being read. Reading on the training thread needs no lock.
+// Threads: the training thread changes it; the library's thread reads addresses while it writes a
+// checkpoint. Whoever changes something holds lock() for the change and for what has to change with
+// it (the small state), and a writer holds it for the whole of its write, so that memory is not
+// handed back to the program while it is being read. Reading on the training thread needs no lock.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +29,10 @@ struct RegisteredTensor {
   TensorDescription description;
   void* data = nullptr;
   std::uint64_t bytes = 0;
-  std::unique_ptr<RegisteredMemory> array;    // of a strided view or of device memory; otherwise `data` is all there is to know
-  std::optional<std::size_t> captured_index;  // of an RK_ANYWHERE tensor: which value of the slot it is
+  // of a strided view or of device memory; otherwise `data` is all there is to know
+  std::unique_ptr<RegisteredMemory> array;
+  // of an RK_ANYWHERE tensor: which value of the slot it is
+  std::optional<std::size_t> captured_index;
 };
 
 // rk_register_state_callback's `load`.
@@ -51,7 +55,8 @@ class Registry {
 
   std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
 
-  // The caller holds lock(). `slot_room` is what a slot can hold. Errors leave everything as it was.
+  // The caller holds lock(). `slot_room` is what a slot can hold. Errors leave everything as it
+  // was.
   Done add_tensor(const rk_tensor& tensor, std::uint64_t slot_room);
   Done add_state(const char* name, void* data, std::uint64_t bytes, std::uint64_t slot_room);
   Done add_state(const char* name, std::uint64_t bytes_max, SaveState save, LoadState load, std::uint64_t slot_room);
@@ -62,11 +67,13 @@ class Registry {
   // Without derived ones, of which nothing is kept but that their names are taken.
   const std::vector<RegisteredTensor>& tensors() const { return tensors_; }
   const std::vector<RegisteredState>& states() const { return states_; }
-  const RegisteredTensor* find_tensor(std::string_view name) const;  // in constant time: there may be 100,000
+  // in constant time: there may be 100,000
+  const RegisteredTensor* find_tensor(std::string_view name) const;
 
   Layout layout() const;
   std::vector<StateDescription> state_descriptions() const;
-  // In order of registration, states and RK_ANYWHERE tensors together, but those that are not plain memory after those that are.
+  // In order of registration, states and RK_ANYWHERE tensors together, but those that are not plain
+  // memory after those that are.
   std::vector<CapturedValue> captured_values() const;
 
   // What has to be waited for before gradients are complete, each once.
@@ -101,7 +108,8 @@ class Registry {
   // Guarded by mutex_, see above.
   std::vector<RegisteredTensor> tensors_;
   std::vector<RegisteredState> states_;
-  std::unordered_map<std::string, std::size_t, NameHash, std::equal_to<>> places_;  // of tensors, by name
+  // of tensors, by name
+  std::unordered_map<std::string, std::size_t, NameHash, std::equal_to<>> places_;
   std::unordered_set<std::string, NameHash, std::equal_to<>> derived_;
   std::vector<Captured> captured_;  // plain ones first
   std::vector<rk_memory> devices_;

@@ -1,9 +1,9 @@
 #include "worker-sidecar/runtime/src/robust_owner.h"
 
-#include <cerrno>
-
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "worker-sidecar/protocol/control_block.h"
 #include "worker-sidecar/runtime/src/futex.h"
@@ -12,7 +12,8 @@ namespace rekindle {
 
 Status RobustOwner::hold(std::atomic<std::uint32_t>& owner, std::atomic<std::uint32_t>& ready) {
   head_.list.next = &head_.list;
-  // The kernel finds the futex at node + offset; the node lies in our own memory, the futex in the shared one.
+  // The kernel finds the futex at node + offset; the node lies in our own memory, the futex in the
+  // shared one.
   head_.futex_offset = reinterpret_cast<char*>(&owner) - reinterpret_cast<char*>(&node_);
   head_.list_op_pending = nullptr;
   if (::syscall(SYS_set_robust_list, &head_, sizeof head_) != 0) {

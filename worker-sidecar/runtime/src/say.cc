@@ -1,11 +1,11 @@
 #include "worker-sidecar/runtime/src/say.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
-
-#include <poll.h>
-#include <unistd.h>
 
 namespace rekindle {
 
@@ -16,7 +16,8 @@ void say(std::string_view sentence) noexcept {
   std::memcpy(line.data(), kName.data(), kName.size());
   std::memcpy(line.data() + kName.size(), sentence.data(), length);
   line[kName.size() + length] = '\n';
-  // A pipe that can be written takes this many bytes at once; one that is full loses the sentence rather than stop training.
+  // A pipe that can be written takes this many bytes at once; one that is full loses the sentence
+  // rather than stop training.
   pollfd error_output{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
   if (::poll(&error_output, 1, 0) != 1 || (error_output.revents & POLLOUT) == 0) return;
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), kName.size() + length + 1);

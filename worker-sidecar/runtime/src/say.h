@@ -1,4 +1,5 @@
-// A sentence on standard error from the library's thread: whole or not at all, and never waiting for whoever reads it.
+// A sentence on standard error from the library's thread: whole or not at all, and never waiting
+// for whoever reads it.
 #pragma once
 
 #include <string_view>

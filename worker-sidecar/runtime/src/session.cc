@@ -39,16 +39,20 @@ Outcome<std::unique_ptr<Session>> Session::open(const OpenOptions& options, cons
     Outcome<StandAlone> alone = StandAlone::open(real_file_system(), options);
     if (!alone) return std::unexpected(alone.error());
     session->alone_ = std::make_unique<StandAlone>(*std::move(alone));
-    Outcome<ControlMapping> block = ControlMapping::make_private(options.rank, options.world_size, options.state_bytes_max + kRoomForNames);
+    Outcome<ControlMapping> block =
+        ControlMapping::make_private(options.rank, options.world_size, options.state_bytes_max + kRoomForNames);
     if (!block) return std::unexpected(block.error());
     session->private_block_ = *std::move(block);
     session->gates_.attach(*session->private_block_);
     session->small_state_.attach(*session->private_block_);
   } else {
-    session->link_ = std::make_unique<Link>(options, session->registry_, session->small_state_, session->gates_, session->keeper_, limits);
-    session->keeper_.set_report([link = session->link_.get()](const SnapshottedMessage& taken) { link->report_snapshotted(taken); });
+    session->link_ = std::make_unique<Link>(options, session->registry_, session->small_state_, session->gates_,
+                                            session->keeper_, limits);
+    session->keeper_.set_report(
+        [link = session->link_.get()](const SnapshottedMessage& taken) { link->report_snapshotted(taken); });
     if (Done done = session->link_->start(); !done) return std::unexpected(done.error());
-    if (Done done = session->link_->wait_for_welcome(options.open_time_max); !done) return std::unexpected(done.error());
+    if (Done done = session->link_->wait_for_welcome(options.open_time_max); !done)
+      return std::unexpected(done.error());
   }
   session->with_block([&](ControlBlock&) { session->slot_room_ = session->small_state_.room(); });
   return session;
@@ -64,15 +68,37 @@ void Session::with_block(const std::function<void(ControlBlock&)>& use) {
 
 rk_status Session::wrong_moment(const char* call) const {
   switch (stage_) {
-    case Stage::opened: return remember_error(RK_ERROR_STATE, sentence("{} before rk_restore: call rk_restore once, after registering, also on the first start", call));
-    case Stage::failed: return remember_error(RK_ERROR_STATE, sentence("{} after rk_restore or rk_rebuild has failed: registered memory may be partly overwritten; end the process", call));
-    case Stage::between: return remember_error(RK_ERROR_STATE, sentence("{} between steps: rk_step_begin comes first", call));
-    case Stage::in_step: return remember_error(RK_ERROR_STATE, sentence("{} inside a step: the update of this step has to be made first (rk_update_begin ... rk_update_end)", call));
-    case Stage::updating: return remember_error(RK_ERROR_STATE, sentence("{} inside the update bracket: rk_update_end comes first", call));
-    case Stage::committed: return remember_error(RK_ERROR_STATE, sentence("{} after this step was committed: one update a step, rk_step_begin opens the next one", call));
-    case Stage::swapped: return remember_error(RK_ERROR_STATE, sentence("{} while registered memory is swapped: put it back and set another phase with rk_set_phase first", call));
-    case Stage::rebuilding: return remember_error(RK_ERROR_STATE, sentence("{} after RK_REBUILD: abort the communicators and call rk_rebuild first", call));
-    case Stage::stopped: return remember_error(RK_ERROR_STATE, sentence("{} after RK_STOP: leave the loop and call rk_close", call));
+    case Stage::opened:
+      return remember_error(
+          RK_ERROR_STATE,
+          sentence("{} before rk_restore: call rk_restore once, after registering, also on the first start", call));
+    case Stage::failed:
+      return remember_error(RK_ERROR_STATE, sentence("{} after rk_restore or rk_rebuild has failed: registered memory "
+                                                     "may be partly overwritten; end the process",
+                                                     call));
+    case Stage::between:
+      return remember_error(RK_ERROR_STATE, sentence("{} between steps: rk_step_begin comes first", call));
+    case Stage::in_step:
+      return remember_error(
+          RK_ERROR_STATE,
+          sentence("{} inside a step: the update of this step has to be made first (rk_update_begin ... rk_update_end)",
+                   call));
+    case Stage::updating:
+      return remember_error(RK_ERROR_STATE, sentence("{} inside the update bracket: rk_update_end comes first", call));
+    case Stage::committed:
+      return remember_error(
+          RK_ERROR_STATE,
+          sentence("{} after this step was committed: one update a step, rk_step_begin opens the next one", call));
+    case Stage::swapped:
+      return remember_error(
+          RK_ERROR_STATE,
+          sentence("{} while registered memory is swapped: put it back and set another phase with rk_set_phase first",
+                   call));
+    case Stage::rebuilding:
+      return remember_error(RK_ERROR_STATE,
+                            sentence("{} after RK_REBUILD: abort the communicators and call rk_rebuild first", call));
+    case Stage::stopped:
+      return remember_error(RK_ERROR_STATE, sentence("{} after RK_STOP: leave the loop and call rk_close", call));
   }
   return RK_ERROR_INTERNAL;
 }
@@ -97,13 +123,15 @@ rk_status Session::turn_back(GateAnswer answer) noexcept {
 
 // ---- registering ----
 
-// What registered memory is said to hold, devices have to hold: before a gate whoever waits has gradients (PROTOCOL P9), after a commit whoever asks
-// finds the step.
+// What registered memory is said to hold, devices have to hold: before a gate whoever waits has
+// gradients (PROTOCOL P9), after a commit whoever asks finds the step.
 rk_status Session::wait_for_devices(const char* call) {
   for (const rk_memory& device : registry_.devices_to_wait_for()) {
     if (const int answer = device.wait(device.context); answer != 0) {
-      return remember_error(RK_ERROR_STATE, sentence("{} after step {}: work that was enqueued on a device has failed (rk_memory.wait returned {}); nothing was done, and what "
-                                                        "the device holds is not to be trusted", call, gates_.word().step, answer));
+      return remember_error(RK_ERROR_STATE, sentence("{} after step {}: work that was enqueued on a device has failed "
+                                                     "(rk_memory.wait returned {}); nothing was done, and what "
+                                                     "the device holds is not to be trusted",
+                                                     call, gates_.word().step, answer));
     }
   }
   return RK_OK;
@@ -130,7 +158,8 @@ void Session::refresh_small_state(bool capture_now) {
 
 // What cannot be captured does not undo the step; the caller finds the sentence in rk_last_error().
 void Session::capture(std::uint8_t slot, std::uint64_t step) {
-  if (!small_state_.capture(slot, step, attempt_)) [[unlikely]] remember_error(RK_ERROR_STATE, small_state_.problem());
+  if (!small_state_.capture(slot, step, attempt_)) [[unlikely]]
+    remember_error(RK_ERROR_STATE, small_state_.problem());
 }
 
 void Session::capture_again() {
@@ -140,14 +169,14 @@ void Session::capture_again() {
   gates_.publish({word.step, word.phase, slot});
 }
 
-
 rk_status Session::add_tensor(const rk_tensor& given) {
   const Outcome<rk_tensor> tensor = read_struct(&given, "rk_tensor");
   if (!tensor) return remember_error(tensor.error());
   const auto add = [&] { return registry_.add_tensor(*tensor, slot_room_); };
   if (stage_ == Stage::opened) return change_registry(add, false);
   if (!between_steps()) return wrong_moment("rk_register");
-  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) return turn_back(answer);
+  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
+    return turn_back(answer);
   const std::size_t before = registry_.tensors().size();
   if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
   copies_stale_ = true;
@@ -163,7 +192,8 @@ template <typename Add>
 rk_status Session::add_small_state(const char* call, Add&& add) {
   if (stage_ == Stage::opened) return change_registry(add, false);
   if (!between_steps()) return wrong_moment(call);
-  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) return turn_back(answer);
+  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
+    return turn_back(answer);
   if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
   copies_stale_ = true;
   const Done done = link_ ? link_->announce_state(registry_.states().back().description) : Done();
@@ -175,7 +205,8 @@ rk_status Session::add_state(const char* name, void* data, std::size_t bytes) {
 }
 
 rk_status Session::add_state(const char* name, std::size_t bytes_max, SaveState save, LoadState load) {
-  return add_small_state("rk_register_state_callback", [&] { return registry_.add_state(name, bytes_max, save, load, slot_room_); });
+  return add_small_state("rk_register_state_callback",
+                         [&] { return registry_.add_state(name, bytes_max, save, load, slot_room_); });
 }
 
 rk_status Session::add_cursor(rk_cursor* cursor) {
@@ -186,8 +217,10 @@ rk_status Session::move_tensor(const char* name, void* data) {
   const auto move = [&] { return registry_.move_tensor(name, data); };
   if (stage_ == Stage::opened || stage_ == Stage::updating) return change_registry(move, false);
   if (!between_steps()) return wrong_moment("rk_move");
-  // The old address may be freed when this returns, so a breakpoint that is being written comes first.
-  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) return turn_back(answer);
+  // The old address may be freed when this returns, so a breakpoint that is being written comes
+  // first.
+  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
+    return turn_back(answer);
   return change_registry(move, true);
 }
 
@@ -195,7 +228,8 @@ rk_status Session::remove_tensor(const char* name) {
   const auto remove = [&] { return registry_.remove_tensor(name); };
   if (stage_ == Stage::opened) return change_registry(remove, false);
   if (!between_steps()) return wrong_moment("rk_unregister");
-  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) return turn_back(answer);
+  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
+    return turn_back(answer);
   if (const rk_status status = change_registry(remove, true); status != RK_OK) return status;
   copies_stale_ = true;
   if (link_) link_->withdraw_tensor(name);
@@ -205,9 +239,11 @@ rk_status Session::remove_tensor(const char* name) {
 // ---- restoring ----
 
 rk_status Session::restore(rk_position& position) {
-  if (Done done = check_struct_size(position.struct_size, sizeof(rk_position), "rk_position"); !done) return remember_error(done.error());
+  if (Done done = check_struct_size(position.struct_size, sizeof(rk_position), "rk_position"); !done)
+    return remember_error(done.error());
   if (stage_ != Stage::opened) {
-    return remember_error(RK_ERROR_STATE, stage_ == Stage::failed ? "rk_restore has failed before; end the process" : "rk_restore is called once");
+    return remember_error(RK_ERROR_STATE, stage_ == Stage::failed ? "rk_restore has failed before; end the process"
+                                                                  : "rk_restore is called once");
   }
   with_block([&](ControlBlock&) { gates_.publish_phase(RankPhase::restoring); });
   Outcome<Restored> restored;
@@ -218,7 +254,8 @@ rk_status Session::restore(rk_position& position) {
     if (!alone) {
       restored = std::unexpected(alone.error());
     } else {
-      restored = Restored{.attempt = alone->attempt, .step = alone->step, .path = alone->path, .state_missing = alone->state_missing};
+      restored = Restored{
+          .attempt = alone->attempt, .step = alone->step, .path = alone->path, .state_missing = alone->state_missing};
     }
   }
   if (!restored) {
@@ -253,7 +290,9 @@ void Session::tell(rk_position& position, std::uint64_t step, const std::string&
 }
 
 Outcome<Session::Restored> Session::restore_with_sidecar() {
-  if (Done done = link_->announce({.layout = registry_.layout(), .states = registry_.state_descriptions(), .late = false}); !done) {
+  if (Done done =
+          link_->announce({.layout = registry_.layout(), .states = registry_.state_descriptions(), .late = false});
+      !done) {
     return std::unexpected(done.error());
   }
   std::optional<LoadedMessage> loaded;
@@ -268,7 +307,9 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
     }
     if (const auto* take = std::get_if<TakeMessage>(&*event)) {
       if (!loaded || !loaded->ok || loaded->path != take->path || loaded->step != take->step) {
-        return refuse(RK_ERROR_INTERNAL, sentence("the sidecar took checkpoint '{}' of step {}, which this rank has not loaded", take->path, take->step));
+        return refuse(RK_ERROR_INTERNAL,
+                      sentence("the sidecar took checkpoint '{}' of step {}, which this rank has not loaded",
+                               take->path, take->step));
       }
       if (Done done = hand_over(held, registry_); !done) return std::unexpected(done.error());
       return Restored{.attempt = std::max<std::uint64_t>(take->attempt, 1),
@@ -279,23 +320,36 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
     const auto& offer = std::get<OfferMessage>(*event);
     Loading loading;
     if (!offer.path.empty()) {
-      loading = load_checkpoint(real_file_system(), {.job_folder = link_->job_folder(), .path = offer.path, .manifest_hash = offer.manifest_hash},
-                                {.rank = options_.rank, .world_size = options_.world_size, .ranks_here = link_->ranks_here(), .job_checked = offer.job_checked},
-                                registry_);
+      loading =
+          load_checkpoint(real_file_system(),
+                          {.job_folder = link_->job_folder(), .path = offer.path, .manifest_hash = offer.manifest_hash},
+                          {.rank = options_.rank,
+                           .world_size = options_.world_size,
+                           .ranks_here = link_->ranks_here(),
+                           .job_checked = offer.job_checked},
+                          registry_);
     } else if (memory_touched) {
-      loading.result = refuse(RK_ERROR_CORRUPT, "registered memory holds parts of a checkpoint that was refused, so this process cannot begin at step 0; start it "
-                                                "again");
+      loading.result = refuse(RK_ERROR_CORRUPT,
+                              "registered memory holds parts of a checkpoint that was refused, so this process cannot "
+                              "begin at step 0; start it "
+                              "again");
     }
     memory_touched = memory_touched || loading.memory_touched;
     held = std::move(loading.held);
-    loaded = LoadedMessage{.path = offer.path, .step = offer.step, .ok = loading.result.has_value(), .error = {}, .state_missing = loading.state_missing};
+    loaded = LoadedMessage{.path = offer.path,
+                           .step = offer.step,
+                           .ok = loading.result.has_value(),
+                           .error = {},
+                           .state_missing = loading.state_missing};
     if (loading.read.bytes > 0) {
       loaded->way = to_string(loading.read.way);
       loaded->bytes_read = loading.read.bytes;
     }
     if (!loading.result) {
       failure = loading.result.error();
-      loaded->error = {.code = code_of(failure->status), .message = failure->sentence.substr(0, kReasonBytesMax), .retry = Retry::no};
+      loaded->error = {.code = code_of(failure->status),
+                       .message = failure->sentence.substr(0, kReasonBytesMax),
+                       .retry = Retry::no};
     }
     link_->report_loaded(*loaded);
   }
@@ -304,10 +358,12 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
 // ---- rebuilding ----
 
 rk_status Session::rebuild(rk_position& position) {
-  if (Done done = check_struct_size(position.struct_size, sizeof(rk_position), "rk_position"); !done) return remember_error(done.error());
+  if (Done done = check_struct_size(position.struct_size, sizeof(rk_position), "rk_position"); !done)
+    return remember_error(done.error());
   if (stage_ == Stage::stopped) return RK_STOP;
   if (stage_ != Stage::rebuilding) {
-    return remember_error(RK_ERROR_STATE, "rk_rebuild without RK_REBUILD: it is the answer to that and to nothing else");
+    return remember_error(RK_ERROR_STATE,
+                          "rk_rebuild without RK_REBUILD: it is the answer to that and to nothing else");
   }
   if (const rk_status status = wait_for_devices("rk_rebuild"); status != RK_OK) return status;
   RebuildOrder order;
@@ -317,11 +373,14 @@ rk_status Session::rebuild(rk_position& position) {
     std::optional<RebuildOrder> newest = gates_.rebuild_order();
     const RankWord word = gates_.word();
     if (!newest || newest->step != word.step) {
-      // Registered memory is about to change, which a breakpoint may be reading. Behind the gate stands the newest order, whole.
+      // Registered memory is about to change, which a breakpoint may be reading. Behind the gate
+      // stands the newest order, whole.
       if (gates_.pass_step_gate(RankPhase::restoring, Heeds::stop) == GateAnswer::stop) return stop();
       newest = gates_.rebuild_order();
     }
-    const Outcome<BroughtBack> brought = newest ? bring_back(*newest, word) : refuse(RK_ERROR_INTERNAL, "the order to rebuild cannot be read; start the process again");
+    const Outcome<BroughtBack> brought =
+        newest ? bring_back(*newest, word)
+               : refuse(RK_ERROR_INTERNAL, "the order to rebuild cannot be read; start the process again");
     if (!brought) {
       stage_ = Stage::failed;
       return remember_error(brought.error());
@@ -337,8 +396,8 @@ rk_status Session::rebuild(rk_position& position) {
   return RK_OK;
 }
 
-// Everything registered becomes that of the order's step. A rank that is there keeps its memory, and puts back what the step in progress may have
-// changed: what was captured with the commit.
+// Everything registered becomes that of the order's step. A rank that is there keeps its memory,
+// and puts back what the step in progress may have changed: what was captured with the commit.
 Outcome<Session::BroughtBack> Session::bring_back(const RebuildOrder& order, RankWord word) {
   word.phase = RankPhase::between;
   if (order.step == word.step) {
@@ -349,11 +408,18 @@ Outcome<Session::BroughtBack> Session::bring_back(const RebuildOrder& order, Ran
     return BroughtBack{.word = word, .state_missing = put->state_missing};
   }
   if (order.step < word.step || !parse_folder_name(order.path)) {
-    return refuse(RK_ERROR_INTERNAL, sentence("this rank is at step {} and was told to go on from step {} of checkpoint '{}', which leads nowhere; start the "
-                                                        "process again", word.step, order.step, order.path));
+    return refuse(RK_ERROR_INTERNAL, sentence("this rank is at step {} and was told to go on from step {} of "
+                                              "checkpoint '{}', which leads nowhere; start the "
+                                              "process again",
+                                              word.step, order.step, order.path));
   }
-  const Loading loading = load_checkpoint(real_file_system(), {.job_folder = link_->job_folder(), .path = order.path, .manifest_hash = order.manifest_hash},
-                                          {.rank = options_.rank, .world_size = options_.world_size, .ranks_here = link_->ranks_here(), .job_checked = true}, registry_);
+  const Loading loading = load_checkpoint(
+      real_file_system(), {.job_folder = link_->job_folder(), .path = order.path, .manifest_hash = order.manifest_hash},
+      {.rank = options_.rank,
+       .world_size = options_.world_size,
+       .ranks_here = link_->ranks_here(),
+       .job_checked = true},
+      registry_);
   if (!loading.result) return std::unexpected(loading.result.error());
   if (Done done = hand_over(loading.held, registry_); !done) return std::unexpected(done.error());
   word.step = order.step;
@@ -379,13 +445,16 @@ rk_status Session::step_begin(std::uint64_t step) {
     return refuse_now("rk_step_begin");
   }
   if (step != gates_.word().step + 1) [[unlikely]] {
-    return remember_error(RK_ERROR_ARGUMENT, sentence("rk_step_begin({}): step {} is committed, so the next one is {}; a loop starts at position.step + 1", step,
-                                                         gates_.word().step, gates_.word().step + 1));
+    return remember_error(
+        RK_ERROR_ARGUMENT,
+        sentence("rk_step_begin({}): step {} is committed, so the next one is {}; a loop starts at position.step + 1",
+                 step, gates_.word().step, gates_.word().step + 1));
   }
   if (capture_at_step_begin_) [[unlikely]] {
     if (const rk_status status = wait_for_devices("rk_step_begin"); status != RK_OK) return status;
     // The slot of the committed step may be being read during a hold.
-    if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) return turn_back(answer);
+    if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
+      return turn_back(answer);
     capture_again();
     capture_at_step_begin_ = false;
   }
@@ -393,18 +462,21 @@ rk_status Session::step_begin(std::uint64_t step) {
     copies_stale_ = false;
     if (saver_) saver_->plan(registry_);
   }
-  if (const GateAnswer answer = gates_.pass_step_gate(RankPhase::computing); answer != GateAnswer::passed) [[unlikely]] return turn_back(answer);
+  if (const GateAnswer answer = gates_.pass_step_gate(RankPhase::computing); answer != GateAnswer::passed) [[unlikely]]
+    return turn_back(answer);
   keep_copies();
   stage_ = Stage::in_step;
   return RK_OK;
 }
 
 rk_status Session::update_begin() {
-  if (stage_ != Stage::in_step) [[unlikely]] return refuse_now("rk_update_begin");
+  if (stage_ != Stage::in_step) [[unlikely]]
+    return refuse_now("rk_update_begin");
   if (!registry_.devices_to_wait_for().empty()) [[unlikely]] {
     if (const rk_status status = wait_for_devices("rk_update_begin"); status != RK_OK) return status;
   }
-  if (const GateAnswer answer = gates_.pass_update_gate(); answer != GateAnswer::passed) [[unlikely]] return turn_back(answer);
+  if (const GateAnswer answer = gates_.pass_update_gate(); answer != GateAnswer::passed) [[unlikely]]
+    return turn_back(answer);
   stage_ = Stage::updating;
   return RK_OK;
 }
@@ -415,7 +487,8 @@ void Session::commit() {
   capture(slot, word.step + 1);
   gates_.publish({word.step + 1, RankPhase::between, slot});
   stage_ = Stage::committed;
-  if (keeper_.wanted_at_commit(word.step + 1)) [[unlikely]] keeper_.at_commit(gates_.word(), attempt_);
+  if (keeper_.wanted_at_commit(word.step + 1)) [[unlikely]]
+    keeper_.at_commit(gates_.word(), attempt_);
 }
 
 rk_status Session::update_end() {
@@ -430,17 +503,21 @@ rk_status Session::update_end() {
 }
 
 rk_status Session::update_skip() {
-  if (stage_ != Stage::in_step) [[unlikely]] return refuse_now("rk_update_skip");
+  if (stage_ != Stage::in_step) [[unlikely]]
+    return refuse_now("rk_update_skip");
   if (const rk_status status = wait_for_devices("rk_update_skip"); status != RK_OK) return status;
   // The committed step changes, and small state may: the same gate as for an update (P4).
-  if (const GateAnswer answer = gates_.pass_update_gate(); answer != GateAnswer::passed) [[unlikely]] return turn_back(answer);
+  if (const GateAnswer answer = gates_.pass_update_gate(); answer != GateAnswer::passed) [[unlikely]]
+    return turn_back(answer);
   commit();
   return RK_OK;
 }
 
 rk_status Session::step_end() {
-  if (stage_ != Stage::committed) [[unlikely]] return refuse_now("rk_step_end");
-  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) [[unlikely]] return turn_back(answer);
+  if (stage_ != Stage::committed) [[unlikely]]
+    return refuse_now("rk_step_end");
+  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) [[unlikely]]
+    return turn_back(answer);
   keep_copies();
   stage_ = Stage::between;
   return RK_OK;
@@ -449,7 +526,8 @@ rk_status Session::step_end() {
 // ---- the rest ----
 
 rk_status Session::collective_failed(const char* why) {
-  if (stage_ != Stage::in_step && stage_ != Stage::swapped && !between_steps()) return refuse_now("rk_collective_failed");
+  if (stage_ != Stage::in_step && stage_ != Stage::swapped && !between_steps())
+    return refuse_now("rk_collective_failed");
   if (!link_) return stop();
   // Swapped memory stays what it is: no source.
   if (stage_ != Stage::swapped) gates_.publish_phase(RankPhase::collective_failed);
@@ -479,7 +557,8 @@ rk_status Session::set_phase(rk_phase phase) {
     case RK_COMPILING: next = RankPhase::compiling; break;
     case RK_WAITING_FOR_DATA: next = RankPhase::waiting_for_data; break;
     case RK_SWAPPED: break;
-    default: return remember_error(RK_ERROR_ARGUMENT, sentence("rk_set_phase: {} is none of rk_phase", number_of(phase)));
+    default:
+      return remember_error(RK_ERROR_ARGUMENT, sentence("rk_set_phase: {} is none of rk_phase", number_of(phase)));
   }
   const bool was_swapped = stage_ == Stage::swapped;
   const bool will_be_swapped = next == RankPhase::swapped;
@@ -490,7 +569,8 @@ rk_status Session::set_phase(rk_phase phase) {
   if (was_swapped) {
     if (const rk_status status = wait_for_devices("rk_set_phase"); status != RK_OK) return status;
   }
-  // What a breakpoint reads may not change under it: into the swap as into an update, and out of it for whoever waits for this rank.
+  // What a breakpoint reads may not change under it: into the swap as into an update, and out of it
+  // for whoever waits for this rank.
   if (const GateAnswer answer = gates_.pass_step_gate(next); answer != GateAnswer::passed) return turn_back(answer);
   before_swap_ = stage;
   stage_ = will_be_swapped ? Stage::swapped : stage;
@@ -498,7 +578,8 @@ rk_status Session::set_phase(rk_phase phase) {
 }
 
 int Session::close() {
-  // The caller may free registered memory after this, so it is a gate like the others. Whoever leaves has no communicators to make anew.
+  // The caller may free registered memory after this, so it is a gate like the others. Whoever
+  // leaves has no communicators to make anew.
   const bool trains = stage_ == Stage::in_step || stage_ == Stage::rebuilding || between_steps();
   if (trains && gates_.pass_step_gate(RankPhase::finished, Heeds::stop) == GateAnswer::stop) stop();
   int exit_code = 0;

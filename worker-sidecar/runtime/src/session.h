@@ -1,12 +1,16 @@
 // A session: what the functions of rekindle.h do, in order.
 //
-//   opened --restore--> between --step_begin--> in_step --update_begin--> updating --update_end--> committed --step_end--> between
+//   opened --restore--> between --step_begin--> in_step --update_begin--> updating --update_end-->
+//   committed --step_end--> between
 //
-// swapped is entered from between, in_step and committed, and left to where it came from (rk_set_phase); stopped is entered from any gate that answers stop, and is left by close() alone; rebuilding is entered
-// from any gate that answers so, and left to between by rebuild(); failed after a restore that may have overwritten memory.
+// swapped is entered from between, in_step and committed, and left to where it came from
+// (rk_set_phase); stopped is entered from any gate that answers stop, and is left by close() alone;
+// rebuilding is entered from any gate that answers so, and left to between by rebuild(); failed
+// after a restore that may have overwritten memory.
 //
-// Guarantees: in the steady state (step_begin to step_end with open gates) no system call, no clock, no allocation. Every refusal leaves its
-// sentence in last_error.h. Threads: the training thread.
+// Guarantees: in the steady state (step_begin to step_end with open gates) no system call, no
+// clock, no allocation. Every refusal leaves its sentence in last_error.h. Threads: the training
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +59,17 @@ class Session {
   int close();
 
  private:
-  enum class Stage : std::uint8_t { opened, between, in_step, updating, committed, swapped, rebuilding, stopped, failed };
+  enum class Stage : std::uint8_t {
+    opened,
+    between,
+    in_step,
+    updating,
+    committed,
+    swapped,
+    rebuilding,
+    stopped,
+    failed
+  };
 
   struct Restored {
     std::uint64_t attempt = 1;
@@ -82,9 +96,11 @@ class Session {
   // Behind a step gate that was passed.
   void keep_copies() noexcept {
     const std::uint64_t snapshot_step = gates_.snapshot_step();
-    if (keeper_.wanted_at_gate(snapshot_step, gates_.word().step)) [[unlikely]] keeper_.at_gate(snapshot_step, gates_.word(), attempt_);
+    if (keeper_.wanted_at_gate(snapshot_step, gates_.word().step)) [[unlikely]]
+      keeper_.at_gate(snapshot_step, gates_.word(), attempt_);
   }
-  // What has to follow a change of what is captured. `capture_now`: the slot has to hold the state of the committed step.
+  // What has to follow a change of what is captured. `capture_now`: the slot has to hold the state
+  // of the committed step.
   void refresh_small_state(bool capture_now);
   void capture(std::uint8_t slot, std::uint64_t step);
   void capture_again();

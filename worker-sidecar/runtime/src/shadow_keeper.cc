@@ -25,7 +25,8 @@ void ShadowKeeper::adopt() noexcept {
   next_shadow_step_ = 0;
 }
 
-// Where the pieces of the plan lie now. An error when the program has unregistered or changed one; the sidecar will send another plan.
+// Where the pieces of the plan lie now. An error when the program has unregistered or changed one;
+// the sidecar will send another plan.
 Status ShadowKeeper::resolve() {
   copies_.clear();
   for (const ShadowPiece& piece : mapping_->plan().pieces) {
@@ -36,11 +37,13 @@ Status ShadowKeeper::resolve() {
       const std::string name = piece.piece.tensor;
       mapping_.reset();
       next_shadow_step_ = 0;
-      return fail(ErrorCode::conflict, sentence("tensor \"{}\" is no longer registered as it was when the copies were planned", name));
+      return fail(ErrorCode::conflict,
+                  sentence("tensor \"{}\" is no longer registered as it was when the copies were planned", name));
     }
     if (piece.bytes == 0) continue;
     const std::uint64_t begin = rows_bytes(tensor->description, piece.piece.begin_row);
-    Copy copy{.captured_index = tensor->captured_index, .begin_byte = begin, .to_offset = piece.offset, .bytes = piece.bytes};
+    Copy copy{
+        .captured_index = tensor->captured_index, .begin_byte = begin, .to_offset = piece.offset, .bytes = piece.bytes};
     if (tensor->array) copy.array = tensor->array.get();
     else if (!copy.captured_index) copy.from = static_cast<const std::byte*>(tensor->data) + begin;
     copies_.push_back(copy);
@@ -52,7 +55,8 @@ Status ShadowKeeper::resolve() {
 Status ShadowKeeper::copy_one(const Copy& copy, std::byte* to, std::uint8_t state_slot) const {
   if (copy.captured_index) {
     const std::byte* const captured = small_state_.value(state_slot, *copy.captured_index);
-    if (captured == nullptr) return fail(ErrorCode::not_found, "a tensor that changes anywhere could not be captured with this step");
+    if (captured == nullptr)
+      return fail(ErrorCode::not_found, "a tensor that changes anywhere could not be captured with this step");
     std::memcpy(to, captured + copy.begin_byte, copy.bytes);
     return {};
   }
@@ -93,12 +97,17 @@ void ShadowKeeper::at_gate(std::uint64_t snapshot_step, RankWord word, std::uint
       went_to(word.step);
     }
   }
-  if (snapshot_step != word.step || word.step == 0 || word.step == last_snapshot_ || !mapping_ || !mapping_->plan().has_snapshot_slot()) return;
+  if (snapshot_step != word.step || word.step == 0 || word.step == last_snapshot_ || !mapping_ ||
+      !mapping_->plan().has_snapshot_slot())
+    return;
   last_snapshot_ = word.step;
   const auto begin = std::chrono::steady_clock::now();
   const Status copied = copy_into(mapping_->plan().snapshot_slot, word, attempt);
   const auto spent = std::chrono::ceil<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
-  SnapshottedMessage taken{.step = word.step, .microseconds = static_cast<std::uint64_t>(spent.count()), .ok = copied.has_value(), .error = {}};
+  SnapshottedMessage taken{.step = word.step,
+                           .microseconds = static_cast<std::uint64_t>(spent.count()),
+                           .ok = copied.has_value(),
+                           .error = {}};
   if (!copied) taken.error = copied.error();
   report_(taken);
 }

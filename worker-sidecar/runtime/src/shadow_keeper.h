@@ -1,8 +1,11 @@
-// Copies this rank's share into its shadow: at every k-th commit, and at a step gate when the sidecar has asked for a snapshot of exactly that step
-// (docs/formats/shadow.md). Both happen in the training thread while the registered memory is the result of that many updates, so nothing has to be held.
+// Copies this rank's share into its shadow: at every k-th commit, and at a step gate when the
+// sidecar has asked for a snapshot of exactly that step (docs/formats/shadow.md). Both happen in
+// the training thread while the registered memory is the result of that many updates, so nothing
+// has to be held.
 //
-// Why a snapshot is taken behind a step gate: the rank's fence in the gate pairs with the sidecar's, so that a rank which the sidecar saw at or before the step has
-// seen the order. Without an order and between the k-th steps this costs a load and a comparison.
+// Why a snapshot is taken behind a step gate: the rank's fence in the gate pairs with the
+// sidecar's, so that a rank which the sidecar saw at or before the step has seen the order. Without
+// an order and between the k-th steps this costs a load and a comparison.
 //
 // Threads: the training thread, except offer(), which the library's thread calls.
 #pragma once
@@ -29,7 +32,8 @@ class ShadowKeeper {
   using Report = std::function<void(const SnapshottedMessage&)>;
 
   // What is copied; both outlive this.
-  ShadowKeeper(const Registry& registry, const SmallState& small_state) : registry_(registry), small_state_(small_state) {}
+  ShadowKeeper(const Registry& registry, const SmallState& small_state)
+      : registry_(registry), small_state_(small_state) {}
 
   // `report` is called in the training thread after each snapshot.
   void set_report(Report report) { report_ = std::move(report); }
@@ -37,7 +41,8 @@ class ShadowKeeper {
   // Library thread: the next gate or commit goes on with this one. Null: with none.
   void offer(std::shared_ptr<ShadowMapping> mapping);
 
-  // What is registered has changed: where things lie is looked up again, and a share that no longer fits ends this shadow.
+  // What is registered has changed: where things lie is looked up again, and a share that no longer
+  // fits ends this shadow.
   void registry_changed() noexcept { resolved_ = false; }
 
   // The rank is at this step without having made the ones before: it has loaded a checkpoint.

@@ -1,16 +1,16 @@
 #include "worker-sidecar/runtime/src/sidecar_socket.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include "common/base/sentence.h"
 #include "common/base/assert.h"
+#include "common/base/sentence.h"
 
 namespace rekindle {
 namespace {

@@ -1,7 +1,8 @@
-// One connection of the rank to its sidecar: messages out, messages and a descriptor in, over a Unix stream socket that never blocks.
+// One connection of the rank to its sidecar: messages out, messages and a descriptor in, over a
+// Unix stream socket that never blocks.
 //
-// Threads: one owner. Descriptors are close-on-exec, and a peer that is gone never raises SIGPIPE. A broken frame or message ends the connection
-// with a sentence in problem().
+// Threads: one owner. Descriptors are close-on-exec, and a peer that is gone never raises SIGPIPE.
+// A broken frame or message ends the connection with a sentence in problem().
 #pragma once
 
 #include <cstdint>
@@ -33,13 +34,15 @@ class SidecarSocket {
   int descriptor() const { return descriptor_; }
   const std::string& problem() const { return problem_; }
 
-  // Queues a message; `passed_descriptor` (-1: none) travels with its first byte and stays the caller's until flush() has sent it.
+  // Queues a message; `passed_descriptor` (-1: none) travels with its first byte and stays the
+  // caller's until flush() has sent it.
   void send(const EncodedMessage& message, std::uint32_t attempt, int passed_descriptor = -1);
   bool has_unsent() const { return sent_bytes_ < unsent_.size(); }
   // Sends what goes without waiting.
   void flush();
 
-  // Reads what is there and appends whole messages to `arrivals`. Messages of unknown kinds are skipped.
+  // Reads what is there and appends whole messages to `arrivals`. Messages of unknown kinds are
+  // skipped.
   void receive(std::deque<Arrival>& arrivals);
 
   // The oldest descriptor that was not taken yet, -1 if none; the caller owns it.

@@ -1,10 +1,10 @@
 #include "worker-sidecar/runtime/src/small_state.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
-
-#include <xxhash.h>
 
 #include "common/base/assert.h"
 #include "common/base/sentence.h"
@@ -15,7 +15,9 @@ namespace {
 constexpr std::uint64_t kNameLengthBytes = sizeof(std::uint16_t);
 constexpr std::uint64_t kValueLengthBytes = sizeof(std::uint64_t);
 
-std::uint64_t entry_overhead(const CapturedValue& value) { return kNameLengthBytes + value.name.size() + kValueLengthBytes; }
+std::uint64_t entry_overhead(const CapturedValue& value) {
+  return kNameLengthBytes + value.name.size() + kValueLengthBytes;
+}
 
 void write_entry_head(std::byte* at, const std::string& name, std::uint64_t value_bytes) {
   const auto name_bytes = static_cast<std::uint16_t>(name.size());
@@ -48,7 +50,8 @@ void SmallState::set_values(std::vector<CapturedValue> values) {
     offsets.push_back(at);
     at += value.bytes;
   }
-  RK_ASSERT(std::all_of(values.begin() + static_cast<std::ptrdiff_t>(offsets.size()), values.end(), [](const CapturedValue& value) { return !value.plain(); }));
+  RK_ASSERT(std::all_of(values.begin() + static_cast<std::ptrdiff_t>(offsets.size()), values.end(),
+                        [](const CapturedValue& value) { return !value.plain(); }));
   values_ = std::move(values);
   offsets_ = std::move(offsets);
   plain_bytes_ = static_cast<std::uint32_t>(at);
@@ -60,22 +63,29 @@ void SmallState::set_values(std::vector<CapturedValue> values) {
 void SmallState::write_names(std::uint8_t slot) noexcept {
   std::byte* const payload = slots_[slot] + sizeof(SlotHeader);
   for (std::size_t index = 0; index < offsets_.size(); ++index) {
-    write_entry_head(payload + offsets_[index] - entry_overhead(values_[index]), values_[index].name, values_[index].bytes);
+    write_entry_head(payload + offsets_[index] - entry_overhead(values_[index]), values_[index].name,
+                     values_[index].bytes);
   }
   names_are_there_[slot] = true;
 }
 
 bool SmallState::capture(std::uint8_t slot, std::uint64_t step, std::uint64_t attempt) {
-  if (!names_are_there_[slot]) [[unlikely]] write_names(slot);
+  if (!names_are_there_[slot]) [[unlikely]]
+    write_names(slot);
   std::byte* const payload = slots_[slot] + sizeof(SlotHeader);
   const std::size_t plain = offsets_.size();
   for (std::size_t index = 0; index < plain; ++index) {
     // An empty value may have no address, which memcpy does not take.
     if (values_[index].bytes != 0) std::memcpy(payload + offsets_[index], values_[index].data, values_[index].bytes);
   }
-  SlotHeader header{.step = step, .attempt = attempt, .bytes = plain_bytes_, .entries = static_cast<std::uint32_t>(plain), .checksum = 0};
+  SlotHeader header{.step = step,
+                    .attempt = attempt,
+                    .bytes = plain_bytes_,
+                    .entries = static_cast<std::uint32_t>(plain),
+                    .checksum = 0};
   bool complete = true;
-  if (plain != values_.size()) [[unlikely]] complete = capture_late(slot, header);
+  if (plain != values_.size()) [[unlikely]]
+    complete = capture_late(slot, header);
   header.checksum = XXH3_64bits(payload, header.bytes);
   std::memcpy(slots_[slot], &header, sizeof header);
   return complete;
@@ -107,13 +117,17 @@ bool SmallState::capture_late(std::uint8_t slot, SlotHeader& header) {
 bool SmallState::fetch(const CapturedValue& value, std::byte* to, std::uint64_t& bytes) {
   if (value.array != nullptr) {
     const Status copied = value.bytes == 0 ? Status() : value.array->copy_out(to, 0, value.bytes);
-    if (!copied) problem_ = sentence("{}; the step is committed, and this rank cannot give it to a checkpoint", copied.error().message);
+    if (!copied)
+      problem_ =
+          sentence("{}; the step is committed, and this rank cannot give it to a checkpoint", copied.error().message);
     return copied.has_value();
   }
   const std::int64_t saved = value.save.function(value.save.context, to, value.bytes);
   if (saved < 0 || static_cast<std::uint64_t>(saved) > value.bytes) {
-    problem_ = sentence("the save function of state '{}' returned {} with room for {} bytes; the step is committed, and this rank's small state of it counts as missing",
-                        value.name, saved, value.bytes);
+    problem_ = sentence(
+        "the save function of state '{}' returned {} with room for {} bytes; the step is committed, and this rank's "
+        "small state of it counts as missing",
+        value.name, saved, value.bytes);
     return false;
   }
   bytes = static_cast<std::uint64_t>(saved);

@@ -1,9 +1,11 @@
-// Captures small state and RK_ANYWHERE tensors at a commit into the slot that the word does not name (docs/formats/control-block.md,
-// "Slot"). Everything that does not change from step to step (names, sizes, places) is worked out when something is registered, so that a
-// capture is a few copies and one checksum. What varies in size or has to be fetched by a function comes after that, and is left out of the slot when
-// its function fails: the commit stands without it.
+// Captures small state and RK_ANYWHERE tensors at a commit into the slot that the word does not
+// name (docs/formats/control-block.md, "Slot"). Everything that does not change from step to step
+// (names, sizes, places) is worked out when something is registered, so that a capture is a few
+// copies and one checksum. What varies in size or has to be fetched by a function comes after that,
+// and is left out of the slot when its function fails: the commit stands without it.
 //
-// Threads: the training thread, except value(), which others may use for the slot that the word names while the rank is pinned.
+// Threads: the training thread, except value(), which others may use for the slot that the word
+// names while the rank is pinned.
 #pragma once
 
 #include <array>
@@ -43,19 +45,22 @@ class SmallState {
   static std::uint64_t payload_bytes(const std::vector<CapturedValue>& values) noexcept;
   std::uint64_t room() const noexcept { return slot_bytes_ - sizeof(SlotHeader); }
 
-  // What is captured from now on, plain values first. The caller has checked that payload_bytes() is at most room().
+  // What is captured from now on, plain values first. The caller has checked that payload_bytes()
+  // is at most room().
   void set_values(std::vector<CapturedValue> values);
 
   // Publishing is the caller's. False: something was left out, and problem() says what and why.
   bool capture(std::uint8_t slot, std::uint64_t step, std::uint64_t attempt);
   const std::string& problem() const noexcept { return problem_; }
 
-  // The slot as it is, header and payload, to where `room` bytes are; room() and the header together always fit.
+  // The slot as it is, header and payload, to where `room` bytes are; room() and the header
+  // together always fit.
   void copy_slot(std::uint8_t slot, std::byte* to, std::uint64_t room) const noexcept;
 
   // The index-th of the values as the slot has it, null when it was left out.
   const std::byte* value(std::uint8_t slot, std::size_t index) const noexcept {
-    const std::uint64_t offset = index < offsets_.size() ? offsets_[index] : late_[slot][index - offsets_.size()].offset;
+    const std::uint64_t offset =
+        index < offsets_.size() ? offsets_[index] : late_[slot][index - offsets_.size()].offset;
     return offset == kLeftOut ? nullptr : slots_[slot] + sizeof(SlotHeader) + offset;
   }
   std::uint64_t value_bytes(std::uint8_t slot, std::size_t index) const noexcept {

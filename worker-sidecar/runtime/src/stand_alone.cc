@@ -37,7 +37,8 @@ std::string wall_clock_text() {
   return std::string(text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts));
 }
 
-Result<std::vector<MemoryPiece>> tensor_pieces(const Registry& registry, const SmallState& small_state, std::uint8_t slot) {
+Result<std::vector<MemoryPiece>> tensor_pieces(const Registry& registry, const SmallState& small_state,
+                                               std::uint8_t slot) {
   std::vector<MemoryPiece> pieces;
   for (const RegisteredTensor& tensor : registry.tensors()) {
     Result<MemoryPiece> piece = piece_of(tensor, 0, row_count(tensor.description), small_state, slot);
@@ -55,8 +56,8 @@ Outcome<StandAlone> StandAlone::open(FileSystem& file_system, const OpenOptions&
   if (const Result<std::string> name = job_folder_name(job.namespace_name, job.name); !name) {
     return refuse(RK_ERROR_ARGUMENT, name.error().message);
   }
-  const Result<JobFolder> folder =
-      open_job_folder(file_system, {.root = options.checkpoint_dir, .job = job, .nonce = draw_nonce(), .create_root = true});
+  const Result<JobFolder> folder = open_job_folder(
+      file_system, {.root = options.checkpoint_dir, .job = job, .nonce = draw_nonce(), .create_root = true});
   if (!folder) return refuse(RK_ERROR_STORAGE, folder.error().message);
   return StandAlone(file_system, std::move(job), folder->path, options.checkpoints);
 }
@@ -72,15 +73,20 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
   if (settings_.resume_from == ResumeFrom::same_job) leave_out_other_jobs(order, job_.uid);
   std::string refused;
   for (const FoundFolder& folder : scan->folders) {
-    if (folder.manifest && !*folder.manifest) refused += sentence(" {}: {}.", folder.path, folder.manifest->error().message);
+    if (folder.manifest && !*folder.manifest)
+      refused += sentence(" {}: {}.", folder.path, folder.manifest->error().message);
   }
   Restored restored;
   for (const Candidate& candidate : order.usable) {
     const Loading loading = load_checkpoint(
-        *file_system_, {.job_folder = job_folder_, .path = candidate.path, .manifest_hash = candidate.sealed.hash}, {}, registry);
+        *file_system_, {.job_folder = job_folder_, .path = candidate.path, .manifest_hash = candidate.sealed.hash}, {},
+        registry);
     if (loading.result) {
       if (Done done = hand_over(loading.held, registry); !done) return std::unexpected(done.error());
-      restored = {.attempt = 1, .step = candidate.step, .path = join_path(job_folder_, candidate.path), .state_missing = loading.state_missing};
+      restored = {.attempt = 1,
+                  .step = candidate.step,
+                  .path = join_path(job_folder_, candidate.path),
+                  .state_missing = loading.state_missing};
       attempt_.parent = ParentPoint{.attempt = candidate.attempt, .step = candidate.step, .path = candidate.path};
       break;
     }
@@ -89,8 +95,12 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
     refused += sentence(" {}: {}.", candidate.path, loading.result.error().sentence);
   }
   if (restored.path.empty() && !refused.empty()) {
-    return refuse(RK_ERROR_CORRUPT, sentence("no checkpoint in {} passes verification.{} Restore the folder from a copy, or move it away to begin at "
-                                                "step 0", job_folder_, refused));
+    return refuse(
+        RK_ERROR_CORRUPT,
+        sentence(
+            "no checkpoint in {} passes verification.{} Restore the folder from a copy, or move it away to begin at "
+            "step 0",
+            job_folder_, refused));
   }
   if (!refused.empty()) say(sentence("restored {} after refusing newer checkpoints.{}", restored.path, refused));
   attempt_.job_uid = job_.uid;
@@ -99,14 +109,17 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
   if (!claimed) return refuse(claimed.error());
   attempt_ = *std::move(claimed);
   restored.attempt = attempt_.attempt;
-  const auto first = std::ranges::find_if(scan->attempts, [](const FoundAttempt& found) { return found.record.has_value(); });
-  failures_ = history_of(attempt_.attempt, first != scan->attempts.end() ? parse_record_time(first->record->time) : std::nullopt,
+  const auto first =
+      std::ranges::find_if(scan->attempts, [](const FoundAttempt& found) { return found.record.has_value(); });
+  failures_ = history_of(attempt_.attempt,
+                         first != scan->attempts.end() ? parse_record_time(first->record->time) : std::nullopt,
                          std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
   return restored;
 }
 
 // Of a rank whose small state is not complete nothing is kept, as under a sidecar.
-StandAlone::Snapshot StandAlone::describe(const Registry& registry, const SmallState& small_state, std::uint64_t step, std::uint8_t slot) {
+StandAlone::Snapshot StandAlone::describe(const Registry& registry, const SmallState& small_state, std::uint64_t step,
+                                          std::uint8_t slot) {
   Snapshot snapshot{.step = step, .layout = registry.layout(), .states = {}, .states_incomplete = false};
   for (const RegisteredState& state : registry.states()) {
     const std::byte* const value = small_state.value(slot, state.captured_index);
@@ -115,16 +128,21 @@ StandAlone::Snapshot StandAlone::describe(const Registry& registry, const SmallS
       snapshot.states_incomplete = true;
       return snapshot;
     }
-    snapshot.states.push_back({state.description.name, std::string(reinterpret_cast<const char*>(value), small_state.value_bytes(slot, state.captured_index))});
+    snapshot.states.push_back(
+        {state.description.name,
+         std::string(reinterpret_cast<const char*>(value), small_state.value_bytes(slot, state.captured_index))});
   }
   return snapshot;
 }
 
-Done StandAlone::checkpoint(const Registry& registry, const SmallState& small_state, std::uint64_t step, std::uint8_t slot) {
+Done StandAlone::checkpoint(const Registry& registry, const SmallState& small_state, std::uint64_t step,
+                            std::uint8_t slot) {
   if (job_folder_.empty()) {
-    return refuse(RK_ERROR_STATE, "there is no folder for checkpoints: set REKINDLE_CHECKPOINT_DIR or rk_options.checkpoint_dir");
+    return refuse(RK_ERROR_STATE,
+                  "there is no folder for checkpoints: set REKINDLE_CHECKPOINT_DIR or rk_options.checkpoint_dir");
   }
-  if (registry.tensors().empty() && registry.states().empty()) return refuse(RK_ERROR_STATE, "nothing is registered, so there is nothing to save");
+  if (registry.tensors().empty() && registry.states().empty())
+    return refuse(RK_ERROR_STATE, "nothing is registered, so there is nothing to save");
   const Result<std::vector<MemoryPiece>> tensors = tensor_pieces(registry, small_state, slot);
   if (!tensors) return refuse(tensors.error());
   const Outcome<std::string> written =
@@ -139,17 +157,19 @@ Outcome<std::string> StandAlone::save(const Snapshot& snapshot, const ShadowMapp
   std::vector<MemoryPiece> tensors;
   for (std::size_t i = 0; i < snapshot.layout.tensors.size(); ++i) {
     const TensorDescription& tensor = snapshot.layout.tensors[i];
-    if (i >= pieces.size() || pieces[i].piece.tensor != tensor.name) return refuse(RK_ERROR_STATE, "what is registered has changed since the snapshot was planned");
+    if (i >= pieces.size() || pieces[i].piece.tensor != tensor.name)
+      return refuse(RK_ERROR_STATE, "what is registered has changed since the snapshot was planned");
     tensors.push_back({.entry = entry_of_piece(tensor, 0, row_count(tensor)), .data = slot + pieces[i].offset});
   }
   return write(snapshot, tensors, {.cause = "periodic", .detail = std::move(rhythm)});
 }
 
-Outcome<std::string> StandAlone::write(const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors, CheckpointTrigger trigger) {
+Outcome<std::string> StandAlone::write(const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors,
+                                       CheckpointTrigger trigger) {
   const std::lock_guard one_at_a_time(*writing_);
   const std::string nonce = draw_nonce();
-  const Result<std::string> name =
-      create_checkpoint_folder(*file_system_, job_folder_, {.attempt = attempt_.attempt, .step = snapshot.step, .nonce = nonce});
+  const Result<std::string> name = create_checkpoint_folder(
+      *file_system_, job_folder_, {.attempt = attempt_.attempt, .step = snapshot.step, .nonce = nonce});
   if (!name) return refuse(name.error());
   const Done filled = fill(*name, nonce, snapshot, tensors, std::move(trigger));
   if (!filled) {
@@ -165,8 +185,8 @@ Outcome<std::string> StandAlone::write(const Snapshot& snapshot, const std::vect
   return *name;
 }
 
-Done StandAlone::fill(const std::string& name, const std::string& nonce, const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors,
-                      CheckpointTrigger trigger) {
+Done StandAlone::fill(const std::string& name, const std::string& nonce, const Snapshot& snapshot,
+                      const std::vector<MemoryPiece>& tensors, CheckpointTrigger trigger) {
   const std::string folder = join_path(job_folder_, name);
   Manifest manifest{.kind = CheckpointKind::periodic,
                     .job = job_,
@@ -184,33 +204,47 @@ Done StandAlone::fill(const std::string& name, const std::string& nonce, const S
     const std::string file = rank_file_name(0);
     Result<WrittenDataFile> written = write_data_file(*file_system_, folder, file, tensors, options);
     if (!written) return refuse(written.error());
-    WrittenFile report{.file = file, .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks, .entries = {}};
+    WrittenFile report{
+        .file = file, .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks, .entries = {}};
     for (std::size_t index = 0; index < tensors.size(); ++index) {
       const TensorDescription& tensor = snapshot.layout.tensors[index];
       const DataEntry& entry = written->entries[index];
-      report.entries.push_back({.key = entry.key, .tensor = tensor.name, .begin_row = 0, .end_row = row_count(tensor), .begin_byte = entry.begin_byte,
+      report.entries.push_back({.key = entry.key,
+                                .tensor = tensor.name,
+                                .begin_row = 0,
+                                .end_row = row_count(tensor),
+                                .begin_byte = entry.begin_byte,
                                 .end_byte = entry.end_byte});
     }
-    if (Status status = add_tensors(manifest, {{.layout = &snapshot.layout, .written = std::move(report)}}); !status) return refuse(status.error());
+    if (Status status = add_tensors(manifest, {{.layout = &snapshot.layout, .written = std::move(report)}}); !status)
+      return refuse(status.error());
   }
   if (snapshot.states_incomplete) manifest.inexact_ranks.push_back(0);
   if (!snapshot.states.empty()) {
     const std::string file = state_file_name(0);
     std::vector<MemoryPiece> states;
     for (const NamedState& state : snapshot.states) {
-      states.push_back({.entry = entry_of_state(0, {.name = state.name, .bytes = state.bytes.size()}), .data = state.bytes.data()});
+      states.push_back(
+          {.entry = entry_of_state(0, {.name = state.name, .bytes = state.bytes.size()}), .data = state.bytes.data()});
     }
     Result<WrittenDataFile> written = write_data_file(*file_system_, folder, file, states, options);
     if (!written) return refuse(written.error());
     std::vector<ManifestState> entries;
     for (std::size_t index = 0; index < states.size(); ++index) {
       const DataEntry& entry = written->entries[index];
-      entries.push_back({.rank = 0, .name = snapshot.states[index].name, .file = file, .key = entry.key, .bytes = entry.end_byte - entry.begin_byte,
-                         .begin_byte = entry.begin_byte, .end_byte = entry.end_byte});
+      entries.push_back({.rank = 0,
+                         .name = snapshot.states[index].name,
+                         .file = file,
+                         .key = entry.key,
+                         .bytes = entry.end_byte - entry.begin_byte,
+                         .begin_byte = entry.begin_byte,
+                         .end_byte = entry.end_byte});
     }
-    add_states(manifest, {.name = file, .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks}, entries);
+    add_states(manifest, {.name = file, .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks},
+               entries);
   }
-  if (const Result<std::string> hash = publish_manifest(*file_system_, job_folder_, name, manifest, nonce); !hash) return refuse(hash.error());
+  if (const Result<std::string> hash = publish_manifest(*file_system_, job_folder_, name, manifest, nonce); !hash)
+    return refuse(hash.error());
   return {};
 }
 

@@ -1,5 +1,6 @@
-// Checkpoints of a process that runs without a sidecar: one rank, which claims its own attempt, writes and publishes by itself.
-// Files and folders are those of docs/formats/checkpoint.md, so `rekindle checkpoint` and a later run under a sidecar read them.
+// Checkpoints of a process that runs without a sidecar: one rank, which claims its own attempt,
+// writes and publishes by itself. Files and folders are those of docs/formats/checkpoint.md, so
+// `rekindle checkpoint` and a later run under a sidecar read them.
 //
 // Threads: the training thread.
 #pragma once
@@ -18,8 +19,8 @@
 #include "worker-sidecar/runtime/src/registry.h"
 #include "worker-sidecar/runtime/src/shadow_mapping.h"
 #include "worker-sidecar/runtime/src/small_state.h"
-#include "worker-sidecar/storage/file_writer.h"
 #include "worker-sidecar/storage/file_system.h"
+#include "worker-sidecar/storage/file_writer.h"
 
 namespace rekindle {
 
@@ -32,7 +33,8 @@ class StandAlone {
     bool state_missing = false;
   };
 
-  // Opens or makes the job's folder and tries what it needs there. Without a checkpoint folder everything but checkpoint() works.
+  // Opens or makes the job's folder and tries what it needs there. Without a checkpoint folder
+  // everything but checkpoint() works.
   static Outcome<StandAlone> open(FileSystem& file_system, const OpenOptions& options);
 
   // The newest checkpoint that verifies; then claims the attempt that continues it.
@@ -49,9 +51,11 @@ class StandAlone {
     std::vector<NamedState> states;
     bool states_incomplete = false;  // none are kept then
   };
-  static Snapshot describe(const Registry& registry, const SmallState& small_state, std::uint64_t step, std::uint8_t slot);
+  static Snapshot describe(const Registry& registry, const SmallState& small_state, std::uint64_t step,
+                           std::uint8_t slot);
 
-  // The copy that `mapping` has of this snapshot, durable when it returns. Answers with the folder's name. Any thread.
+  // The copy that `mapping` has of this snapshot, durable when it returns. Answers with the
+  // folder's name. Any thread.
   Outcome<std::string> save(const Snapshot& snapshot, const ShadowMapping& mapping, std::string rhythm);
 
   // How often the job has failed before this attempt.
@@ -62,12 +66,17 @@ class StandAlone {
 
  private:
   StandAlone(FileSystem& file_system, JobIdentity job, std::string job_folder, CheckpointSettings settings)
-      : file_system_(&file_system), job_(std::move(job)), job_folder_(std::move(job_folder)), settings_(std::move(settings)) {}
+      : file_system_(&file_system),
+        job_(std::move(job)),
+        job_folder_(std::move(job_folder)),
+        settings_(std::move(settings)) {}
 
   // `tensors[i]` is the i-th of the layout.
-  Outcome<std::string> write(const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors, CheckpointTrigger trigger);
+  Outcome<std::string> write(const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors,
+                             CheckpointTrigger trigger);
   // Files and manifest of one folder.
-  Done fill(const std::string& name, const std::string& nonce, const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors, CheckpointTrigger trigger);
+  Done fill(const std::string& name, const std::string& nonce, const Snapshot& snapshot,
+            const std::vector<MemoryPiece>& tensors, CheckpointTrigger trigger);
 
   FileSystem* file_system_;
   JobIdentity job_;
@@ -75,7 +84,8 @@ class StandAlone {
   CheckpointSettings settings_;
   AttemptRecord attempt_;
   FailureHistory failures_;
-  std::unique_ptr<std::mutex> writing_ = std::make_unique<std::mutex>();  // one at a time: both prune
+  // one at a time: both prune
+  std::unique_ptr<std::mutex> writing_ = std::make_unique<std::mutex>();
 };
 
 }  // namespace rekindle

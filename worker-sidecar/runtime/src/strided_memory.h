@@ -1,4 +1,5 @@
-// A view of memory of this process with gaps or in another order than row-major: gathered when it is read, scattered when it is written.
+// A view of memory of this process with gaps or in another order than row-major: gathered when it
+// is read, scattered when it is written.
 //
 // Threads: none of its own; reading and writing at once is the caller's to prevent.
 #pragma once
@@ -16,9 +17,10 @@ namespace rekindle {
 
 class StridedMemory final : public RegisteredMemory {
  public:
-  // `strides` has one number of elements for each dimension of the checked tensor. Null: the view is dense after all. ARGUMENT: a stride is negative, or
-  // elements may share memory.
-  static Outcome<std::unique_ptr<StridedMemory>> make(const TensorDescription& tensor, const std::int64_t* strides, void* data);
+  // `strides` has one number of elements for each dimension of the checked tensor. Null: the view
+  // is dense after all. ARGUMENT: a stride is negative, or elements may share memory.
+  static Outcome<std::unique_ptr<StridedMemory>> make(const TensorDescription& tensor, const std::int64_t* strides,
+                                                      void* data);
 
   void move_to(void* data) override { data_ = static_cast<std::byte*>(data); }
 
@@ -28,7 +30,8 @@ class StridedMemory final : public RegisteredMemory {
   std::size_t bytes_worth_a_call() const override { return 64; }
 
  private:
-  // Dimensions that are walked, the last one fastest; what is inside the last one is `run_bytes_` in one piece.
+  // Dimensions that are walked, the last one fastest; what is inside the last one is `run_bytes_`
+  // in one piece.
   struct Dimension {
     std::uint64_t extent = 0;
     std::uint64_t step_bytes = 0;

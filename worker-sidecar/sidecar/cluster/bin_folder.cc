@@ -1,11 +1,11 @@
 #include "worker-sidecar/sidecar/cluster/bin_folder.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <filesystem>
 #include <optional>
 #include <vector>
-
-#include <unistd.h>
 
 #include "common/base/sentence.h"
 

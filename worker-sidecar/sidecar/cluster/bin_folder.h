@@ -7,11 +7,13 @@
 
 namespace rekindle {
 
-// Copies rekindle-hook, rekindle and librekindle.so from `from` to `to`, mode 0755, each whole or not at all (a container that is restarted may be running
-// one). A missing folder or program is named in the error.
+// Copies rekindle-hook, rekindle and librekindle.so from `from` to `to`, mode 0755, each whole or
+// not at all (a container that is restarted may be running one). A missing folder or program is
+// named in the error.
 Status fill_bin_folder(const std::string& from, const std::string& to);
 
-// Where the programs of this installation lie: /usr/lib/rekindle, else beside this executable (and ../lib of it for the library).
+// Where the programs of this installation lie: /usr/lib/rekindle, else beside this executable (and
+// ../lib of it for the library).
 std::string installed_programs();
 
 }  // namespace rekindle

@@ -1,4 +1,5 @@
-// rekindle-sidecar: the native sidecar of a protected pod. `rekindle-sidecar ready` is its startup probe.
+// rekindle-sidecar: the native sidecar of a protected pod. `rekindle-sidecar ready` is its startup
+// probe.
 #include <cstdio>
 #include <cstring>
 
@@ -9,7 +10,8 @@
 namespace {
 
 constexpr const char* kUsage =
-    "Usage: rekindle-sidecar            serve the pod; everything comes from the environment (docs/formats/injection.md)\n"
+    "Usage: rekindle-sidecar            serve the pod; everything comes from the environment "
+    "(docs/formats/injection.md)\n"
     "       rekindle-sidecar ready      exit 0 when the sidecar of this pod answers\n"
     "       rekindle-sidecar --version\n";
 
@@ -33,8 +35,12 @@ int main(int argc, char** argv) {
   }
   const Result<ClusterSettings> cluster = read_cluster_settings(process_variable);
   if (!host || !cluster) {
-    log_error("the environment of the sidecar is not complete", {{"message", !host ? host.error().message : cluster.error().message}});
+    log_error("the environment of the sidecar is not complete",
+              {{"message", !host ? host.error().message : cluster.error().message}});
     return 1;
   }
-  return run_pod_sidecar({.host = *host, .cluster = *cluster, .version = REKINDLE_VERSION, .operator_name = process_variable("REKINDLE_OPERATOR_NAME")});
+  return run_pod_sidecar({.host = *host,
+                          .cluster = *cluster,
+                          .version = REKINDLE_VERSION,
+                          .operator_name = process_variable("REKINDLE_OPERATOR_NAME")});
 }

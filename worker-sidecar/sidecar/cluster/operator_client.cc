@@ -25,7 +25,8 @@ struct OperatorClient::Parts {
         client({.host = settings.host,
                 .port = settings.port,
                 .tls = settings.tls,
-                .identity = settings.server_name.empty() ? TlsIdentity::of_host(settings.host) : TlsIdentity::of_host(settings.server_name)}),
+                .identity = settings.server_name.empty() ? TlsIdentity::of_host(settings.host)
+                                                         : TlsIdentity::of_host(settings.server_name)}),
         request(std::move(first)) {}
 
   void run(const std::stop_token& ending) {
@@ -43,13 +44,18 @@ struct OperatorClient::Parts {
         patience = std::chrono::seconds(request.wait_seconds) + kAnswerMargin;
         if (ending.stop_requested()) return;
       }
-      const Result<HttpResponse> response =
-          client.send({.method = "POST", .path = "/v1/sync", .headers = {{"Content-Type", "application/json"}}, .body = body},
-                      {.connect = std::chrono::seconds(5), .silence = patience, .total = patience + std::chrono::seconds(5), .body_bytes_max = 8u << 20},
-                      interrupted);
+      const Result<HttpResponse> response = client.send(
+          {.method = "POST", .path = "/v1/sync", .headers = {{"Content-Type", "application/json"}}, .body = body},
+          {.connect = std::chrono::seconds(5),
+           .silence = patience,
+           .total = patience + std::chrono::seconds(5),
+           .body_bytes_max = 8u << 20},
+          interrupted);
       if (!response && is_stopped(response.error())) continue;
       const Status taken = response ? take(*response) : Status(std::unexpected(response.error()));
-      tell_problem(taken ? "" : sentence("the operator at {}:{} does not answer as it should: {}", settings.host, settings.port, taken.error().message));
+      tell_problem(taken ? ""
+                         : sentence("the operator at {}:{} does not answer as it should: {}", settings.host,
+                                    settings.port, taken.error().message));
       if (taken) {
         pause = kFirstPause;
         continue;
@@ -63,14 +69,21 @@ struct OperatorClient::Parts {
   Status take(const HttpResponse& response) {
     switch (response.status) {
       case 200: break;
-      case 403: return fail(ErrorCode::refused, "it says that this pod's certificate is not of this job; the Secret of the job may be of an earlier one");
-      case 404: return fail(ErrorCode::not_found, "it does not know the job, which may have been deleted; ranks go on without protection by the operator");
+      case 403:
+        return fail(
+            ErrorCode::refused,
+            "it says that this pod's certificate is not of this job; the Secret of the job may be of an earlier one");
+      case 404:
+        return fail(
+            ErrorCode::not_found,
+            "it does not know the job, which may have been deleted; ranks go on without protection by the operator");
       case 429: return fail(ErrorCode::unavailable, "it asks to come back later", Retry::yes);
       default: return fail(ErrorCode::unavailable, sentence("it answered {}", response.status), Retry::yes);
     }
     Result<SyncAnswer> answer = decode_sync_answer(response.body);
     if (!answer) return std::unexpected(answer.error());
-    if (answer->job_uid != settings.job_uid) return fail(ErrorCode::refused, sentence("it answered for job {}", answer->job_uid));
+    if (answer->job_uid != settings.job_uid)
+      return fail(ErrorCode::refused, sentence("it answered for job {}", answer->job_uid));
     {
       const std::lock_guard lock(mutex);
       request.seen = answer->version;

@@ -1,7 +1,9 @@
-// Keeps one long poll to the operator open: says what this pod does, learns where the others are and what is ordered. One thread.
+// Keeps one long poll to the operator open: says what this pod does, learns where the others are
+// and what is ordered. One thread.
 //
-// While the operator is away the sidecar goes on with what it knows; the client asks again with growing pauses. A changed report
-// interrupts a poll that waits, so that what matters is told at once.
+// While the operator is away the sidecar goes on with what it knows; the client asks again with
+// growing pauses. A changed report interrupts a poll that waits, so that what matters is told at
+// once.
 #pragma once
 
 #include <functional>

@@ -12,24 +12,27 @@ constexpr std::size_t kPodsMax = 65'536;
 
 Json encode_breakpoint(const TimedRecord& timed, const std::vector<std::string>& pod_names) {
   const BreakpointRecord& record = timed.record;
-  const std::string pod = record.pod < pod_names.size() && !pod_names[record.pod].empty() ? pod_names[record.pod] : sentence("pod {}", record.pod);
+  const std::string pod = record.pod < pod_names.size() && !pod_names[record.pod].empty()
+                              ? pod_names[record.pod]
+                              : sentence("pod {}", record.pod);
   Json told{{"id", record.id},
-          {"term", record.term},
-          {"cause", to_string(record.cause)},
-          {"pod", pod},
-          {"detail", record.detail},
-          {"state", to_string(record.state)},
-          {"step", record.step},
-          {"path", record.path},
-          {"manifest_hash", record.manifest_hash},
-          {"bytes", record.bytes},
-          {"ranks", record.ranks},
-          {"message", record.message},
-          {"time", timed.time}};
+            {"term", record.term},
+            {"cause", to_string(record.cause)},
+            {"pod", pod},
+            {"detail", record.detail},
+            {"state", to_string(record.state)},
+            {"step", record.step},
+            {"path", record.path},
+            {"manifest_hash", record.manifest_hash},
+            {"bytes", record.bytes},
+            {"ranks", record.ranks},
+            {"message", record.message},
+            {"time", timed.time}};
   // Whole milliseconds, and only once there is something to tell.
   if (record.agreed_milliseconds > 0) told["agreed_milliseconds"] = std::llround(std::ceil(record.agreed_milliseconds));
   if (record.rebuild) told["rebuild"] = true;
-  if (record.durable_milliseconds > 0) told["durable_milliseconds"] = std::llround(std::ceil(record.durable_milliseconds));
+  if (record.durable_milliseconds > 0)
+    told["durable_milliseconds"] = std::llround(std::ceil(record.durable_milliseconds));
   return told;
 }
 
@@ -59,8 +62,10 @@ std::string encode_sync_request(const SyncRequest& request, const std::vector<st
   told = {{"attempt", report.attempt}, {"step", report.step}, {"phase", report.phase}};
   if (request.coordinating) told["ranks"] = {{"expected", report.ranks_expected}, {"live", report.ranks_live}};
   if (report.restored.attempt != 0) told["restored"] = encode_restored(report.restored);
-  for (const TimedRecord& record : report.breakpoints) told["breakpoints"].push_back(encode_breakpoint(record, pod_names));
-  for (const auto& [code, message] : report.problems) told["problems"].push_back({{"code", code}, {"message", message}});
+  for (const TimedRecord& record : report.breakpoints)
+    told["breakpoints"].push_back(encode_breakpoint(record, pod_names));
+  for (const auto& [code, message] : report.problems)
+    told["problems"].push_back({{"code", code}, {"message", message}});
   return dump_json(body);
 }
 

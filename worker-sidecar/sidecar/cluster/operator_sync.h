@@ -68,7 +68,8 @@ struct SyncAnswer {
   std::vector<OrderArrived> orders;
 };
 
-// `pod_names[ordinal]` is what a person calls that pod; shorter, or empty there, when it is not known.
+// `pod_names[ordinal]` is what a person calls that pod; shorter, or empty there, when it is not
+// known.
 std::string encode_sync_request(const SyncRequest& request, const std::vector<std::string>& pod_names);
 
 Result<SyncAnswer> decode_sync_answer(std::string_view text);

@@ -12,7 +12,8 @@ namespace rekindle {
 namespace {
 
 constexpr std::chrono::seconds kHelloLimit{10};
-// The largest plan, and what every rank of the job holds where ranks differ; somebody this far behind does not read.
+// The largest plan, and what every rank of the job holds where ranks differ; somebody this far
+// behind does not read.
 constexpr std::size_t kOutgoingBytesMax = 4 * kMessageBodyBytesMax;
 
 void set_option(int socket, int level, int name, int value) { ::setsockopt(socket, level, name, &value, sizeof value); }
@@ -22,7 +23,8 @@ void set_option(int socket, int level, int name, int value) { ::setsockopt(socke
 PeerLink::PeerLink(asio::io_context& loop, asio::ssl::context& context, std::string identity)
     : loop_(loop), stream_(loop, context), identity_(std::move(identity)), limit_(loop) {}
 
-PeerLink::PeerLink(asio::ip::tcp::socket socket, asio::io_context& loop, asio::ssl::context& context, std::string identity)
+PeerLink::PeerLink(asio::ip::tcp::socket socket, asio::io_context& loop, asio::ssl::context& context,
+                   std::string identity)
     : loop_(loop), stream_(std::move(socket), context), identity_(std::move(identity)), limit_(loop) {}
 
 void PeerLink::limit_time() {
@@ -77,7 +79,8 @@ void PeerLink::shake_hands(asio::ssl::stream_base::handshake_type side) {
     }
     // Both sides: the name in the certificate has to be the job's, whatever the address.
     const std::optional<std::string> uri = verified_peer_uri(self->stream_.native_handle());
-    if (uri != self->identity_) return self->end("the certificate is of " + uri.value_or("nobody") + ", not of " + self->identity_);
+    if (uri != self->identity_)
+      return self->end("the certificate is of " + uri.value_or("nobody") + ", not of " + self->identity_);
     self->secured_ = true;
     self->handlers_.secured();
     self->write_next();
@@ -105,7 +108,8 @@ void PeerLink::send(const PeerMessage& message, std::uint32_t attempt) {
   if (!open_) return;
   const EncodedMessage encoded = encode_peer_message(message);
   Result<std::string> bytes = encoder_.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body);
-  if (bytes && outgoing_bytes_ + bytes->size() > kOutgoingBytesMax) bytes = fail(ErrorCode::exhausted, "it does not read what is sent");
+  if (bytes && outgoing_bytes_ + bytes->size() > kOutgoingBytesMax)
+    bytes = fail(ErrorCode::exhausted, "it does not read what is sent");
   if (!bytes) {
     asio::post(loop_, [self = shared_from_this(), why = bytes.error().message] { self->end(why); });
     return;
@@ -118,14 +122,15 @@ void PeerLink::send(const PeerMessage& message, std::uint32_t attempt) {
 void PeerLink::write_next() {
   if (!open_ || !secured_ || writing_ || outgoing_.empty()) return;
   writing_ = true;
-  asio::async_write(stream_, asio::buffer(outgoing_.front()), [self = shared_from_this()](std::error_code error, std::size_t) {
-    self->writing_ = false;
-    if (!self->open_) return;
-    if (error) return self->end(error.message());
-    self->outgoing_bytes_ -= self->outgoing_.front().size();
-    self->outgoing_.pop_front();
-    self->write_next();
-  });
+  asio::async_write(stream_, asio::buffer(outgoing_.front()),
+                    [self = shared_from_this()](std::error_code error, std::size_t) {
+                      self->writing_ = false;
+                      if (!self->open_) return;
+                      if (error) return self->end(error.message());
+                      self->outgoing_bytes_ -= self->outgoing_.front().size();
+                      self->outgoing_.pop_front();
+                      self->write_next();
+                    });
 }
 
 void PeerLink::close() {

@@ -1,18 +1,17 @@
-// One TLS connection to another sidecar: handshake, frames in, frames out. Who is on the other side is the mesh's business.
-// Threads: the loop thread.
+// One TLS connection to another sidecar: handshake, frames in, frames out. Who is on the other side
+// is the mesh's business. Threads: the loop thread.
 #pragma once
 
 #include <array>
-#include <deque>
-#include <functional>
-#include <memory>
-#include <string>
-
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/ssl/context.hpp>
 #include <asio/ssl/stream.hpp>
 #include <asio/steady_timer.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
 
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/peer_message.h"

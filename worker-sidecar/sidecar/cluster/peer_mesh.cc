@@ -1,11 +1,11 @@
 #include "worker-sidecar/sidecar/cluster/peer_mesh.h"
 
+#include <openssl/ssl.h>
+
 #include <algorithm>
+#include <asio/ip/v6_only.hpp>
 #include <map>
 #include <set>
-
-#include <asio/ip/v6_only.hpp>
-#include <openssl/ssl.h>
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/sidecar/cluster/peer_link.h"
@@ -14,7 +14,8 @@ namespace rekindle {
 namespace {
 
 constexpr std::chrono::milliseconds kFirstRedialPause{100};
-constexpr std::chrono::milliseconds kLongestRedialPause{500};  // an eviction right after a sidecar came back waits for this
+// an eviction right after a sidecar came back waits for this
+constexpr std::chrono::milliseconds kLongestRedialPause{500};
 constexpr std::size_t kStrangersMax = 64;
 
 // asio frees the context that it is given; ours is shared.
@@ -78,14 +79,27 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
     PeerLink* const raw = link.get();
     const std::weak_ptr<Parts> weak = weak_from_this();
     link->accept({
-        .secured = [weak, raw] { if (const auto self = weak.lock()) raw->send(self->hello(), 0); },
-        .frame = [weak, raw](const Frame& frame) { if (const auto self = weak.lock()) self->on_frame(raw, std::nullopt, frame); },
-        .ended = [weak, raw](const std::string& why) { if (const auto self = weak.lock()) self->on_ended(raw, why); },
+        .secured =
+            [weak, raw] {
+              if (const auto self = weak.lock()) raw->send(self->hello(), 0);
+            },
+        .frame =
+            [weak, raw](const Frame& frame) {
+              if (const auto self = weak.lock()) self->on_frame(raw, std::nullopt, frame);
+            },
+        .ended =
+            [weak, raw](const std::string& why) {
+              if (const auto self = weak.lock()) self->on_ended(raw, why);
+            },
     });
   }
 
   PeerHelloMessage hello() const {
-    return {.job_uid = settings.job_uid, .pod_uid = settings.pod_uid, .ordinal = settings.ordinal, .pods = settings.pods, .version = settings.version};
+    return {.job_uid = settings.job_uid,
+            .pod_uid = settings.pod_uid,
+            .ordinal = settings.ordinal,
+            .pods = settings.pods,
+            .version = settings.version};
   }
 
   void dial(std::uint32_t ordinal) {
@@ -93,16 +107,27 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
     if (peer.link || peer.where.address.empty()) return;
     std::error_code error;
     const asio::ip::address address = asio::ip::make_address(peer.where.address, error);
-    if (error) return handlers.log(Severity::warning, "the operator gave an address that is none", ordinal, peer.where.address);
+    if (error)
+      return handlers.log(Severity::warning, "the operator gave an address that is none", ordinal, peer.where.address);
     peer.link = std::make_shared<PeerLink>(loop, client, settings.identity);
     PeerLink* const raw = peer.link.get();
     const std::weak_ptr<Parts> weak = weak_from_this();
-    peer.link->dial({address, peer.where.port},
-                    {
-                        .secured = [weak, raw] { if (const auto self = weak.lock()) raw->send(self->hello(), 0); },
-                        .frame = [weak, raw, ordinal](const Frame& frame) { if (const auto self = weak.lock()) self->on_frame(raw, ordinal, frame); },
-                        .ended = [weak, raw](const std::string& why) { if (const auto self = weak.lock()) self->on_ended(raw, why); },
-                    });
+    peer.link->dial({address, peer.where.port}, {
+                                                    .secured =
+                                                        [weak, raw] {
+                                                          if (const auto self = weak.lock())
+                                                            raw->send(self->hello(), 0);
+                                                        },
+                                                    .frame =
+                                                        [weak, raw, ordinal](const Frame& frame) {
+                                                          if (const auto self = weak.lock())
+                                                            self->on_frame(raw, ordinal, frame);
+                                                        },
+                                                    .ended =
+                                                        [weak, raw](const std::string& why) {
+                                                          if (const auto self = weak.lock()) self->on_ended(raw, why);
+                                                        },
+                                                });
   }
 
   // Which peer this link belongs to, once it is known.
@@ -128,10 +153,12 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
     if (hello == nullptr) return drop(link, "it did not say hello first");
     if (hello->job_uid != settings.job_uid || hello->pods != settings.pods || hello->ordinal >= settings.pods ||
         (dialled ? hello->ordinal != *dialled : hello->ordinal <= settings.ordinal)) {
-      return drop(link, sentence("it says it is pod {} of {} of job {}, which does not fit pod {} of {} of job {}", hello->ordinal, hello->pods, hello->job_uid,
-                                 settings.ordinal, settings.pods, settings.job_uid));
+      return drop(link, sentence("it says it is pod {} of {} of job {}, which does not fit pod {} of {} of job {}",
+                                 hello->ordinal, hello->pods, hello->job_uid, settings.ordinal, settings.pods,
+                                 settings.job_uid));
     }
-    // A pod of an earlier life that still runs must not take the place of the one that the operator names.
+    // A pod of an earlier life that still runs must not take the place of the one that the operator
+    // names.
     const auto known = peers.find(hello->ordinal);
     if (known != peers.end() && !known->second.where.uid.empty() && known->second.where.uid != hello->pod_uid) {
       return drop(link, "it is another pod than the operator names for its place");
@@ -173,7 +200,8 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
     Peer& peer = peers[*owner];
     peer.link.reset();
     const bool was_up = std::exchange(peer.up, false);
-    handlers.log(was_up ? Severity::warning : Severity::debug, was_up ? "a peer is gone" : "a peer cannot be reached", *owner, why);
+    handlers.log(was_up ? Severity::warning : Severity::debug, was_up ? "a peer is gone" : "a peer cannot be reached",
+                 *owner, why);
     if (*owner < settings.ordinal) retry_later(*owner);
     if (was_up) handlers.lost(*owner);
   }
@@ -227,7 +255,8 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
   std::set<std::shared_ptr<PeerLink>> strangers;  // accepted, no hello yet
 };
 
-Result<std::unique_ptr<PeerMesh>> PeerMesh::start(asio::io_context& loop, PeerMeshSettings settings, Handlers handlers) {
+Result<std::unique_ptr<PeerMesh>> PeerMesh::start(asio::io_context& loop, PeerMeshSettings settings,
+                                                  Handlers handlers) {
   auto parts = std::make_shared<Parts>(loop, std::move(settings), std::move(handlers));
   if (Status listening = parts->listen(); !listening) return std::unexpected(listening.error());
   parts->accept_next();
@@ -260,7 +289,8 @@ void PeerMesh::send(std::uint32_t ordinal, const PeerMessage& message, std::uint
 }
 
 std::size_t PeerMesh::connections() const {
-  return static_cast<std::size_t>(std::ranges::count_if(parts_->peers, [](const auto& entry) { return entry.second.up; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(parts_->peers, [](const auto& entry) { return entry.second.up; }));
 }
 
 }  // namespace rekindle

@@ -1,9 +1,11 @@
-// The connections between the sidecars of one job: one for each pair, dialled by the higher ordinal, mutual TLS, framed. The identity
-// in the certificate is the trust, an address never is.
+// The connections between the sidecars of one job: one for each pair, dialled by the higher
+// ordinal, mutual TLS, framed. The identity in the certificate is the trust, an address never is.
 //
-//   dialling --tcp, tls, hello both ways--> up --end, silence, broken frame--> waiting (growing pauses) --> dialling
+//   dialling --tcp, tls, hello both ways--> up --end, silence, broken frame--> waiting (growing
+//   pauses) --> dialling
 //
-// Bounded: connections that nobody knows yet, time until a hello, sizes of frames, what a peer leaves unread. Threads: the loop thread.
+// Bounded: connections that nobody knows yet, time until a hello, sizes of frames, what a peer
+// leaves unread. Threads: the loop thread.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +54,8 @@ class PeerMesh : public PeerTransport {
   ~PeerMesh() override;
 
   std::uint16_t port() const;
-  // Where the others are now. Those with a lower ordinal are dialled; a connection to a pod that is no longer named ends.
+  // Where the others are now. Those with a lower ordinal are dialled; a connection to a pod that is
+  // no longer named ends.
   void set_peers(const std::vector<PeerAddress>& peers);
   void send(std::uint32_t ordinal, const PeerMessage& message, std::uint32_t attempt) override;
   std::size_t connections() const;

@@ -1,6 +1,10 @@
 #include "worker-sidecar/sidecar/cluster/pod_sidecar.h"
 
 #include <algorithm>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -9,11 +13,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-
-#include <asio/io_context.hpp>
-#include <asio/post.hpp>
-#include <asio/signal_set.hpp>
-#include <asio/steady_timer.hpp>
 
 #include "common/base/sentence.h"
 #include "common/net/clock.h"
@@ -31,7 +30,8 @@ namespace {
 
 constexpr std::size_t kRecordsMax = 8;
 constexpr std::uint64_t kPemBytesMax = 1u << 20;
-// The kubelet's SIGKILL comes at the end of the grace; the answers to hooks and the last report go out before.
+// The kubelet's SIGKILL comes at the end of the grace; the answers to hooks and the last report go
+// out before.
 constexpr std::chrono::seconds kGraceMargin{3};
 constexpr std::chrono::seconds kReportInterval{1};
 // For the last report to reach the operator.
@@ -52,7 +52,8 @@ struct Certificates {
   std::shared_ptr<const TlsServerContext> server;
 };
 
-// Files of a mounted Secret are symbolic links, which the kubelet turns all at once; storage's own reader follows none.
+// Files of a mounted Secret are symbolic links, which the kubelet turns all at once; storage's own
+// reader follows none.
 Result<std::string> read_mounted(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail_errno(errno, "opening " + path + " failed");
@@ -87,7 +88,9 @@ class PodSidecar final : public HostObserver {
   void stop_serving();
 
  private:
-  void log(Severity severity, std::string_view message, const Facts& fields) override { log_line(to_log_level(severity), message, std::span(fields)); }
+  void log(Severity severity, std::string_view message, const Facts& fields) override {
+    log_line(to_log_level(severity), message, std::span(fields));
+  }
   void breakpoint(const BreakpointRecord& record, std::uint32_t attempt, Instant at) override;
   void attempt_begun(const AttemptBegun& begun, Instant at) override;
   void first_step(std::uint32_t attempt, std::uint64_t step, Instant at) override;
@@ -117,8 +120,8 @@ class PodSidecar final : public HostObserver {
   std::map<std::string, std::string> problems_;
 
   mutable std::mutex mutex_;
-  HostStatus shown_;              // guarded by mutex_, for the metrics
-  std::size_t shown_peers_ = 0;   // guarded by mutex_
+  HostStatus shown_;             // guarded by mutex_, for the metrics
+  std::size_t shown_peers_ = 0;  // guarded by mutex_
 
   std::unique_ptr<PeerMesh> mesh_;
   std::unique_ptr<Host> host_;
@@ -136,17 +139,18 @@ Status PodSidecar::start() {
   if (!certificates) return std::unexpected(certificates.error());
   certificates_ = *certificates;
   if (Status meshed = start_mesh(*certificates); !meshed) return meshed;
-  Result<std::unique_ptr<Host>> host = Host::start(loop_, {.settings = options_.host,
-                                                           .coordination = {.ordinal = options_.host.ordinal,
-                                                                            .pods = options_.host.pods,
-                                                                            .ranks_per_pod = options_.host.ranks_per_pod,
-                                                                            .after_fault = AfterBreakpoint::park,
-                                                                            .wait_for_go = true,
-                                                                            .limits = {.deadline = options_.host.deadline},
-                                                                            .snapshots = options_.host.checkpoints.snapshots},
-                                                           .create_checkpoint_root = false,
-                                                           .observer = this,
-                                                           .peers = mesh_.get()});
+  Result<std::unique_ptr<Host>> host =
+      Host::start(loop_, {.settings = options_.host,
+                          .coordination = {.ordinal = options_.host.ordinal,
+                                           .pods = options_.host.pods,
+                                           .ranks_per_pod = options_.host.ranks_per_pod,
+                                           .after_fault = AfterBreakpoint::park,
+                                           .wait_for_go = true,
+                                           .limits = {.deadline = options_.host.deadline},
+                                           .snapshots = options_.host.checkpoints.snapshots},
+                          .create_checkpoint_root = false,
+                          .observer = this,
+                          .peers = mesh_.get()});
   if (!host) return std::unexpected(host.error());
   host_ = std::move(*host);
   start_operator();
@@ -175,11 +179,13 @@ Status PodSidecar::start_mesh(const Certificates& certificates) {
        .server = certificates.server},
       {
           .connected = [this](std::uint32_t ordinal) { host_->tell(PeerConnected{ordinal}); },
-          .lost = [this](std::uint32_t ordinal) { if (host_) host_->tell(PeerLost{ordinal}); },
-          .message =
-              [this](std::uint32_t from, std::uint32_t attempt, PeerMessage message) {
-                host_->tell(PeerMessageArrived{from, attempt, std::move(message)});
+          .lost =
+              [this](std::uint32_t ordinal) {
+                if (host_) host_->tell(PeerLost{ordinal});
               },
+          .message = [this](
+                         std::uint32_t from, std::uint32_t attempt,
+                         PeerMessage message) { host_->tell(PeerMessageArrived{from, attempt, std::move(message)}); },
           .log =
               [this](Severity severity, const std::string& what, std::uint32_t ordinal, const std::string& why) {
                 log(severity, what, {{"peer", std::to_string(ordinal)}, {"why", why}});
@@ -193,11 +199,12 @@ Status PodSidecar::start_mesh(const Certificates& certificates) {
 void PodSidecar::start_operator() {
   const std::string& address = options_.cluster.operator_address;
   const std::size_t colon = address.rfind(':');
-  OperatorClient::Settings settings{.host = address.substr(0, colon),
-                                    .port = static_cast<std::uint16_t>(std::strtoul(address.c_str() + colon + 1, nullptr, 10)),
-                                    .server_name = options_.operator_name,
-                                    .tls = certificates_.client,
-                                    .job_uid = options_.host.job_uid};
+  OperatorClient::Settings settings{
+      .host = address.substr(0, colon),
+      .port = static_cast<std::uint16_t>(std::strtoul(address.c_str() + colon + 1, nullptr, 10)),
+      .server_name = options_.operator_name,
+      .tls = certificates_.client,
+      .job_uid = options_.host.job_uid};
   SyncRequest first{.pod_name = options_.host.pod_name,
                     .pod_uid = options_.host.pod_uid,
                     .address = options_.cluster.pod_address,
@@ -212,7 +219,9 @@ void PodSidecar::start_operator() {
               [this](const std::string& problem) {
                 asio::post(loop_, [this, problem] {
                   if (problem.empty()) log(Severity::info, "the operator answers", {});
-                  if (!problem.empty()) log(Severity::warning, "the operator is away; what is known goes on to hold", {{"message", problem}});
+                  if (!problem.empty())
+                    log(Severity::warning, "the operator is away; what is known goes on to hold",
+                        {{"message", problem}});
                 });
               },
       });
@@ -225,7 +234,8 @@ void PodSidecar::on_answer(const SyncAnswer& answer) {
   const auto take = [&](const SyncPod& pod) {
     if (std::ranges::find(addresses, pod.ordinal, &PeerAddress::ordinal) != addresses.end()) return;
     PeerAddress place{.ordinal = pod.ordinal, .uid = pod.uid, .address = pod.address, .port = pod.port};
-    // An operator that has just started names pods before they have called it; where they are has not changed.
+    // An operator that has just started names pods before they have called it; where they are has
+    // not changed.
     const auto known = std::ranges::find(known_peers_, pod.uid, &PeerAddress::uid);
     if (place.address.empty() && known != known_peers_.end()) place = *known;
     if (!place.address.empty()) addresses.push_back(std::move(place));
@@ -234,7 +244,8 @@ void PodSidecar::on_answer(const SyncAnswer& answer) {
     table.pods.push_back({.ordinal = pod.ordinal, .old = pod.old});
     if (!pod.old) take(pod);
   }
-  // A pod that ends still serves its part of a breakpoint; its successor takes the place when it has called.
+  // A pod that ends still serves its part of a breakpoint; its successor takes the place when it
+  // has called.
   for (const SyncPod& pod : answer.pods) {
     if (pod.old) take(pod);
   }
@@ -246,19 +257,22 @@ void PodSidecar::on_answer(const SyncAnswer& answer) {
 
 void PodSidecar::start_metrics() {
   const auto handler = [this](const ServedRequest& served) -> HttpResponse {
-    if (served.request.path == "/healthz") return {.status = 200, .headers = {{"Content-Type", "text/plain"}}, .body = "ok\n"};
+    if (served.request.path == "/healthz")
+      return {.status = 200, .headers = {{"Content-Type", "text/plain"}}, .body = "ok\n"};
     if (served.request.path == "/metrics") {
       return {.status = 200, .headers = {{"Content-Type", "text/plain; version=0.0.4"}}, .body = metrics()};
     }
     return {.status = 404, .headers = {{"Content-Type", "text/plain"}}, .body = "there are /healthz and /metrics\n"};
   };
   for (const std::uint16_t port : {options_.cluster.metrics_port, std::uint16_t{0}}) {
-    Result<std::unique_ptr<HttpServer>> server = HttpServer::start({.port = port, .workers = 2, .connections_max = 32}, handler);
+    Result<std::unique_ptr<HttpServer>> server =
+        HttpServer::start({.port = port, .workers = 2, .connections_max = 32}, handler);
     if (server) {
       metrics_server_ = std::move(*server);
       return;
     }
-    log(Severity::warning, "the port for metrics and health is taken; another one is used", {{"port", std::to_string(port)}, {"message", server.error().message}});
+    log(Severity::warning, "the port for metrics and health is taken; another one is used",
+        {{"port", std::to_string(port)}, {"message", server.error().message}});
   }
 }
 
@@ -275,7 +289,8 @@ std::string PodSidecar::metrics() const {
   gauge("rekindle_coordinating", "1 where this sidecar coordinates the job.", shown_.coordinating ? 1 : 0);
   gauge("rekindle_peers_connected", "Sidecars of other pods with a connection.", shown_peers_);
   gauge("rekindle_storage_ready", "1 when the checkpoint folder passed its probe.", shown_.storage_ready ? 1 : 0);
-  gauge("rekindle_breakpoints_durable_total", "Breakpoints that became durable.", shown_.breakpoints_durable, "counter");
+  gauge("rekindle_breakpoints_durable_total", "Breakpoints that became durable.", shown_.breakpoints_durable,
+        "counter");
   gauge("rekindle_breakpoints_failed_total", "Breakpoints that failed.", shown_.breakpoints_failed, "counter");
   return text;
 }
@@ -308,7 +323,8 @@ void PodSidecar::keep_reporting() {
 }
 
 void PodSidecar::breakpoint(const BreakpointRecord& record, std::uint32_t, Instant) {
-  const auto known = std::ranges::find_if(records_, [&](const TimedRecord& kept) { return kept.record.term == record.term; });
+  const auto known =
+      std::ranges::find_if(records_, [&](const TimedRecord& kept) { return kept.record.term == record.term; });
   if (known != records_.end()) {
     known->record = record;
   } else {
@@ -316,26 +332,39 @@ void PodSidecar::breakpoint(const BreakpointRecord& record, std::uint32_t, Insta
     if (records_.size() > kRecordsMax) records_.pop_front();
   }
   // After the machines are done with this event, so that the report shows all of it.
-  asio::post(loop_, [this] { if (host_) report(true); });
+  asio::post(loop_, [this] {
+    if (host_) report(true);
+  });
 }
 
 void PodSidecar::attempt_begun(const AttemptBegun& begun, Instant) {
-  // A sidecar that rejoins does not know what its ranks began from, and tells nothing about it; the others do.
+  // A sidecar that rejoins does not know what its ranks began from, and tells nothing about it; the
+  // others do.
   if (!begun.rejoined) {
     records_.clear();
-    restored_ = {.attempt = begun.attempt, .step = begun.step, .path = begun.path, .manifest_hash = begun.manifest_hash, .summary = begun.summary};
+    restored_ = {.attempt = begun.attempt,
+                 .step = begun.step,
+                 .path = begun.path,
+                 .manifest_hash = begun.manifest_hash,
+                 .summary = begun.summary};
   }
-  asio::post(loop_, [this] { if (host_) report(true); });
+  asio::post(loop_, [this] {
+    if (host_) report(true);
+  });
 }
 
 void PodSidecar::first_step(std::uint32_t attempt, std::uint64_t step, Instant) {
   if (restored_.attempt == attempt) restored_.first_step = step;
-  asio::post(loop_, [this] { if (host_) report(true); });
+  asio::post(loop_, [this] {
+    if (host_) report(true);
+  });
 }
 
 void PodSidecar::problem(const std::string& code, const std::string& message) {
   problems_[code] = message;
-  asio::post(loop_, [this] { if (host_) report(true); });
+  asio::post(loop_, [this] {
+    if (host_) report(true);
+  });
 }
 
 void PodSidecar::on_signal(int signal) {

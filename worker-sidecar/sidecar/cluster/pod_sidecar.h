@@ -1,4 +1,5 @@
-// The sidecar of a pod as a whole: host, peers, operator, metrics, signals. run() is the life of the process.
+// The sidecar of a pod as a whole: host, peers, operator, metrics, signals. run() is the life of
+// the process.
 #pragma once
 
 #include <string>
@@ -11,10 +12,12 @@ struct PodSidecarOptions {
   HostSettings host;
   ClusterSettings cluster;
   std::string version;
-  std::string operator_name;  // DNS name in the operator's certificate; empty: the host of REKINDLE_OPERATOR
+  // DNS name in the operator's certificate; empty: the host of REKINDLE_OPERATOR
+  std::string operator_name;
 };
 
-// The exit code: 0 after SIGTERM once nothing is left to save or the grace is over; 1 when it cannot start.
+// The exit code: 0 after SIGTERM once nothing is left to save or the grace is over; 1 when it
+// cannot start.
 int run_pod_sidecar(const PodSidecarOptions& options);
 
 }  // namespace rekindle

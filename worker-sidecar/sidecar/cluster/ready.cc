@@ -1,11 +1,11 @@
 #include "worker-sidecar/sidecar/cluster/ready.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include <array>
 #include <cerrno>
 #include <cstring>
-
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "common/base/sentence.h"
 #include "worker-sidecar/protocol/frame.h"
@@ -17,7 +17,8 @@ namespace rekindle {
 std::string find_why_not_ready(const std::string& socket_path, Duration patience) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (socket_path.size() >= sizeof address.sun_path) return sentence("the path {} is too long for a socket", socket_path);
+  if (socket_path.size() >= sizeof address.sun_path)
+    return sentence("the path {} is too long for a socket", socket_path);
   std::memcpy(address.sun_path, socket_path.c_str(), socket_path.size() + 1);
   const OwnedDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval limit{.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(patience).count(), .tv_usec = 0};
@@ -28,7 +29,8 @@ std::string find_why_not_ready(const std::string& socket_path, Duration patience
   }
   const EncodedMessage question = encode_local_message(StatusMessage{});
   const std::string bytes = encode_frame(static_cast<std::uint16_t>(question.kind), 0, 1, question.body);
-  if (::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) return "the sidecar closed the connection";
+  if (::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
+    return "the sidecar closed the connection";
   FrameDecoder decoder;
   while (true) {
     const auto frame = decoder.next();

@@ -1,8 +1,8 @@
 #include "common/base/error.h"
 
-#include <cerrno>
-
 #include <gtest/gtest.h>
+
+#include <cerrno>
 
 namespace rekindle {
 namespace {

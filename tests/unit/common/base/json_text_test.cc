@@ -8,7 +8,8 @@ namespace rekindle {
 namespace {
 
 TEST(JsonText, StringsAreAsTheTreeWritesThem) {
-  for (const std::string text : {"", "weights.0", "a \"quoted\" \\ name", "tab\tand\nline", "\x7f", "gr\xc3\xbc\xc3\x9f", "broken \xff utf", "~ !"}) {
+  for (const std::string text : {"", "weights.0", "a \"quoted\" \\ name", "tab\tand\nline", "\x7f",
+                                 "gr\xc3\xbc\xc3\x9f", "broken \xff utf", "~ !"}) {
     std::string out;
     append_json_string(out, text);
     EXPECT_EQ(out, dump_json(Json(text)));
@@ -31,11 +32,12 @@ TEST(JsonText, ElementsGoIntoTheFieldAndNotIntoATextThatLooksLikeIt) {
 
 TEST(JsonElements, AreHandedOverInOrderAndNotKept) {
   std::vector<int> seen;
-  const Result<Json> rest = parse_json_elements(R"({"x":{"list":[{"n":1},{"n":2,"list":[{"n":9}]}],"other":[{"n":3}]},"list":[{"n":4}]})", "text", 1000, {"x", "list"},
-                                                [&](const Json& element) -> Status {
-                                                  seen.push_back(element["n"].get<int>());
-                                                  return {};
-                                                });
+  const Result<Json> rest =
+      parse_json_elements(R"({"x":{"list":[{"n":1},{"n":2,"list":[{"n":9}]}],"other":[{"n":3}]},"list":[{"n":4}]})",
+                          "text", 1000, {"x", "list"}, [&](const Json& element) -> Status {
+                            seen.push_back(element["n"].get<int>());
+                            return {};
+                          });
   ASSERT_TRUE(rest.has_value());
   EXPECT_EQ(seen, (std::vector<int>{1, 2}));
   EXPECT_EQ(dump_json(*rest), R"({"list":[{"n":4}],"x":{"list":[],"other":[{"n":3}]}})");
@@ -43,7 +45,8 @@ TEST(JsonElements, AreHandedOverInOrderAndNotKept) {
 
 TEST(JsonElements, OnlyObjectsOfThatVeryArrayAreElements) {
   const auto none = [](const Json&) -> Status { return fail(ErrorCode::internal, "this is no element"); };
-  for (const std::string text : {R"({"list":{"a":{"n":1}}})", R"({"list":[[{"n":1}]]})", R"([{"list":1},{"n":1}])", R"({"list":[1,"a"]})", R"({"y":{"list":[{"n":1}]}})"}) {
+  for (const std::string text : {R"({"list":{"a":{"n":1}}})", R"({"list":[[{"n":1}]]})", R"([{"list":1},{"n":1}])",
+                                 R"({"list":[1,"a"]})", R"({"y":{"list":[{"n":1}]}})"}) {
     const Result<Json> whole = parse_json_elements(text, "text", 1000, {"list"}, none);
     ASSERT_TRUE(whole.has_value()) << text;
     EXPECT_EQ(dump_json(*whole), text);
@@ -52,10 +55,11 @@ TEST(JsonElements, OnlyObjectsOfThatVeryArrayAreElements) {
 
 TEST(JsonElements, TheFirstErrorEndsIt) {
   int asked = 0;
-  const Result<Json> refused = parse_json_elements(R"({"list":[{},{},{}]})", "text", 1000, {"list"}, [&](const Json&) -> Status {
-    ++asked;
-    return fail(ErrorCode::corrupt, "number " + std::to_string(asked));
-  });
+  const Result<Json> refused =
+      parse_json_elements(R"({"list":[{},{},{}]})", "text", 1000, {"list"}, [&](const Json&) -> Status {
+        ++asked;
+        return fail(ErrorCode::corrupt, "number " + std::to_string(asked));
+      });
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().message, "number 1");
   EXPECT_EQ(asked, 1);

@@ -1,8 +1,8 @@
 #include "common/base/mailbox.h"
 
-#include <thread>
-
 #include <gtest/gtest.h>
+
+#include <thread>
 
 namespace rekindle {
 namespace {

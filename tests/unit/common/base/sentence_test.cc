@@ -1,8 +1,8 @@
 #include "common/base/sentence.h"
 
-#include <cstdint>
-
 #include <gtest/gtest.h>
+
+#include <cstdint>
 
 namespace rekindle {
 namespace {

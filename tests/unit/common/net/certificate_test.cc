@@ -37,9 +37,9 @@ TEST(Certificate, TwoOfTheSameAreDifferent) {
 
 TEST(Certificate, LongCommonNamesAreCut) {
   const TestAuthority authority;
-  const Result<TlsKeyPair> leaf = sign_certificate(
-      authority.pair(),
-      {.common_name = std::string(200, 'n'), .names = {.dns = {"a"}}, .validity = valid_around_now()});
+  const Result<TlsKeyPair> leaf =
+      sign_certificate(authority.pair(),
+                       {.common_name = std::string(200, 'n'), .names = {.dns = {"a"}}, .validity = valid_around_now()});
   ASSERT_TRUE(leaf) << leaf.error().message;
   EXPECT_EQ(read_certificate(leaf->certificate_pem)->common_name, std::string(64, 'n'));
 }

@@ -1,8 +1,8 @@
 #include "common/net/http_client.h"
 
-#include <thread>
-
 #include <gtest/gtest.h>
+
+#include <thread>
 
 #include "tests/support/certificates.h"
 #include "tests/support/scripted_server.h"
@@ -42,8 +42,8 @@ TEST(HttpClient, SendsTheRequestByteForByte) {
   const Result<HttpResponse> response = client.send({.method = "PUT", .path = "/a", .body = "{}"});
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->body, "hello");
-  EXPECT_EQ(heard, "PUT /a HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(server.port()) +
-                       "\r\nContent-Length: 2\r\n\r\n{}");
+  EXPECT_EQ(heard,
+            "PUT /a HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(server.port()) + "\r\nContent-Length: 2\r\n\r\n{}");
 }
 
 TEST(HttpClient, UsesAConnectionAgain) {
@@ -94,8 +94,8 @@ TEST(HttpClient, DoesNotRepeatAPostThatAKeptConnectionSwallowed) {
 }
 
 TEST(HttpClient, DoesNotKeepAConnectionThatTheServerWantsClosed) {
-  ScriptedServer server({answer_and_stay("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\na"),
-                         answer(kHello)});
+  ScriptedServer server(
+      {answer_and_stay("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\na"), answer(kHello)});
   HttpClient client(at(server));
   EXPECT_EQ(client.send({})->body, "a");
   EXPECT_EQ(client.send({})->body, "hello");
@@ -192,7 +192,9 @@ TEST(HttpClient, ATlsHandshakeThatIsCutIsUnavailable) {
 
 TEST(HttpClient, NobodyListeningIsUnavailable) {
   std::uint16_t port = 0;
-  { port = local_port(listen_on("127.0.0.1", 0)->get()); }
+  {
+    port = local_port(listen_on("127.0.0.1", 0)->get());
+  }
   HttpClient client({.host = "127.0.0.1", .port = port});
   const Result<HttpResponse> response = client.send({});
   ASSERT_FALSE(response);

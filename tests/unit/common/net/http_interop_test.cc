@@ -1,10 +1,10 @@
-// Our client against a server that somebody else wrote, and our server against a client that somebody else wrote: what
-// two halves of the same hand understand in the same wrong way shows here.
+// Our client against a server that somebody else wrote, and our server against a client that
+// somebody else wrote: what two halves of the same hand understand in the same wrong way shows
+// here.
+#include <gtest/gtest.h>
 #include <httplib.h>
 
 #include <thread>
-
-#include <gtest/gtest.h>
 
 #include "common/net/http_client.h"
 #include "common/net/http_server.h"
@@ -41,12 +41,15 @@ TEST(HttpInterop, OurClientTalksToAnotherServer) {
       client.send({.method = "PUT", .path = "/echo", .query = {{"q", "a&b c"}}, .body = large});
   const Result<HttpResponse> missing = client.send({.path = "/missing"});
   std::string streamed;
-  const Result<HttpStreamEnd> end = client.stream({.path = "/stream"}, {.on_bytes = [&](std::string_view bytes) {
-                                                    streamed += bytes;
-                                                    return true;
-                                                  }},
+  const Result<HttpStreamEnd> end = client.stream({.path = "/stream"},
+                                                  {.on_bytes =
+                                                       [&](std::string_view bytes) {
+                                                         streamed += bytes;
+                                                         return true;
+                                                       }},
                                                   {});
-  client.replace_endpoint(endpoint);  // hangs up, since that server waits for its idle connections when it stops
+  // hangs up, since that server waits for its idle connections when it stops
+  client.replace_endpoint(endpoint);
   server.stop();
   thread.join();
 
@@ -71,7 +74,8 @@ TEST(HttpInterop, AnotherClientTalksToOurServer) {
   ASSERT_TRUE(server) << server.error().message;
 
   httplib::SSLClient client("127.0.0.1", (*server)->port());
-  client.enable_server_certificate_verification(false);  // what this library checks is not what is tested here
+  // what this library checks is not what is tested here
+  client.enable_server_certificate_verification(false);
   client.set_keep_alive(true);
   for (int i = 0; i < 3; ++i) {
     const httplib::Result posted = client.Post("/a?q=b%20c", "body", "text/plain");

@@ -1,14 +1,13 @@
 #include "common/net/http_server.h"
 
-#include <atomic>
-#include <mutex>
-#include <condition_variable>
-#include <stdexcept>
-#include <thread>
-
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include <gtest/gtest.h>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
 
 #include "common/net/clock.h"
 #include "common/net/http_client.h"

@@ -16,9 +16,7 @@ TEST(RequestHead, IsWrittenByteForByte) {
             "Content-Length: 2\r\n\r\n");
 }
 
-TEST(RequestHead, AGetAnnouncesNoBody) {
-  EXPECT_EQ(encode_request_head({}, "h"), "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-}
+TEST(RequestHead, AGetAnnouncesNoBody) { EXPECT_EQ(encode_request_head({}, "h"), "GET / HTTP/1.1\r\nHost: h\r\n\r\n"); }
 
 TEST(RequestHead, RefusesWhatWouldBreakTheFraming) {
   EXPECT_FALSE(encode_request_head({.method = "GET /"}, "h"));
@@ -48,18 +46,17 @@ TEST_P(BadRequestHead, IsRefused) { EXPECT_FALSE(parse_request_head(GetParam()))
 INSTANTIATE_TEST_SUITE_P(
     All, BadRequestHead,
     testing::Values("", "\r\n", "GET / HTTP/1.1\n\n", "GET / HTTP/1.1\r\nHost: h\n\r\n", "GET /\r\nHost: h\r\n\r\n",
-                    "GET / HTTP/1.0\r\nHost: h\r\n\r\n", "GET / HTTP/2.0\r\nHost: h\r\n\r\n",
-                    "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: h\r\nHost: h\r\n\r\n",
-                    "GET http://h/ HTTP/1.1\r\nHost: h\r\n\r\n", "GET /a b HTTP/1.1\r\nHost: h\r\n\r\n",
-                    "GET /# HTTP/1.1\r\nHost: h\r\n\r\n", "GET /?a=%zz HTTP/1.1\r\nHost: h\r\n\r\n",
-                    "G@T / HTTP/1.1\r\nHost: h\r\n\r\n", "GET / HTTP/1.1\r\nHost : h\r\n\r\n",
-                    "GET / HTTP/1.1\r\nHost: h\r\n folded\r\n\r\n", "GET / HTTP/1.1\r\nHost: h\r\nnocolon\r\n\r\n",
-                    "GET / HTTP/1.1\r\nHost: a\x01\r\n\r\n", "GET / HTTP/1.1\r\nHost: h\r\n: empty\r\n\r\n",
-                    "GET /\x80 HTTP/1.1\r\nHost: h\r\n\r\n", "\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"));
+                    "GET / HTTP/1.0\r\nHost: h\r\n\r\n", "GET / HTTP/2.0\r\nHost: h\r\n\r\n", "GET / HTTP/1.1\r\n\r\n",
+                    "GET / HTTP/1.1\r\nHost: h\r\nHost: h\r\n\r\n", "GET http://h/ HTTP/1.1\r\nHost: h\r\n\r\n",
+                    "GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", "GET /# HTTP/1.1\r\nHost: h\r\n\r\n",
+                    "GET /?a=%zz HTTP/1.1\r\nHost: h\r\n\r\n", "G@T / HTTP/1.1\r\nHost: h\r\n\r\n",
+                    "GET / HTTP/1.1\r\nHost : h\r\n\r\n", "GET / HTTP/1.1\r\nHost: h\r\n folded\r\n\r\n",
+                    "GET / HTTP/1.1\r\nHost: h\r\nnocolon\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\x01\r\n\r\n",
+                    "GET / HTTP/1.1\r\nHost: h\r\n: empty\r\n\r\n", "GET /\x80 HTTP/1.1\r\nHost: h\r\n\r\n",
+                    "\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n"));
 
 TEST(ResponseHead, IsRead) {
-  const Result<HttpResponse> response =
-      parse_response_head("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\n\r\n");
+  const Result<HttpResponse> response = parse_response_head("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\n\r\n");
   ASSERT_TRUE(response);
   EXPECT_EQ(response->status, 429);
   EXPECT_EQ(response->headers.value_of("retry-after"), "1");
@@ -80,10 +77,9 @@ TEST(ResponseHead, ThatIsNoneIsRefused) {
 }
 
 TEST(ResponseHead, IsWrittenWithoutWhatAHandlerMustNotSay) {
-  const HttpResponse response{
-      .status = 200,
-      .headers = {{"Content-Type", "text/plain"}, {"X", "a\r\nY: b"}, {"Content-Length", "9"}},
-      .body = "hi"};
+  const HttpResponse response{.status = 200,
+                              .headers = {{"Content-Type", "text/plain"}, {"X", "a\r\nY: b"}, {"Content-Length", "9"}},
+                              .body = "hi"};
   EXPECT_EQ(encode_response_head(response, true),
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n");
   EXPECT_EQ(encode_response_head({.status = 503}, false),

@@ -1,11 +1,10 @@
 #include "common/net/signals.h"
 
-#include <csignal>
-
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <gtest/gtest.h>
+#include <csignal>
 
 namespace rekindle {
 namespace {

@@ -15,12 +15,11 @@ const std::string kJobUri = "rekindle://team-a/11111111-2222-3333-4444-555555555
 class TlsTest : public testing::Test {
  protected:
   void serve(TlsKeyPair own, std::string client_authorities = {}) {
-    auto started = HttpServer::start({.address = "127.0.0.1",
-                                      .tls = server_context(std::move(own), std::move(client_authorities)),
-                                      .workers = 2},
-                                     [](const ServedRequest& served) {
-                                       return HttpResponse{.status = 200, .body = served.peer_uri.value_or("nobody")};
-                                     });
+    auto started = HttpServer::start(
+        {.address = "127.0.0.1", .tls = server_context(std::move(own), std::move(client_authorities)), .workers = 2},
+        [](const ServedRequest& served) {
+          return HttpResponse{.status = 200, .body = served.peer_uri.value_or("nobody")};
+        });
     ASSERT_TRUE(started) << started.error().message;
     server = std::move(*started);
   }
@@ -123,18 +122,16 @@ TEST_F(TlsTest, ACertificateOfTheFutureIsRefused) {
 }
 
 TEST_F(TlsTest, ACertificateForClientsOnlyIsNoServer) {
-  serve(sign_certificate(authority.pair(), {.names = {.ip = {"127.0.0.1"}},
-                                            .validity = valid_around_now(),
-                                            .for_server = false,
-                                            .for_client = true})
+  serve(sign_certificate(
+            authority.pair(),
+            {.names = {.ip = {"127.0.0.1"}}, .validity = valid_around_now(), .for_server = false, .for_client = true})
             .value());
   expect_refused(ask(authority.pem()), "TLS with 127.0.0.1");
 }
 
 TEST_F(TlsTest, ALeafCannotSignForOthers) {
   const TlsKeyPair leaf = authority.server({.dns = {"honest"}});
-  TlsKeyPair forged =
-      sign_certificate(leaf, {.names = {.ip = {"127.0.0.1"}}, .validity = valid_around_now()}).value();
+  TlsKeyPair forged = sign_certificate(leaf, {.names = {.ip = {"127.0.0.1"}}, .validity = valid_around_now()}).value();
   forged.certificate_pem += leaf.certificate_pem;
   serve(forged);
   expect_refused(ask(authority.pem()), "TLS with 127.0.0.1");
@@ -167,11 +164,11 @@ TEST_F(TlsTest, MutualTlsRefusesAnExpiredClient) {
 
 TEST_F(TlsTest, MutualTlsRefusesAClientWithoutAUri) {
   serve(authority.server({.ip = {"127.0.0.1"}}), authority.pem());
-  const TlsKeyPair nameless = sign_certificate(authority.pair(), {.names = {.dns = {"client"}},
-                                                                  .validity = valid_around_now(),
-                                                                  .for_server = false,
-                                                                  .for_client = true})
-                                  .value();
+  const TlsKeyPair nameless =
+      sign_certificate(
+          authority.pair(),
+          {.names = {.dns = {"client"}}, .validity = valid_around_now(), .for_server = false, .for_client = true})
+          .value();
   EXPECT_FALSE(ask(authority.pem(), std::nullopt, nameless));
 }
 

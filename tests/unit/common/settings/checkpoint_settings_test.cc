@@ -1,8 +1,8 @@
 #include "common/settings/checkpoint_settings.h"
 
-#include <map>
-
 #include <gtest/gtest.h>
+
+#include <map>
 
 namespace rekindle {
 namespace {
@@ -43,7 +43,8 @@ TEST(CheckpointSettings, RhythmsAreStepsTimesOrWhatPays) {
 
 TEST(CheckpointSettings, WhatIsWrongIsNamedWithItsValueAndWhatWouldBeRight) {
   const std::map<std::string, std::vector<std::string>> wrong = {
-      {"REKINDLE_CHECKPOINT_EVERY", {"500", "steps", "-1 steps", "0 steps", "5 parsecs", "99999999999999999999 s", "1 h 5"}},
+      {"REKINDLE_CHECKPOINT_EVERY",
+       {"500", "steps", "-1 steps", "0 steps", "5 parsecs", "99999999999999999999 s", "1 h 5"}},
       {"REKINDLE_SHADOW_EVERY", {"1 s", "0 steps", "x"}},
       {"REKINDLE_KEEP", {"0", "-1", "many", "10000000"}},
       {"REKINDLE_KEEP_EVERY", {"3", "0 min"}},
@@ -62,12 +63,15 @@ TEST(CheckpointSettings, WhatIsWrongIsNamedWithItsValueAndWhatWouldBeRight) {
 
 TEST(CheckpointSettings, ErrorsNameASettingAsItsUserKnowsIt) {
   const auto refusal = [](const std::string& wrong, const std::string& value) {
-    const Result<CheckpointSettings> settings = read_checkpoint_settings([&](const char* name) { return name == wrong ? value : std::string(); },
-                                                                         [](const char* name) { return "the user's " + std::string(name); });
+    const Result<CheckpointSettings> settings =
+        read_checkpoint_settings([&](const char* name) { return name == wrong ? value : std::string(); },
+                                 [](const char* name) { return "the user's " + std::string(name); });
     return settings ? std::string() : settings.error().message;
   };
-  EXPECT_TRUE(refusal("REKINDLE_KEEP", "0").starts_with("the user's REKINDLE_KEEP=0 is not")) << refusal("REKINDLE_KEEP", "0");
-  EXPECT_TRUE(refusal("REKINDLE_CHECKPOINT_CONFIG", "crc_check=7").starts_with("the user's REKINDLE_CHECKPOINT_CONFIG: crc_check=7 is not"))
+  EXPECT_TRUE(refusal("REKINDLE_KEEP", "0").starts_with("the user's REKINDLE_KEEP=0 is not"))
+      << refusal("REKINDLE_KEEP", "0");
+  EXPECT_TRUE(refusal("REKINDLE_CHECKPOINT_CONFIG", "crc_check=7")
+                  .starts_with("the user's REKINDLE_CHECKPOINT_CONFIG: crc_check=7 is not"))
       << refusal("REKINDLE_CHECKPOINT_CONFIG", "crc_check=7");
 }
 
@@ -81,8 +85,8 @@ TEST(MindsporeConfig, ItsDefaultsAreItsOwn) {
 
 // As CheckpointConfig.__init__ of MindSpore 2.10 decides.
 TEST(MindsporeConfig, StepsGoBeforeSecondsAndTheMaximumBeforeMinutesWhenBothAreWritten) {
-  const Result<CheckpointSettings> settings =
-      read_mindspore_config("save_checkpoint_steps=100, save_checkpoint_seconds=60, keep_checkpoint_max=4, keep_checkpoint_per_n_minutes=10");
+  const Result<CheckpointSettings> settings = read_mindspore_config(
+      "save_checkpoint_steps=100, save_checkpoint_seconds=60, keep_checkpoint_max=4, keep_checkpoint_per_n_minutes=10");
   ASSERT_TRUE(settings) << settings.error().message;
   EXPECT_EQ(settings->snapshots.rhythm, SnapshotRhythm::steps);
   EXPECT_EQ(settings->snapshots.every_steps, 100u);
@@ -92,7 +96,8 @@ TEST(MindsporeConfig, StepsGoBeforeSecondsAndTheMaximumBeforeMinutesWhenBothAreW
 
 TEST(MindsporeConfig, SecondsAndMinutesCountAloneOrBesideNone) {
   for (const char* text : {"save_checkpoint_seconds=60, keep_checkpoint_per_n_minutes=10",
-                           "save_checkpoint_steps=None, save_checkpoint_seconds=60, keep_checkpoint_max=0, keep_checkpoint_per_n_minutes=10"}) {
+                           "save_checkpoint_steps=None, save_checkpoint_seconds=60, keep_checkpoint_max=0, "
+                           "keep_checkpoint_per_n_minutes=10"}) {
     const Result<CheckpointSettings> settings = read_mindspore_config(text);
     ASSERT_TRUE(settings) << settings.error().message;
     EXPECT_EQ(settings->snapshots.rhythm, SnapshotRhythm::time) << text;
@@ -102,7 +107,8 @@ TEST(MindsporeConfig, SecondsAndMinutesCountAloneOrBesideNone) {
 }
 
 TEST(MindsporeConfig, NoLimitAtAllKeepsOneAndNoRhythmAtAllIsNothingPeriodic) {
-  const Result<CheckpointSettings> settings = read_mindspore_config("save_checkpoint_steps=0, save_checkpoint_seconds=0, keep_checkpoint_max=None");
+  const Result<CheckpointSettings> settings =
+      read_mindspore_config("save_checkpoint_steps=0, save_checkpoint_seconds=0, keep_checkpoint_max=None");
   ASSERT_TRUE(settings);
   EXPECT_FALSE(settings->snapshots.periodic());
   EXPECT_EQ(settings->retention.keep, 1u);
@@ -110,8 +116,10 @@ TEST(MindsporeConfig, NoLimitAtAllKeepsOneAndNoRhythmAtAllIsNothingPeriodic) {
 
 TEST(MindsporeConfig, WhatHasNoMeaningHereIsTakenAndChangesNothing) {
   const Result<CheckpointSettings> settings = read_mindspore_config(
-      "save_checkpoint_steps=7, integrated_save=False, async_save=\"process\", saved_network=None, append_info=[\"epoch_num\", \"step_num\", {\"lr\": 0.01, \"m\": 0.9}], "
-      "enc_key=None, enc_mode='AES-GCM', exception_save=True, crc_check=True, remove_redundancy=True, format=\"safetensors\"");
+      "save_checkpoint_steps=7, integrated_save=False, async_save=\"process\", saved_network=None, "
+      "append_info=[\"epoch_num\", \"step_num\", {\"lr\": 0.01, \"m\": 0.9}], "
+      "enc_key=None, enc_mode='AES-GCM', exception_save=True, crc_check=True, remove_redundancy=True, "
+      "format=\"safetensors\"");
   ASSERT_TRUE(settings) << settings.error().message;
   EXPECT_EQ(settings->snapshots.every_steps, 7u);
   EXPECT_EQ(settings->retention.keep, 5u);
@@ -134,7 +142,8 @@ TEST(MindsporeConfig, WhatItDoesNotHaveIsRefusedByName) {
 
 TEST(MindsporeConfig, IsOverruledByOurOwnSettings) {
   const Result<CheckpointSettings> settings =
-      read({{"REKINDLE_CHECKPOINT_CONFIG", "save_checkpoint_steps=100,keep_checkpoint_max=9"}, {"REKINDLE_CHECKPOINT_EVERY", "off"}});
+      read({{"REKINDLE_CHECKPOINT_CONFIG", "save_checkpoint_steps=100,keep_checkpoint_max=9"},
+            {"REKINDLE_CHECKPOINT_EVERY", "off"}});
   ASSERT_TRUE(settings);
   EXPECT_FALSE(settings->snapshots.periodic());
   EXPECT_EQ(settings->retention.keep, 9u);

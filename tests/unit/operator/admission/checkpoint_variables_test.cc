@@ -56,8 +56,10 @@ TEST(CheckpointVariables, TheChartSpeaksForJobsThatDoNot) {
 }
 
 TEST(CheckpointVariables, AMindsporeConfigOfTheJobIsNotOverruledByTheChart) {
-  EXPECT_EQ(variables_of({{"checkpoint-config", "save_checkpoint_steps=9"}},
-                         {{"REKINDLE_CHECKPOINT_EVERY", "10 min"}, {"REKINDLE_KEEP", "8"}, {"REKINDLE_KEEP_EVERY", "1 h"}, {"REKINDLE_RESUME", "same-job"}}),
+  EXPECT_EQ(variables_of({{"checkpoint-config", "save_checkpoint_steps=9"}}, {{"REKINDLE_CHECKPOINT_EVERY", "10 min"},
+                                                                              {"REKINDLE_KEEP", "8"},
+                                                                              {"REKINDLE_KEEP_EVERY", "1 h"},
+                                                                              {"REKINDLE_RESUME", "same-job"}}),
             (Texts{{"REKINDLE_CHECKPOINT_CONFIG", "save_checkpoint_steps=9"}, {"REKINDLE_RESUME", "same-job"}}));
 }
 
@@ -73,19 +75,24 @@ TEST(CheckpointVariables, WhatWasEditedIntoNonsenseCountsAsAbsentAndIsSaid) {
   const CheckpointVariables variables = checkpoint_variables(job, chart);
   EXPECT_EQ(variables.values, (Texts{{"REKINDLE_CHECKPOINT_EVERY", "10 min"}, {"REKINDLE_KEEP", "5"}}));
   ASSERT_EQ(variables.warnings.size(), 2u);
-  EXPECT_TRUE(variables.warnings[0].starts_with("annotation rekindle.dev/checkpoint-every=often is not")) << variables.warnings[0];
-  EXPECT_TRUE(variables.warnings[1].starts_with("annotation rekindle.dev/memory-volume-size: \"much\" is not")) << variables.warnings[1];
+  EXPECT_TRUE(variables.warnings[0].starts_with("annotation rekindle.dev/checkpoint-every=often is not"))
+      << variables.warnings[0];
+  EXPECT_TRUE(variables.warnings[1].starts_with("annotation rekindle.dev/memory-volume-size: \"much\" is not"))
+      << variables.warnings[1];
   EXPECT_EQ(memory_volume_limit(job, variables.keeps_copies), std::nullopt);
 }
 
 TEST(CheckpointVariables, TheMemoryVolumeHasNoLimitOfItsOwnWhereRanksKeepCopies) {
-  for (const Texts& annotations : {Texts{{"checkpoint-every", "auto"}}, Texts{{"checkpoint-config", "save_checkpoint_steps=9"}}, Texts{{"shadow-every", "1 step"}}}) {
+  for (const Texts& annotations :
+       {Texts{{"checkpoint-every", "auto"}}, Texts{{"checkpoint-config", "save_checkpoint_steps=9"}},
+        Texts{{"shadow-every", "1 step"}}}) {
     const JobSettings job = settings_of(annotations);
     const CheckpointVariables variables = checkpoint_variables(job, make_settings());
     EXPECT_TRUE(variables.keeps_copies) << annotations.begin()->first;
     EXPECT_EQ(memory_volume_limit(job, variables.keeps_copies), std::nullopt) << annotations.begin()->first;
   }
-  EXPECT_FALSE(checkpoint_variables(settings_of({{"checkpoint-every", "off"}, {"keep", "5"}}), make_settings()).keeps_copies);
+  EXPECT_FALSE(
+      checkpoint_variables(settings_of({{"checkpoint-every", "off"}, {"keep", "5"}}), make_settings()).keeps_copies);
 }
 
 TEST(CheckpointVariables, AMemoryVolumeThatTheUserSizedHasThatSize) {
@@ -95,8 +102,14 @@ TEST(CheckpointVariables, AMemoryVolumeThatTheUserSizedHasThatSize) {
 }
 
 TEST(CheckpointVariables, AWrongTextIsRefusedWithTheNameOfItsAnnotation) {
-  const Texts wrong{{"checkpoint-every", "often"},  {"shadow-every", "1 s"},        {"keep", "0"},      {"keep-every", "3"},
-                    {"write-bandwidth-max", "500"}, {"failure-every", "seldom"}, {"resume", "never"}, {"checkpoint-config", "save_checkpoint_stepz=1"}};
+  const Texts wrong{{"checkpoint-every", "often"},
+                    {"shadow-every", "1 s"},
+                    {"keep", "0"},
+                    {"keep-every", "3"},
+                    {"write-bandwidth-max", "500"},
+                    {"failure-every", "seldom"},
+                    {"resume", "never"},
+                    {"checkpoint-config", "save_checkpoint_stepz=1"}};
   for (const auto& [name, text] : wrong) {
     const std::optional<std::string> fault = fault_of_checkpoint_settings(settings_of({{name, text}}));
     ASSERT_TRUE(fault) << name;

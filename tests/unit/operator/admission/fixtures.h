@@ -5,8 +5,8 @@
 
 #include "operator/admission/job_admission.h"
 #include "operator/admission/pod_admission.h"
-#include "tests/unit/operator/model/yaml.h"
 #include "tests/support/source_folder.h"
+#include "tests/unit/operator/model/yaml.h"
 
 namespace rekindle {
 
@@ -22,7 +22,8 @@ inline const std::string kGoldenFolder = test::source_path("tests/unit/operator/
 
 inline Json read_golden(const std::string& name) { return read_yaml(kGoldenFolder + name).at(0); }
 
-// What the API server makes of the answer, by the JSON library's own RFC 6902 code rather than by ours.
+// What the API server makes of the answer, by the JSON library's own RFC 6902 code rather than by
+// ours.
 inline Json patched(const Json& object, const AdmissionAnswer& answer) { return object.patch(answer.patch); }
 
 // Of the pods in golden/.

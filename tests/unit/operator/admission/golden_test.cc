@@ -1,4 +1,5 @@
-// Whole objects before and after, compared with golden/*.json. REKINDLE_REWRITE=1 writes them anew: review the diff.
+// Whole objects before and after, compared with golden/*.json. REKINDLE_REWRITE=1 writes them anew:
+// review the diff.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,7 +12,10 @@ namespace rekindle {
 namespace {
 
 void compare(const std::string& name, const Json& object, const AdmissionAnswer& answer) {
-  const Json result{{"allowed", answer.allowed}, {"message", answer.message}, {"warnings", answer.warnings}, {"object", patched(object, answer)}};
+  const Json result{{"allowed", answer.allowed},
+                    {"message", answer.message},
+                    {"warnings", answer.warnings},
+                    {"object", patched(object, answer)}};
   const std::string text = result.dump(2) + "\n";
   const std::string path = kGoldenFolder + name + ".json";
   if (std::getenv("REKINDLE_REWRITE") != nullptr) {
@@ -64,7 +68,8 @@ TEST(Golden, TwiceChangesNothing) {
     const Json job = read_golden(name);
     EXPECT_EQ(admit_job(patched(job, admit_job(job, make_settings())), make_settings()).patch, Json::array()) << name;
   }
-  for (const Case& each : {Case{"pod.yaml", "job.yaml"}, Case{"pod.yaml", "job-periodic.yaml"}, Case{"pod-as-users-have-them.yaml", "job-own-volume.yaml"}}) {
+  for (const Case& each : {Case{"pod.yaml", "job.yaml"}, Case{"pod.yaml", "job-periodic.yaml"},
+                           Case{"pod-as-users-have-them.yaml", "job-own-volume.yaml"}}) {
     const Json pod = read_golden(each.pod);
     const Job job = stored_job(read_golden(each.job), make_settings());
     const Json once = patched(pod, admit_pod(pod, kOwner, &job, make_settings()));

@@ -1,4 +1,5 @@
-// Any JSON in place of any part of an object: an answer comes back, the pod webhook never refuses, and the patch always fits the object.
+// Any JSON in place of any part of an object: an answer comes back, the pod webhook never refuses,
+// and the patch always fits the object.
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
@@ -17,7 +18,13 @@ void collect(Json& value, std::vector<Json*>& places) {
 // Replaces one place after another by each of these.
 template <typename Try>
 void with_every_damage(const Json& object, Try attempt) {
-  const Json damages[] = {nullptr, true, -7, "text", Json::array(), Json::object(), Json::array({nullptr, 1, "x", Json::object()}),
+  const Json damages[] = {nullptr,
+                          true,
+                          -7,
+                          "text",
+                          Json::array(),
+                          Json::object(),
+                          Json::array({nullptr, 1, "x", Json::object()}),
                           Json::object({{"name", 7}, {"mountPath", Json::array()}})};
   Json copy = object;
   std::vector<Json*> places;
@@ -45,7 +52,8 @@ TEST(Hostile, EveryDamagedJobGetsAnAnswer) {
 
 TEST(Hostile, EveryDamagedPodIsAdmitted) {
   const PodOwner owner{"team-a", "digits", "6a1f8a77-2f43-4a0c-9b0e-6a3f9f2c1d10"};
-  const std::pair<const char*, const char*> cases[] = {{"pod.yaml", "job.yaml"}, {"pod-as-users-have-them.yaml", "job-own-volume.yaml"}};
+  const std::pair<const char*, const char*> cases[] = {{"pod.yaml", "job.yaml"},
+                                                       {"pod-as-users-have-them.yaml", "job-own-volume.yaml"}};
   for (const auto& [pod_name, job_name] : cases) {
     const Job job = stored_job(read_golden(job_name), make_settings());
     with_every_damage(read_golden(pod_name), [&](const Json& pod) {

@@ -37,7 +37,8 @@ TEST(JobAdmission, AnUnknownValueIsAdmittedWithAWarning) {
   const AdmissionAnswer answer = admit([](Json& job) { job["metadata"]["labels"]["fault-scheduling"] = "garce"; });
   EXPECT_TRUE(answer.allowed && answer.patch.empty());
   ASSERT_EQ(answer.warnings.size(), 1u);
-  EXPECT_EQ(answer.warnings[0], "fault-scheduling: \"garce\" is not one of grace, force, off: the job runs without protection.");
+  EXPECT_EQ(answer.warnings[0],
+            "fault-scheduling: \"garce\" is not one of grace, force, off: the job runs without protection.");
 }
 
 TEST(JobAdmission, RefusesWithASentenceThatSaysWhatToDo) {
@@ -46,36 +47,54 @@ TEST(JobAdmission, RefusesWithASentenceThatSaysWhatToDo) {
     std::function<void(Json&)> change;
   };
   const Row rows[] = {
-      {"task master has no container", [](Json& j) { j["spec"]["tasks"][0]["template"]["spec"]["containers"] = Json::array(); }},
+      {"task master has no container",
+       [](Json& j) { j["spec"]["tasks"][0]["template"]["spec"]["containers"] = Json::array(); }},
       {"task worker has no container", [](Json& j) { j["spec"]["tasks"][1]["template"].erase("spec"); }},
       {"the job has no tasks", [](Json& j) { j["spec"].erase("tasks"); }},
       {"has a preStop hook of its own", [](Json& j) { main_of(j)["lifecycle"]["preStop"]["sleep"]["seconds"] = 5; }},
-      {"the job has the policy PodFailed: TerminateJob", [](Json& j) { j["spec"]["policies"][1]["action"] = "TerminateJob"; }},
+      {"the job has the policy PodFailed: TerminateJob",
+       [](Json& j) { j["spec"]["policies"][1]["action"] = "TerminateJob"; }},
       {"task worker has the policy PodFailed: TerminateJob",
-       [](Json& j) { j["spec"]["tasks"][1]["policies"][0] = {{"events", {"PodEvicted", "PodFailed"}}, {"action", "TerminateJob"}}; }},
-      {"the job has the policy PodFailed: TerminateJob", [](Json& j) { j["spec"]["policies"] = {{{"event", "*"}, {"action", "TerminateJob"}}}; }},
-      {"is not a whole number from 1 to 3600", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/deadline-seconds"] = "soon"; }},
-      {"is not a whole number from 1 to 3600", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/deadline-seconds"] = "0"; }},
-      {"is not a whole number from 1 to 1024", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/ranks-per-pod"] = "-1"; }},
-      {"is neither true nor false", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/strict-retries"] = "yes"; }},
-      {"is not the name of a PersistentVolumeClaim", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-claim"] = "My Claim"; }},
+       [](Json& j) {
+         j["spec"]["tasks"][1]["policies"][0] = {{"events", {"PodEvicted", "PodFailed"}}, {"action", "TerminateJob"}};
+       }},
+      {"the job has the policy PodFailed: TerminateJob",
+       [](Json& j) { j["spec"]["policies"] = {{{"event", "*"}, {"action", "TerminateJob"}}}; }},
+      {"is not a whole number from 1 to 3600",
+       [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/deadline-seconds"] = "soon"; }},
+      {"is not a whole number from 1 to 3600",
+       [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/deadline-seconds"] = "0"; }},
+      {"is not a whole number from 1 to 1024",
+       [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/ranks-per-pod"] = "-1"; }},
+      {"is neither true nor false",
+       [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/strict-retries"] = "yes"; }},
+      {"is not the name of a PersistentVolumeClaim",
+       [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-claim"] = "My Claim"; }},
       {"annotation rekindle.dev/checkpoint-every=500 is not off, auto, or a number of steps",
        [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-every"] = "500"; }},
       {"annotation rekindle.dev/checkpoint-config: save_checkpoint_steps=ten is not a whole number",
        [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-config"] = "save_checkpoint_steps=ten"; }},
-      {"\"10 MiB\" is not a size of at least 64Mi", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/memory-volume-size"] = "10 MiB"; }},
+      {"\"10 MiB\" is not a size of at least 64Mi",
+       [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/memory-volume-size"] = "10 MiB"; }},
       {"is not absolute", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-path"] = "data"; }},
       {"has .. in it", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-path"] = "/data/../etc"; }},
-      {"meets /rekindle/run", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-path"] = "/rekindle"; }},
-      {"has nowhere to put checkpoints", [](Json& j) { j["metadata"]["annotations"].erase("rekindle.dev/checkpoint-claim"); }},
+      {"meets /rekindle/run",
+       [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-path"] = "/rekindle"; }},
+      {"has nowhere to put checkpoints",
+       [](Json& j) { j["metadata"]["annotations"].erase("rekindle.dev/checkpoint-claim"); }},
       {"container name rekindle-sidecar", [](Json& j) { main_of(j)["name"] = "rekindle-sidecar"; }},
       {"volume name rekindle-tls",
-       [](Json& j) { j["spec"]["tasks"][0]["template"]["spec"]["volumes"] = {{{"name", "rekindle-tls"}, {"emptyDir", Json::object()}}}; }},
-      {"mount path /rekindle/bin", [](Json& j) { main_of(j)["volumeMounts"] = {{{"name", "x"}, {"mountPath", "/rekindle/bin/tools"}}}; }},
+       [](Json& j) {
+         j["spec"]["tasks"][0]["template"]["spec"]["volumes"] = {
+             {{"name", "rekindle-tls"}, {"emptyDir", Json::object()}}};
+       }},
+      {"mount path /rekindle/bin",
+       [](Json& j) { main_of(j)["volumeMounts"] = {{{"name", "x"}, {"mountPath", "/rekindle/bin/tools"}}}; }},
       {"sets spec.nodeName", [](Json& j) { j["spec"]["tasks"][0]["template"]["spec"]["nodeName"] = "node-1"; }},
       {"this is no Volcano Job", [](Json& j) { j["apiVersion"] = "batch/v1"; }},
   };
-  for (const Row& row : rows) EXPECT_NE(refusal(row.change).find(row.says), std::string::npos) << row.says << "\ngot: " << refusal(row.change);
+  for (const Row& row : rows)
+    EXPECT_NE(refusal(row.change).find(row.says), std::string::npos) << row.says << "\ngot: " << refusal(row.change);
 }
 
 TEST(JobAdmission, AVolumeOfTheJobItselfServesThePath) {
@@ -85,9 +104,10 @@ TEST(JobAdmission, AVolumeOfTheJobItselfServesThePath) {
   };
   EXPECT_EQ(refusal(change), "");
   EXPECT_NE(refusal([&](Json& job) {
-    change(job);
-    job["spec"]["volumes"][0]["mountPath"] = "/dat";
-  }), "");
+              change(job);
+              job["spec"]["volumes"][0]["mountPath"] = "/dat";
+            }),
+            "");
 }
 
 TEST(JobAdmission, TheChartsClaimServesAJobThatNamesNone) {
@@ -100,7 +120,8 @@ TEST(JobAdmission, TheChartsClaimServesAJobThatNamesNone) {
 
 TEST(JobAdmission, WarnsWhereAPolicyOfTheUsersGetsInTheWay) {
   const auto warnings = [](const char* event, const char* action) {
-    const AdmissionAnswer answer = admit([&](Json& job) { job["spec"]["policies"] = {{{"event", event}, {"action", action}}}; });
+    const AdmissionAnswer answer =
+        admit([&](Json& job) { job["spec"]["policies"] = {{{"event", event}, {"action", action}}}; });
     EXPECT_TRUE(answer.allowed);
     std::string all;
     for (const std::string& warning : answer.warnings) all += warning + "\n";

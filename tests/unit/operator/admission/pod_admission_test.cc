@@ -48,9 +48,11 @@ TEST(PodAdmission, TheSidecarComesFirstAndTheGateGoes) {
 
 TEST(PodAdmission, OrdinalsCountThroughTheTasks) {
   const Json pod = Story().injected();
-  EXPECT_EQ(pod["metadata"]["annotations"]["hccl/rankIndex"], "2");  // one master, then worker 0, then this one
+  // one master, then worker 0, then this one
+  EXPECT_EQ(pod["metadata"]["annotations"]["hccl/rankIndex"], "2");
   std::map<std::string, std::string> environment;
-  for (const Json& each : pod["spec"]["containers"][0]["env"]) environment[each["name"].get<std::string>()] = each["value"].get<std::string>();
+  for (const Json& each : pod["spec"]["containers"][0]["env"])
+    environment[each["name"].get<std::string>()] = each["value"].get<std::string>();
   EXPECT_EQ(environment["REKINDLE_POD_ORDINAL"], "2");
   EXPECT_EQ(environment["RANK_ID"], "2");
   EXPECT_EQ(environment["REKINDLE_WORLD_SIZE"], "3");
@@ -78,18 +80,21 @@ TEST(PodAdmission, APodWithoutStorageIsLeftGatedWithTheReason) {
   EXPECT_NE(story.why_gated().find("there is no claim for checkpoints"), std::string::npos);
   story.settings.default_claim = "shared";
   EXPECT_FALSE(story.stays_gated());
-  EXPECT_EQ(story.injected()["spec"]["volumes"].back(), Json::parse(R"({"name":"rekindle-checkpoints","persistentVolumeClaim":{"claimName":"shared"}})"));
+  EXPECT_EQ(story.injected()["spec"]["volumes"].back(),
+            Json::parse(R"({"name":"rekindle-checkpoints","persistentVolumeClaim":{"claimName":"shared"}})"));
 }
 
 TEST(PodAdmission, AVolumeMountedThroughAnExpressionCannotBeFollowed) {
   Story story;
-  story.pod["spec"]["containers"][0]["volumeMounts"] = {{{"name", "shared"}, {"mountPath", "/rekindle/checkpoints"}, {"subPathExpr", "$(POD_NAME)"}}};
+  story.pod["spec"]["containers"][0]["volumeMounts"] = {
+      {{"name", "shared"}, {"mountPath", "/rekindle/checkpoints"}, {"subPathExpr", "$(POD_NAME)"}}};
   EXPECT_NE(story.why_gated().find("subPathExpr"), std::string::npos);
 }
 
 TEST(PodAdmission, AReadOnlyMountDoesNotServe) {
   Story story;
-  story.pod["spec"]["containers"][0]["volumeMounts"] = {{{"name", "data"}, {"mountPath", "/rekindle/checkpoints"}, {"readOnly", true}}};
+  story.pod["spec"]["containers"][0]["volumeMounts"] = {
+      {{"name", "data"}, {"mountPath", "/rekindle/checkpoints"}, {"readOnly", true}}};
   story.job.settings.claim.clear();
   EXPECT_TRUE(story.stays_gated());
 }
@@ -99,7 +104,8 @@ TEST(PodAdmission, AHookOfAnothersIsLeftWithAWarning) {
   story.pod["spec"]["containers"][0]["lifecycle"] = {{"preStop", {{"sleep", {{"seconds", 3}}}}}};
   EXPECT_EQ(story.injected()["spec"]["containers"][0]["lifecycle"], story.pod["spec"]["containers"][0]["lifecycle"]);
   bool warned = false;
-  for (const std::string& warning : story.admit().warnings) warned = warned || warning.find("another preStop hook") != std::string::npos;
+  for (const std::string& warning : story.admit().warnings)
+    warned = warned || warning.find("another preStop hook") != std::string::npos;
   EXPECT_TRUE(warned);
   EXPECT_FALSE(story.stays_gated());
 }
@@ -109,7 +115,8 @@ TEST(PodAdmission, AContainerThatAnotherWebhookAddsLaterGetsItsPartOnTheNextCall
   Json pod = story.injected();
   pod["spec"]["containers"].push_back({{"name", "late"}, {"image", "x"}});
   const Json again = patched(pod, admit_pod(pod, kOwner, &story.job, story.settings));
-  EXPECT_EQ(again["spec"]["containers"][1]["lifecycle"]["preStop"]["exec"]["command"][0], "/rekindle/bin/rekindle-hook");
+  EXPECT_EQ(again["spec"]["containers"][1]["lifecycle"]["preStop"]["exec"]["command"][0],
+            "/rekindle/bin/rekindle-hook");
   EXPECT_EQ(again["spec"]["initContainers"].size(), 1u);
 }
 

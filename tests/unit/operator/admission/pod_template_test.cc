@@ -18,7 +18,8 @@ TEST(LiesIn, ComparesWholeParts) {
 }
 
 TEST(MountFor, TakesTheDeepestWritableOne) {
-  const Json spec = Json::parse(R"({"containers":[{"volumeMounts":[{"name":"a","mountPath":"/data"},{"name":"b","mountPath":"/data/deep"},
+  const Json spec = Json::parse(
+      R"({"containers":[{"volumeMounts":[{"name":"a","mountPath":"/data"},{"name":"b","mountPath":"/data/deep"},
       {"name":"c","mountPath":"/data/deep/er","readOnly":true}]}]})");
   ASSERT_NE(mount_for(spec, "/data/deep/er/x"), nullptr);
   EXPECT_EQ(text_of(*mount_for(spec, "/data/deep/er/x"), "name"), "b");
@@ -28,7 +29,8 @@ TEST(MountFor, TakesTheDeepestWritableOne) {
 
 TEST(FaultOfPath, KnowsWhatCannotBeUsed) {
   EXPECT_FALSE(fault_of_path("/data/run..7/x"));
-  for (const char* path : {"", "data", "/", "/..", "/a/..", "/a/../b", "/rekindle", "/rekindle/run", "/rekindle/tls/x"}) {
+  for (const char* path :
+       {"", "data", "/", "/..", "/a/..", "/a/../b", "/rekindle", "/rekindle/run", "/rekindle/tls/x"}) {
     EXPECT_TRUE(fault_of_path(path)) << path;
   }
   EXPECT_FALSE(fault_of_path("/rekindle/checkpoints"));

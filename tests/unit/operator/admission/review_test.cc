@@ -8,7 +8,8 @@
 namespace rekindle {
 namespace {
 
-constexpr const char* kReview = R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"r1","operation":"CREATE",
+constexpr const char* kReview =
+    R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"r1","operation":"CREATE",
   "namespace":"team-a","dryRun":true,"object":{"kind":"Pod"}}})";
 
 TEST(Review, ReadsARequest) {
@@ -22,10 +23,12 @@ TEST(Review, ReadsARequest) {
 }
 
 TEST(Review, RefusesWhatIsNone) {
-  for (const char* text : {"", "nonsense", "[]", "{}", R"({"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{"uid":"r"}})",
-                           R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"})",
-                           R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":7}})",
-                           R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"r","object":[1]}})"}) {
+  for (const char* text :
+       {"", "nonsense", "[]", "{}",
+        R"({"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{"uid":"r"}})",
+        R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"})",
+        R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":7}})",
+        R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"r","object":[1]}})"}) {
     EXPECT_FALSE(review_request_from_text(text)) << text;
   }
   EXPECT_FALSE(review_request_from_text(std::string(kReviewBytesMax + 1, ' ')));

@@ -1,8 +1,8 @@
 #include "operator/controller/watch_machine.h"
 
-#include <set>
-
 #include <gtest/gtest.h>
+
+#include <set>
 
 namespace rekindle {
 namespace {

@@ -1,10 +1,10 @@
 #include "operator/controller/work_queue.h"
 
+#include <gtest/gtest.h>
+
 #include <map>
 #include <set>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "tests/unit/operator/controller/start.h"
 
@@ -15,9 +15,7 @@ using namespace std::chrono_literals;
 
 using Queue = WorkQueue<std::string>;
 
-WorkQueueSettings without_jitter() {
-  return {.retry = {.first = 200ms, .most = 60s, .reset_after = 24h, .jitter = 0}};
-}
+WorkQueueSettings without_jitter() { return {.retry = {.first = 200ms, .most = 60s, .reset_after = 24h, .jitter = 0}}; }
 
 TEST(WorkQueue, GivesNothingBeforeItsTime) {
   Queue queue;

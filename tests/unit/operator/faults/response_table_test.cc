@@ -1,10 +1,11 @@
 #include "operator/faults/response_table.h"
-#include "tests/support/source_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
+
+#include "tests/support/source_folder.h"
 
 namespace rekindle {
 namespace {
@@ -38,8 +39,9 @@ TEST(ResponseTable, IsPrintedInTheOperatingGuide) {
   std::ifstream in(test::source_path("docs/operating/faults.md"));
   std::stringstream guide;
   guide << in.rdbuf();
-  EXPECT_NE(guide.str().find(response_table_markdown()), std::string::npos) << "put this into docs/operating/faults.md:\n"
-                                                                           << response_table_markdown();
+  EXPECT_NE(guide.str().find(response_table_markdown()), std::string::npos)
+      << "put this into docs/operating/faults.md:\n"
+      << response_table_markdown();
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 namespace rekindle {
 namespace {
 
-PolicyRule on(std::string event, std::string action) { return {.events = {std::move(event)}, .action = std::move(action)}; }
+PolicyRule on(std::string event, std::string action) {
+  return {.events = {std::move(event)}, .action = std::move(action)};
+}
 PolicyRule on_exit(std::int64_t code, std::string action) { return {.exit_code = code, .action = std::move(action)}; }
 
 Job make_job(std::vector<PolicyRule> policies, std::vector<PolicyRule> task_policies = {}) {
@@ -48,7 +50,8 @@ TEST(VolcanoReaction, AnExitCodeCountsWhereItStands) {
 }
 
 TEST(VolcanoReaction, AnActionThatVolcanoDoesNotKnowOnlySyncs) {
-  EXPECT_EQ(volcano_reaction(make_job({on("PodFailed", "Ignore")}), "worker", "PodFailed", 1).action, VolcanoAction::sync);
+  EXPECT_EQ(volcano_reaction(make_job({on("PodFailed", "Ignore")}), "worker", "PodFailed", 1).action,
+            VolcanoAction::sync);
 }
 
 TEST(ExpectedReaction, ADeadMainIsNoFailedPodWhereTheKubeletStartsItAgain) {
@@ -84,7 +87,8 @@ struct Choice {
 Choice choose(const Job& job, const std::vector<Pod>& pods, int broken, std::vector<std::string> gone = {}) {
   std::vector<const Pod*> members;
   for (const Pod& pod : pods) members.push_back(&pod);
-  const RestartChoice choice = choose_restart(job, broken < 0 ? nullptr : &pods[static_cast<std::size_t>(broken)], members, gone);
+  const RestartChoice choice =
+      choose_restart(job, broken < 0 ? nullptr : &pods[static_cast<std::size_t>(broken)], members, gone);
   EXPECT_NE(choice.why, "");
   return {choice.method, choice.victim == nullptr ? "" : choice.victim->uid};
 }
@@ -133,7 +137,8 @@ TEST(ChooseRestart, AFinishedPodRaisesNoPodFailedASecondTime) {
   std::vector<Pod> pods{make_pod("0", PodPhase::failed)};
   pods[0].restarts_in_place = true;
   die(pods[0], 1);
-  // PodFailed was raised when it failed; deleting it raises PodEvicted alone, for which there is no policy.
+  // PodFailed was raised when it failed; deleting it raises PodEvicted alone, for which there is no
+  // policy.
   EXPECT_EQ(choose(make_job({on("PodFailed", "RestartTask")}), pods, 0).method, RestartMethod::delete_all_pods);
 }
 

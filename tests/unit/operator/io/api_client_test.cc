@@ -1,9 +1,9 @@
 #include "operator/io/api_client.h"
 
+#include <gtest/gtest.h>
+
 #include <fstream>
 #include <thread>
-
-#include <gtest/gtest.h>
 
 #include "operator/kube/requests.h"
 #include "tests/support/certificates.h"
@@ -24,16 +24,20 @@ class ApiClientTest : public testing::Test {
     write_bytes(folder.at("token"), "token-1");
     write_bytes(folder.at("ca.crt"), authority.pem());
     write_bytes(folder.at("namespace"), "rekindle-system");
-    auto credentials = Credentials::in_cluster(
-        {.folder = folder.path(), .host = "127.0.0.1", .port = std::to_string(server.port())});
+    auto credentials =
+        Credentials::in_cluster({.folder = folder.path(), .host = "127.0.0.1", .port = std::to_string(server.port())});
     EXPECT_TRUE(credentials) << credentials.error().message;
     return std::make_unique<ApiClient>(std::move(*credentials), std::move(settings));
   }
 
   std::unique_ptr<ApiClient> by_kubeconfig(const std::string& cluster, const std::string& user = "{}") {
-    write_bytes(folder.at("config"), "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
-                                     "clusters: [{name: c, cluster: " + cluster + "}]\n"
-                                     "users: [{name: u, user: " + user + "}]\n");
+    write_bytes(folder.at("config"),
+                "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
+                "clusters: [{name: c, cluster: " +
+                    cluster +
+                    "}]\n"
+                    "users: [{name: u, user: " +
+                    user + "}]\n");
     auto credentials = Credentials::from_kubeconfig({folder.at("config")});
     EXPECT_TRUE(credentials) << credentials.error().message;
     return std::make_unique<ApiClient>(std::move(*credentials));

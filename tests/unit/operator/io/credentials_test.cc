@@ -1,9 +1,9 @@
 #include "operator/io/credentials.h"
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/certificates.h"
 #include "tests/support/temporary_folder.h"
@@ -96,9 +96,10 @@ TEST_F(CredentialsTest, OfAPodWithoutATokenAreAnError) {
 }
 
 TEST_F(CredentialsTest, OfAKubeconfigNameItsContext) {
-  write("config", "current-context: here\ncontexts: [{name: here, context: {cluster: c, user: u}}]\n"
-                  "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:8080'}}]\n"
-                  "users: [{name: u, user: {token: t}}]\n");
+  write("config",
+        "current-context: here\ncontexts: [{name: here, context: {cluster: c, user: u}}]\n"
+        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:8080'}}]\n"
+        "users: [{name: u, user: {token: t}}]\n");
   const auto credentials = Credentials::find(folder.path() + "/config");
   ASSERT_TRUE(credentials) << credentials.error().message;
   EXPECT_EQ((*credentials)->origin(), "context here of the kubeconfig");

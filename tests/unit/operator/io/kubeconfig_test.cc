@@ -1,10 +1,10 @@
 #include "operator/io/kubeconfig.h"
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/temporary_folder.h"
 
@@ -22,9 +22,9 @@ TEST(ServerUrl, IsTakenApart) {
 }
 
 TEST(ServerUrl, ThatIsNoneIsRefused) {
-  for (const char* url : {"", "10.0.0.1:6443", "https://", "https://:6443", "https://h:", "https://h:0",
-                          "https://h:70000", "https://h:6x", "https://user@h", "https://h/a?b", "https://[fd00::1",
-                          "ftp://h"}) {
+  for (const char* url :
+       {"", "10.0.0.1:6443", "https://", "https://:6443", "https://h:", "https://h:0", "https://h:70000",
+        "https://h:6x", "https://user@h", "https://h/a?b", "https://[fd00::1", "ftp://h"}) {
     EXPECT_FALSE(parse_server_url(url)) << url;
   }
 }
@@ -40,10 +40,11 @@ class KubeconfigTest : public testing::Test {
 
   // A file with one context whose user is `user` and whose cluster has these lines more.
   std::string with_user(const std::string& user, const std::string& cluster = "certificate-authority-data: Y2E=") {
-    return write("config", "apiVersion: v1\nkind: Config\ncurrent-context: here\n"
-                           "contexts: [{name: here, context: {cluster: c, user: u, namespace: team-a}}]\n"
-                           "clusters:\n- name: c\n  cluster:\n    server: https://10.0.0.1:6443\n    " +
-                               cluster + "\nusers:\n- name: u\n  user: " + user + "\n");
+    return write("config",
+                 "apiVersion: v1\nkind: Config\ncurrent-context: here\n"
+                 "contexts: [{name: here, context: {cluster: c, user: u, namespace: team-a}}]\n"
+                 "clusters:\n- name: c\n  cluster:\n    server: https://10.0.0.1:6443\n    " +
+                     cluster + "\nusers:\n- name: u\n  user: " + user + "\n");
   }
 
   TemporaryFolder folder;

@@ -17,13 +17,15 @@ Result<OperatorConfig> with_checkpoint(const Json& checkpoint) {
 TEST(OperatorConfig, TheChartsCheckpointValuesAreKeptByVariable) {
   const Result<OperatorConfig> config = with_checkpoint({{"every", "10 min"}, {"shadowEvery", ""}, {"keep", "5"}});
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(config->checkpoints, (std::map<std::string, std::string>{{"REKINDLE_CHECKPOINT_EVERY", "10 min"}, {"REKINDLE_KEEP", "5"}}));
+  EXPECT_EQ(config->checkpoints,
+            (std::map<std::string, std::string>{{"REKINDLE_CHECKPOINT_EVERY", "10 min"}, {"REKINDLE_KEEP", "5"}}));
 }
 
 TEST(OperatorConfig, AWrongCheckpointValueIsRefusedByItsNameInTheChart) {
   const Result<OperatorConfig> config = with_checkpoint({{"shadowEvery", "often"}});
   ASSERT_FALSE(config);
-  EXPECT_NE(config.error().message.find("checkpoint.shadowEvery=often is not"), std::string::npos) << config.error().message;
+  EXPECT_NE(config.error().message.find("checkpoint.shadowEvery=often is not"), std::string::npos)
+      << config.error().message;
 }
 
 TEST(OperatorConfig, AKeyOfCheckpointThatIsNotKnownIsRefused) {

@@ -1,5 +1,5 @@
-// A watch against a server over real HTTP. The machine's decisions have their own tests in virtual time; these show
-// that the thread performs them.
+// A watch against a server over real HTTP. The machine's decisions have their own tests in virtual
+// time; these show that the thread performs them.
 #include "operator/io/watch_thread.h"
 
 #include <gtest/gtest.h>
@@ -41,8 +41,8 @@ class WatchThreadTest : public testing::Test {
     write_bytes(folder.at("ca.crt"), authority.pem());
     write_bytes(folder.at("config"),
                 "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
-                "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:" + std::to_string(server.port()) +
-                    "', certificate-authority: ca.crt}}]\n");
+                "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:" +
+                    std::to_string(server.port()) + "', certificate-authority: ca.crt}}]\n");
     client = std::make_unique<ApiClient>(Credentials::from_kubeconfig({folder.at("config")}).value());
   }
 
@@ -175,8 +175,7 @@ TEST_F(WatchThreadTest, GoneInTheStreamListsAnew) {
 
 TEST_F(WatchThreadTest, AnExpiredPageListsAnewInOnePiece) {
   for (const char* name : {"a", "b", "c"}) server.put(kAllPods, pod(name));
-  server.answer_next({.status = 200,
-                      .body = R"({"metadata":{"resourceVersion":"1","continue":"1/a"},"items":[]})"});
+  server.answer_next({.status = 200, .body = R"({"metadata":{"resourceVersion":"1","continue":"1/a"},"items":[]})"});
   server.compact();
   start({.page_limit = 2});
   expect_pods("a:1 b:1 c:1");

@@ -52,8 +52,7 @@ TEST(Answer, SuccessGivesTheObject) {
 }
 
 TEST(Answer, FailureSaysWhatWasDoneAndWhatTheServerSaid) {
-  const Result<Json> answer =
-      read_answer(refusal(404, "NotFound", "pods \"a\" not found"), "getting pod team-a/a");
+  const Result<Json> answer = read_answer(refusal(404, "NotFound", "pods \"a\" not found"), "getting pod team-a/a");
   EXPECT_EQ(answer.error().message, "getting pod team-a/a: the API server answered 404 NotFound: pods \"a\" not found");
 }
 
@@ -64,9 +63,7 @@ TEST(Answer, APageOfAProxyBecomesOneLine) {
   EXPECT_LT(answer.error().message.size(), 400u);
 }
 
-TEST(Answer, SuccessThatIsNoJsonIsAnError) {
-  EXPECT_FALSE(read_answer({.status = 200, .body = "{\"a\":"}, "getting"));
-}
+TEST(Answer, SuccessThatIsNoJsonIsAnError) { EXPECT_FALSE(read_answer({.status = 200, .body = "{\"a\":"}, "getting")); }
 
 TEST(Answer, FieldsOfTheWrongTypeAreLeftOut) {
   const KubeStatus status = parse_kube_status(
@@ -82,9 +79,7 @@ TEST(Answer, CausesSayWhichField) {
   EXPECT_EQ(status.causes, (std::vector<std::string>{"spec.a: Required value"}));
 }
 
-TEST(RetryAfter, ComesFromTheHeader) {
-  EXPECT_EQ(retry_after({.status = 429, .headers = {{"Retry-After", "3"}}}), 3s);
-}
+TEST(RetryAfter, ComesFromTheHeader) { EXPECT_EQ(retry_after({.status = 429, .headers = {{"Retry-After", "3"}}}), 3s); }
 
 TEST(RetryAfter, ComesFromTheStatusWhereThereIsNoHeader) {
   const Json body = {{"kind", "Status"}, {"details", {{"retryAfterSeconds", 5}}}};

@@ -1,8 +1,8 @@
 #include "operator/kube/line_splitter.h"
 
-#include <vector>
-
 #include <gtest/gtest.h>
+
+#include <vector>
 
 namespace rekindle {
 namespace {

@@ -11,13 +11,30 @@ namespace {
 
 TEST(Breakpoint, ComesBackAsItWasWritten) {
   Breakpoint written{.namespace_name = "team-a", .name = "b", .owner_uid = "j1"};
-  written.spec = {.job_name = "digits", .job_uid = "j1", .trigger = Trigger::container_died, .requested_by = "rekindle-operator",
-                  .deadline = std::chrono::seconds(90), .reason = "container main died", .attempt = 3, .broken = PodRef{"p", "u"},
+  written.spec = {.job_name = "digits",
+                  .job_uid = "j1",
+                  .trigger = Trigger::container_died,
+                  .requested_by = "rekindle-operator",
+                  .deadline = std::chrono::seconds(90),
+                  .reason = "container main died",
+                  .attempt = 3,
+                  .broken = PodRef{"p", "u"},
                   .pods = {{"p", "u"}, {"q", "v"}}};
   BreakpointStatus& status = written.status;
-  status = {.state = BreakpointState::restored, .attempt = 3, .step = 184, .ranks_saved = 4, .ranks_expected = 4, .bytes = 1258291,
-            .agreed_milliseconds = 6, .durable_milliseconds = 4100, .path = "a3-s184-x", .manifest_hash = "h",
-            .restart_time = parse_wall_time("2026-11-20T10:00:00Z"), .restored_attempt = 4, .restored_step = 184, .first_step = 185,
+  status = {.state = BreakpointState::restored,
+            .attempt = 3,
+            .step = 184,
+            .ranks_saved = 4,
+            .ranks_expected = 4,
+            .bytes = 1258291,
+            .agreed_milliseconds = 6,
+            .durable_milliseconds = 4100,
+            .path = "a3-s184-x",
+            .manifest_hash = "h",
+            .restart_time = parse_wall_time("2026-11-20T10:00:00Z"),
+            .restored_attempt = 4,
+            .restored_step = 184,
+            .first_step = 185,
             .message = "resumed"};
   set_condition(status, "Durable", "True", "Published", "published", *parse_wall_time("2026-11-20T10:00:00Z"));
   Json object = breakpoint_to_json(written);
@@ -38,7 +55,8 @@ TEST(Breakpoint, NobodyWhoSavedIsANumberToo) {
 }
 
 TEST(Breakpoint, ByHandTakesAJobAndNothingElse) {
-  const Result<Breakpoint> read = breakpoint_from_json(parse_yaml("{metadata: {name: now}, spec: {jobRef: {name: digits}}}"));
+  const Result<Breakpoint> read =
+      breakpoint_from_json(parse_yaml("{metadata: {name: now}, spec: {jobRef: {name: digits}}}"));
   ASSERT_TRUE(read);
   EXPECT_EQ(read->spec.trigger, Trigger::user);
   EXPECT_EQ(read->spec.deadline, std::chrono::seconds(60));
@@ -46,8 +64,11 @@ TEST(Breakpoint, ByHandTakesAJobAndNothingElse) {
 }
 
 TEST(Breakpoint, WrongValuesAreNamed) {
-  EXPECT_EQ(breakpoint_from_json(parse_yaml("{metadata: {name: b}, spec: {jobRef: {}}}")).error().message, "breakpoint jobRef: name is missing");
-  EXPECT_EQ(breakpoint_from_json(parse_yaml("{metadata: {name: b}, spec: {jobRef: {name: j}, deadline: soon}}")).error().message,
+  EXPECT_EQ(breakpoint_from_json(parse_yaml("{metadata: {name: b}, spec: {jobRef: {}}}")).error().message,
+            "breakpoint jobRef: name is missing");
+  EXPECT_EQ(breakpoint_from_json(parse_yaml("{metadata: {name: b}, spec: {jobRef: {name: j}, deadline: soon}}"))
+                .error()
+                .message,
             "breakpoint spec: deadline must be a duration such as 60s or 2m");
   EXPECT_FALSE(breakpoint_from_json(parse_yaml("{metadata: {name: b}}")));
 }

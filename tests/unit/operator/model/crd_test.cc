@@ -1,19 +1,22 @@
-// The schema in crds/ and the code say the same: every field that is written is in it, every enum has the same words.
+// The schema in crds/ and the code say the same: every field that is written is in it, every enum
+// has the same words.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <set>
 
 #include "operator/model/breakpoint.h"
-#include "tests/unit/operator/model/yaml.h"
 #include "tests/support/source_folder.h"
+#include "tests/unit/operator/model/yaml.h"
 
 namespace rekindle {
 namespace {
 
 const std::string kFolder = test::source_path("crds/");
 
-Json schema() { return read_yaml(kFolder + "breakpoints.yaml").at(0)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]; }
+Json schema() {
+  return read_yaml(kFolder + "breakpoints.yaml").at(0)["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+}
 
 // Checks names, types, enums and lengths against the schema; what is wrong comes back by path.
 void check(const Json& value, const Json& rules, const std::string& path, std::vector<std::string>& wrong) {
@@ -29,7 +32,8 @@ void check(const Json& value, const Json& rules, const std::string& path, std::v
       }
     }
     for (const Json& name : rules.value("required", Json::array())) {
-      if (!value.contains(name.get<std::string>())) wrong.push_back(path + "." + name.get<std::string>() + " is required");
+      if (!value.contains(name.get<std::string>()))
+        wrong.push_back(path + "." + name.get<std::string>() + " is required");
     }
   } else if (type == "array") {
     if (!value.is_array()) return wrong.push_back(path + " is no list");
@@ -39,7 +43,8 @@ void check(const Json& value, const Json& rules, const std::string& path, std::v
   } else {
     if (!value.is_string()) return wrong.push_back(path + " is no text");
     const Json words = rules.value("enum", Json());
-    if (words.is_array() && std::find(words.begin(), words.end(), value) == words.end()) wrong.push_back(path + " has no word " + value.dump());
+    if (words.is_array() && std::find(words.begin(), words.end(), value) == words.end())
+      wrong.push_back(path + " has no word " + value.dump());
   }
 }
 
@@ -59,10 +64,27 @@ void describe(const Json& rules, const std::string& path, std::vector<std::strin
 
 TEST(BreakpointSchema, HasEveryFieldThatIsWritten) {
   Breakpoint full{.namespace_name = "n", .name = "b", .owner_uid = "j"};
-  full.spec = {.job_name = "digits", .job_uid = "j", .reason = "r", .attempt = 1, .broken = PodRef{"p", "u"}, .pods = {{"p", "u"}}};
-  full.status = {.state = BreakpointState::restored, .attempt = 1, .step = 2, .ranks_saved = 3, .ranks_expected = 4, .bytes = 5,
-                 .agreed_milliseconds = 6, .durable_milliseconds = 7, .path = "p", .manifest_hash = "h", .restart_time = WallTime{},
-                 .restored_attempt = 8, .restored_step = 9, .first_step = 10, .message = "m"};
+  full.spec = {.job_name = "digits",
+               .job_uid = "j",
+               .reason = "r",
+               .attempt = 1,
+               .broken = PodRef{"p", "u"},
+               .pods = {{"p", "u"}}};
+  full.status = {.state = BreakpointState::restored,
+                 .attempt = 1,
+                 .step = 2,
+                 .ranks_saved = 3,
+                 .ranks_expected = 4,
+                 .bytes = 5,
+                 .agreed_milliseconds = 6,
+                 .durable_milliseconds = 7,
+                 .path = "p",
+                 .manifest_hash = "h",
+                 .restart_time = WallTime{},
+                 .restored_attempt = 8,
+                 .restored_step = 9,
+                 .first_step = 10,
+                 .message = "m"};
   set_condition(full.status, "Durable", "True", "Published", "m", WallTime{});
   Json object = breakpoint_to_json(full);
   object["status"] = breakpoint_status_to_json(full.status, 1);
@@ -75,13 +97,15 @@ TEST(BreakpointSchema, HasTheSameWordsAsTheCode) {
   const Json rules = schema();
   std::set<std::string> triggers, states;
   for (int i = 0; i <= static_cast<int>(Trigger::other); ++i) triggers.emplace(to_string(static_cast<Trigger>(i)));
-  for (int i = 0; i <= static_cast<int>(BreakpointState::ended); ++i) states.emplace(to_string(static_cast<BreakpointState>(i)));
+  for (int i = 0; i <= static_cast<int>(BreakpointState::ended); ++i)
+    states.emplace(to_string(static_cast<BreakpointState>(i)));
   EXPECT_EQ(rules["properties"]["spec"]["properties"]["trigger"]["enum"].get<std::set<std::string>>(), triggers);
   EXPECT_EQ(rules["properties"]["status"]["properties"]["state"]["enum"].get<std::set<std::string>>(), states);
 }
 
 TEST(BreakpointSchema, IsTheOneThatTheChartInstalls) {
-  EXPECT_EQ(read_yaml(kFolder + "breakpoints.yaml"), read_yaml(test::source_path("helm/rekindle/files/crds/breakpoints.yaml")))
+  EXPECT_EQ(read_yaml(kFolder + "breakpoints.yaml"),
+            read_yaml(test::source_path("helm/rekindle/files/crds/breakpoints.yaml")))
       << "copy crds/breakpoints.yaml to helm/rekindle/files/crds";
 }
 

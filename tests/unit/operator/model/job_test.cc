@@ -75,7 +75,8 @@ TEST(Job, OrdinalsRunThroughTheProtectedTasksInOrder) {
 
 TEST(Job, WithoutAStatusItIsPending) {
   EXPECT_EQ(job_from_json(parse_yaml("{metadata: {name: j}, spec: {}}"))->phase, JobPhase::pending);
-  EXPECT_EQ(job_from_json(parse_yaml("{metadata: {name: j}, status: {state: {phase: Dreaming}}}"))->phase, JobPhase::unknown);
+  EXPECT_EQ(job_from_json(parse_yaml("{metadata: {name: j}, status: {state: {phase: Dreaming}}}"))->phase,
+            JobPhase::unknown);
 }
 
 TEST(Job, WrongShapesAreNamed) {

@@ -7,7 +7,8 @@ namespace {
 
 TEST(Metadata, ANameIsAllThatIsRequired) {
   EXPECT_EQ(metadata_from_json(Json::parse(R"({"metadata":{"name":"a"}})"), "pod")->name, "a");
-  EXPECT_EQ(metadata_from_json(Json::parse(R"({"metadata":{}})"), "pod").error().message, "pod metadata: name is missing");
+  EXPECT_EQ(metadata_from_json(Json::parse(R"({"metadata":{}})"), "pod").error().message,
+            "pod metadata: name is missing");
   EXPECT_EQ(metadata_from_json(Json::parse("7"), "pod").error().message, "pod must be a JSON object");
 }
 

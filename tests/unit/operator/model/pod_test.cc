@@ -57,7 +57,8 @@ TEST(Pod, OnlyAVolcanoJobCountsAsItsJob) {
 }
 
 TEST(Pod, OurGateIsSeenAmongOthers) {
-  const Json pod = parse_yaml("{metadata: {name: a-b-0}, spec: {schedulingGates: [{name: other}, {name: rekindle.dev/injection}]}}");
+  const Json pod =
+      parse_yaml("{metadata: {name: a-b-0}, spec: {schedulingGates: [{name: other}, {name: rekindle.dev/injection}]}}");
   EXPECT_TRUE(pod_from_json(pod)->gated);
 }
 
@@ -67,7 +68,8 @@ TEST(Pod, WrongShapesAreNamed) {
   EXPECT_FALSE(pod_from_json(parse_yaml("{metadata: {name: p}, status: {conditions: [7]}}")));
 }
 
-// As seen with Kubernetes 1.34: deleted at :47 with grace 30, its container was killed, and the kubelet deleted the failed pod again.
+// As seen with Kubernetes 1.34: deleted at :47 with grace 30, its container was killed, and the
+// kubelet deleted the failed pod again.
 TEST(Pod, TheFirstOfTwoDeletionsCounts) {
   Pod first{.uid = "u1", .deletion_time = parse_wall_time("2026-11-21T19:03:17Z"), .deletion_grace_seconds = 30};
   const auto later = [&](const char* uid, const char* time, std::int64_t grace) {
@@ -93,8 +95,9 @@ TEST(Pod, ADeletionIsKeptWhenALaterStateLacksIt) {
 TEST(Pod, TakesLessThanOneKibibyte) {
   const Pod pod = *pod_from_json(parse_yaml(kPod));
   std::size_t bytes = sizeof(Pod) + pod.ended.capacity() * sizeof(ContainerEnd);
-  for (const std::string* text : {&pod.namespace_name, &pod.name, &pod.uid, &pod.resource_version, &pod.job_name, &pod.job_uid, &pod.task,
-                                  &pod.node, &pod.address, &pod.reason, &pod.disruption, &pod.not_injected}) {
+  for (const std::string* text :
+       {&pod.namespace_name, &pod.name, &pod.uid, &pod.resource_version, &pod.job_name, &pod.job_uid, &pod.task,
+        &pod.node, &pod.address, &pod.reason, &pod.disruption, &pod.not_injected}) {
     if (text->capacity() > 15) bytes += text->capacity() + 16;
   }
   EXPECT_LE(bytes, 1024u);

@@ -1,8 +1,8 @@
 #include "operator/model/sidecar_report.h"
 
-#include <fstream>
-
 #include <gtest/gtest.h>
+
+#include <fstream>
 
 #include "common/base/json_fields.h"
 #include "tests/support/source_folder.h"
@@ -11,7 +11,8 @@ namespace rekindle {
 namespace {
 
 TEST(SyncRequest, ReadsTheDocumentedBody) {
-  const Json body = Json::parse(R"({"pod":{"name":"digits-worker-0","uid":"u0"},"address":"10.1.2.3","port":8471,"ordinal":0,"seen":17,
+  const Json body = Json::parse(
+      R"({"pod":{"name":"digits-worker-0","uid":"u0"},"address":"10.1.2.3","port":8471,"ordinal":0,"seen":17,
     "wait_seconds":25,"coordinating":true,"report":{"attempt":2,"step":311,"phase":"training","ranks":{"expected":4,"live":4},
     "restored":{"attempt":2,"step":184,"path":"a1-s184-x","first_step":185},
     "breakpoints":[{"id":"","term":65536,"cause":"hook","pod":"digits-worker-0","detail":"d","state":"durable","step":184,"path":"a1-s184-x",
@@ -30,7 +31,10 @@ TEST(SyncRequest, ReadsTheDocumentedBody) {
 
 TEST(SyncRequest, ABreakpointWhoseRanksRebuildSaysSo) {
   const auto told = [](const char* more) {
-    const Json body = Json::parse(std::string(R"({"pod":{"name":"p","uid":"u"},"report":{"breakpoints":[{"cause":"collective_failed","state":"durable")") + more + "}]}}");
+    const Json body = Json::parse(
+        std::string(
+            R"({"pod":{"name":"p","uid":"u"},"report":{"breakpoints":[{"cause":"collective_failed","state":"durable")") +
+        more + "}]}}");
     return sync_request_from_json(body)->report.breakpoints[0].rebuild;
   };
   EXPECT_TRUE(told(R"(,"rebuild":true)"));
@@ -92,8 +96,8 @@ TEST(SyncRequest, TheExampleOfTheFormatIsRead) {
 }
 
 TEST(SyncRequest, ARestoreWithoutFactsIsReadToo) {
-  const Result<SyncRequest> request = sync_request_from_json(
-      Json::parse(R"({"pod":{"name":"p","uid":"u"},"report":{"restored":{"attempt":2,"step":184,"path":"a1-s184-x"}}})"));
+  const Result<SyncRequest> request = sync_request_from_json(Json::parse(
+      R"({"pod":{"name":"p","uid":"u"},"report":{"restored":{"attempt":2,"step":184,"path":"a1-s184-x"}}})"));
   ASSERT_TRUE(request) << request.error().message;
   EXPECT_EQ(request->report.restored, (ReportedRestore{.attempt = 2, .step = 184, .path = "a1-s184-x"}));
 }

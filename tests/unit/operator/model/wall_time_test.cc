@@ -20,8 +20,9 @@ TEST(WallTime, CountsFromTheEpoch) {
 }
 
 TEST(WallTime, AnythingElseIsNone) {
-  for (const char* text : {"", "yesterday", "2026-01-31", "2026-13-31T12:00:00Z", "2026-02-30T12:00:00Z", "2026-01-31T25:00:00Z",
-                           "2026-01-31T12:00:00", "2026-01-31T12:00:00.Z", "2026-01-31T12:00:00+1:00", "2026-01-31T12:00:00Zjunk"}) {
+  for (const char* text :
+       {"", "yesterday", "2026-01-31", "2026-13-31T12:00:00Z", "2026-02-30T12:00:00Z", "2026-01-31T25:00:00Z",
+        "2026-01-31T12:00:00", "2026-01-31T12:00:00.Z", "2026-01-31T12:00:00+1:00", "2026-01-31T12:00:00Zjunk"}) {
     EXPECT_FALSE(parse_wall_time(text)) << text;
   }
 }

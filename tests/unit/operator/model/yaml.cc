@@ -1,8 +1,8 @@
 #include "tests/unit/operator/model/yaml.h"
 
-#include <charconv>
-
 #include <yaml-cpp/yaml.h>
+
+#include <charconv>
 
 namespace rekindle {
 namespace {

@@ -22,11 +22,25 @@ struct Story {
     job.tasks = {{.name = "worker", .replicas = 2, .is_protected = true}};
     for (std::int32_t i = 0; i < 2; ++i) {
       const std::string text = std::to_string(i);
-      pods.push_back({.namespace_name = "team-a", .name = "digits-worker-" + text, .uid = "u" + text, .job_name = "digits", .job_uid = "j1",
-                      .task = "worker", .created = kNow - seconds(600), .index = i, .phase = PodPhase::running, .is_protected = true,
+      pods.push_back({.namespace_name = "team-a",
+                      .name = "digits-worker-" + text,
+                      .uid = "u" + text,
+                      .job_name = "digits",
+                      .job_uid = "j1",
+                      .task = "worker",
+                      .created = kNow - seconds(600),
+                      .index = i,
+                      .phase = PodPhase::running,
+                      .is_protected = true,
                       .injected = true});
-      reports.push_back({.pod_name = "digits-worker-" + text, .pod_uid = "u" + text, .ordinal = i, .attempt = 1, .step = 100,
-                         .phase = SidecarPhase::training, .received = kNow, .phase_since = kNow - seconds(500),
+      reports.push_back({.pod_name = "digits-worker-" + text,
+                         .pod_uid = "u" + text,
+                         .ordinal = i,
+                         .attempt = 1,
+                         .step = 100,
+                         .phase = SidecarPhase::training,
+                         .received = kNow,
+                         .phase_since = kNow - seconds(500),
                          .attempt_since = kNow - seconds(500)});
     }
   }
@@ -64,7 +78,12 @@ struct Story {
   }
 
   Breakpoint& add_breakpoint(const std::string& name, Trigger trigger, BreakpointState state, seconds age) {
-    Breakpoint each{.namespace_name = "team-a", .name = name, .uid = name, .resource_version = "7", .generation = 1, .created = kNow - age,
+    Breakpoint each{.namespace_name = "team-a",
+                    .name = name,
+                    .uid = name,
+                    .resource_version = "7",
+                    .generation = 1,
+                    .created = kNow - age,
                     .owner_uid = "j1"};
     each.spec.job_name = "digits";
     each.spec.job_uid = "j1";
@@ -153,18 +172,49 @@ TEST(Reconcile, APodThatWentForADutyIsNotRecorded) {
     return !all<CreateBreakpoint>(story.plan()).empty();
   };
   EXPECT_TRUE(recorded([](Story& s) { s.take_away(0); }));
-  EXPECT_FALSE(recorded([](Story& s) { s.pods[0].out_of_sync = true; s.take_away(0); })) << "Volcano had marked it";
-  EXPECT_FALSE(recorded([](Story& s) { s.job.phase = JobPhase::restarting; s.take_away(0); s.pods[0].out_of_sync = false; }))
-      << "the job was restarting already, by a Volcano that marks nothing";
-  EXPECT_FALSE(recorded([](Story& s) { s.take_away(0); s.job.phase = JobPhase::aborting; })) << "suspended";
-  EXPECT_FALSE(recorded([](Story& s) { s.take_away(0); s.job.phase = JobPhase::terminating; })) << "terminated";
-  EXPECT_FALSE(recorded([](Story& s) { s.take_away(0); s.job.deleting = true; })) << "the job is deleted";
-  EXPECT_FALSE(recorded([](Story& s) { s.take_away(1); s.job.tasks[0].replicas = 1; })) << "scaled down";
-  EXPECT_FALSE(recorded([](Story& s) { s.pods[0].injected = false; s.take_away(0); })) << "never protected";
-  EXPECT_FALSE(recorded([](Story& s) { s.reports[0].attempt = 0; s.take_away(0); })) << "it had not begun to train";
-  EXPECT_FALSE(recorded([](Story& s) { s.reports[0].phase = SidecarPhase::finished; s.take_away(0); })) << "its program was done";
-  EXPECT_FALSE(recorded([](Story& s) { s.take_away(0); s.reports[1].attempt = 2; s.pods[0].out_of_sync = false; s.pods[0].job_version = 1; }))
-      << "another attempt has begun since";
+  EXPECT_FALSE(recorded([](Story& s) {
+    s.pods[0].out_of_sync = true;
+    s.take_away(0);
+  })) << "Volcano had marked it";
+  EXPECT_FALSE(recorded([](Story& s) {
+    s.job.phase = JobPhase::restarting;
+    s.take_away(0);
+    s.pods[0].out_of_sync = false;
+  })) << "the job was restarting already, by a Volcano that marks nothing";
+  EXPECT_FALSE(recorded([](Story& s) {
+    s.take_away(0);
+    s.job.phase = JobPhase::aborting;
+  })) << "suspended";
+  EXPECT_FALSE(recorded([](Story& s) {
+    s.take_away(0);
+    s.job.phase = JobPhase::terminating;
+  })) << "terminated";
+  EXPECT_FALSE(recorded([](Story& s) {
+    s.take_away(0);
+    s.job.deleting = true;
+  })) << "the job is deleted";
+  EXPECT_FALSE(recorded([](Story& s) {
+    s.take_away(1);
+    s.job.tasks[0].replicas = 1;
+  })) << "scaled down";
+  EXPECT_FALSE(recorded([](Story& s) {
+    s.pods[0].injected = false;
+    s.take_away(0);
+  })) << "never protected";
+  EXPECT_FALSE(recorded([](Story& s) {
+    s.reports[0].attempt = 0;
+    s.take_away(0);
+  })) << "it had not begun to train";
+  EXPECT_FALSE(recorded([](Story& s) {
+    s.reports[0].phase = SidecarPhase::finished;
+    s.take_away(0);
+  })) << "its program was done";
+  EXPECT_FALSE(recorded([](Story& s) {
+    s.take_away(0);
+    s.reports[1].attempt = 2;
+    s.pods[0].out_of_sync = false;
+    s.pods[0].job_version = 1;
+  })) << "another attempt has begun since";
 }
 
 TEST(Reconcile, APodThatVanishedWhileNobodyWatchedIsBelievedGoneWhenTheJobHadTimeToSayWhy) {
@@ -216,7 +266,8 @@ TEST(Reconcile, ADeadContainerBeforeTheFirstStepCostsOnlyItsPod) {
 
 TEST(Reconcile, DeletesNameOnlyPodsOfTheIntent) {
   Story story;
-  story.add_breakpoint("r", Trigger::container_died, BreakpointState::restarting, seconds(5)).status.restart_time = kNow;
+  story.add_breakpoint("r", Trigger::container_died, BreakpointState::restarting, seconds(5)).status.restart_time =
+      kNow;
   story.pods[1].uid = "u9";  // made anew meanwhile
   story.reports[1].pod_uid = "u9";
   story.reports[1].attempt = 0;
@@ -231,7 +282,8 @@ TEST(Reconcile, DeletesNameOnlyPodsOfTheIntent) {
 TEST(Reconcile, WhenVolcanoDoesNotReactInTimeTheRestIsDeleted) {
   Story story;
   story.job.policies = {{.events = {"PodEvicted"}, .action = "RestartJob"}};
-  story.add_breakpoint("r", Trigger::pre_stop, BreakpointState::restarting, seconds(400)).status.restart_time = kNow - seconds(30);
+  story.add_breakpoint("r", Trigger::pre_stop, BreakpointState::restarting, seconds(400)).status.restart_time =
+      kNow - seconds(30);
   story.breakpoints[0].spec.broken = PodRef{"digits-worker-0", "u0"};
   story.pods.erase(story.pods.begin());
   story.reports.erase(story.reports.begin());
@@ -244,7 +296,8 @@ TEST(Reconcile, WhenVolcanoDoesNotReactInTimeTheRestIsDeleted) {
 TEST(Reconcile, KeepsTwentyRecordsAndNeverDropsAnOpenOne) {
   Story story;
   for (int i = 0; i < 23; ++i) {
-    story.add_breakpoint("b" + std::to_string(100 + i), Trigger::user, i == 1 ? BreakpointState::saving : BreakpointState::saved, seconds(1000 - i));
+    story.add_breakpoint("b" + std::to_string(100 + i), Trigger::user,
+                         i == 1 ? BreakpointState::saving : BreakpointState::saved, seconds(1000 - i));
   }
   std::vector<std::string> dropped;
   for (const DeleteBreakpoint& each : all<DeleteBreakpoint>(story.plan())) dropped.push_back(each.name);
@@ -255,11 +308,14 @@ TEST(Reconcile, EventsComeBehindTheWritesTheyAreAbout) {
   Story story;
   story.add_breakpoint("r", Trigger::pre_stop, BreakpointState::requested, seconds(1));
   story.reports[0].phase = story.reports[1].phase = SidecarPhase::parked;
-  story.reports[0].breakpoints = {{.cause = "hook", .state = SaveState::durable, .step = 100, .path = "a1-s100-x", .ranks = 2}};
+  story.reports[0].breakpoints = {
+      {.cause = "hook", .state = SaveState::durable, .step = 100, .path = "a1-s100-x", .ranks = 2}};
   const Plan plan = story.plan();
   ASSERT_GE(plan.actions.size(), 2u);
-  const auto first_event = std::ranges::find_if(plan.actions, [](const Action& a) { return std::holds_alternative<RecordEvent>(a); });
-  EXPECT_TRUE(std::all_of(first_event, plan.actions.end(), [](const Action& a) { return std::holds_alternative<RecordEvent>(a); }));
+  const auto first_event =
+      std::ranges::find_if(plan.actions, [](const Action& a) { return std::holds_alternative<RecordEvent>(a); });
+  EXPECT_TRUE(std::all_of(first_event, plan.actions.end(),
+                          [](const Action& a) { return std::holds_alternative<RecordEvent>(a); }));
   EXPECT_EQ(all<WriteBreakpointStatus>(plan).at(0).resource_version, "7");
 }
 
@@ -274,7 +330,8 @@ TEST(Reconcile, AnAgreedStepIsWrittenWhileTheWritingGoesOn) {
   EXPECT_TRUE(all<WriteBreakpointStatus>(story.plan()).empty());
 }
 
-// The job of the story is back in new pods, which have restored this; the record of the fault is still open.
+// The job of the story is back in new pods, which have restored this; the record of the fault is
+// still open.
 struct Comeback : Story {
   explicit Comeback(ReportedRestore restore) {
     add_breakpoint("r", Trigger::pre_stop, BreakpointState::restarting, seconds(60));
@@ -295,12 +352,20 @@ struct Comeback : Story {
   }
 };
 
-const ReportedRestore kRestore{.attempt = 2, .step = 100, .path = "a1-s100-x", .first_step = 101, .manifest_hash = "7d", .bytes = 1212000,
-                               .ranks_expected = 4, .ranks_live = 3, .agreed_milliseconds = 6};
+const ReportedRestore kRestore{.attempt = 2,
+                               .step = 100,
+                               .path = "a1-s100-x",
+                               .first_step = 101,
+                               .manifest_hash = "7d",
+                               .bytes = 1212000,
+                               .ranks_expected = 4,
+                               .ranks_live = 3,
+                               .agreed_milliseconds = 6};
 
 TEST(Reconcile, TheOperatorWasAwayWhileTheSidecarsSavedAndTheRecordEndsComplete) {
   Comeback story(kRestore);
-  set_condition(story.status(), "Durable", "False", "SaveFailed", "no pod of the attempt is left to tell", kNow - seconds(30));
+  set_condition(story.status(), "Durable", "False", "SaveFailed", "no pod of the attempt is left to tell",
+                kNow - seconds(30));
   const BreakpointStatus status = story.end();
   EXPECT_EQ(status.state, BreakpointState::restored);
   EXPECT_EQ(status.step, 100u);
@@ -375,7 +440,8 @@ TEST(Reconcile, ARestartedSidecarDoesNotKeepTheRecoveryOpen) {
 
 TEST(Reconcile, AnOlderOpenRecordIsOvertakenByTheNewer) {
   Story story;
-  story.add_breakpoint("old", Trigger::pre_stop, BreakpointState::restarting, seconds(60)).spec.pods = {{"digits-worker-0", "x0"}};
+  story.add_breakpoint("old", Trigger::pre_stop, BreakpointState::restarting, seconds(60)).spec.pods = {
+      {"digits-worker-0", "x0"}};
   story.add_breakpoint("new", Trigger::pre_stop, BreakpointState::requested, seconds(1));
   bool seen = false;
   for (const WriteBreakpointStatus& write : all<WriteBreakpointStatus>(story.plan())) {
@@ -427,7 +493,8 @@ TEST(Reconcile, AMissedPodWaitsWhileTheWebhookIsAwayAndLongerWhenItWasThere) {
   EXPECT_TRUE(all<DeletePod>(story.plan()).empty());
   story.webhook = {.answers = true, .answering_since = kNow - seconds(3600)};
   EXPECT_TRUE(all<DeletePod>(story.plan()).empty());
-  story.webhook.answering_since = kNow - seconds(40);  // ten seconds before the pod came: its way to us was not yet known everywhere
+  // ten seconds before the pod came: its way to us was not yet known everywhere
+  story.webhook.answering_since = kNow - seconds(40);
   EXPECT_EQ(all<DeletePod>(story.plan()).size(), 1u);
   story.webhook.answering_since = kNow - seconds(3600);
   pod.created = kNow - seconds(60);

@@ -37,7 +37,11 @@ struct Desk {
   }
 
   Json call(const std::string& name, const std::string& uid, const char* phase = "waiting", int attempt = 0) {
-    const Json body{{"pod", {{"name", name}, {"uid", uid}}}, {"address", "10.0.0.9"}, {"port", 8471}, {"seen", 0}, {"wait_seconds", 0},
+    const Json body{{"pod", {{"name", name}, {"uid", uid}}},
+                    {"address", "10.0.0.9"},
+                    {"port", 8471},
+                    {"seen", 0},
+                    {"wait_seconds", 0},
                     {"report", {{"phase", phase}, {"attempt", attempt}}}};
     last = directory.receive(kJob, dump_json(body), kStart + seconds(1));
     return last.body.empty() ? Json() : *parse_json(last.body, "answer");
@@ -52,8 +56,8 @@ struct Desk {
 TEST(SidecarIdentity, IsReadFromTheCertificatesUriAndNothingElse) {
   EXPECT_EQ(parse_sidecar_identity("rekindle://team-a/j1"), kJob);
   EXPECT_EQ(to_uri(kJob), "rekindle://team-a/j1");
-  for (const char* uri : {"", "rekindle://", "rekindle://team-a", "rekindle://team-a/", "rekindle:///j1", "https://team-a/j1",
-                          "rekindle://team-a/j1/x", "rekindle://team-a/j1?x"}) {
+  for (const char* uri : {"", "rekindle://", "rekindle://team-a", "rekindle://team-a/", "rekindle:///j1",
+                          "https://team-a/j1", "rekindle://team-a/j1/x", "rekindle://team-a/j1?x"}) {
     EXPECT_FALSE(parse_sidecar_identity(uri)) << uri;
   }
 }
@@ -126,8 +130,12 @@ TEST(SidecarDirectory, ARecoveryHoldsGo) {
 TEST(SidecarDirectory, AnAnswerThatIsKnownAlreadyIsHeld) {
   Desk desk;
   const Json answer = desk.call("digits-worker-0", "u0");
-  const Json body{{"pod", {{"name", "digits-worker-0"}, {"uid", "u0"}}}, {"address", "10.0.0.9"}, {"port", 8471},
-                  {"seen", answer["version"]}, {"wait_seconds", 25}, {"report", {{"phase", "waiting"}}}};
+  const Json body{{"pod", {{"name", "digits-worker-0"}, {"uid", "u0"}}},
+                  {"address", "10.0.0.9"},
+                  {"port", 8471},
+                  {"seen", answer["version"]},
+                  {"wait_seconds", 25},
+                  {"report", {{"phase", "waiting"}}}};
   const SyncOutcome held = desk.directory.receive(kJob, dump_json(body), kStart + seconds(2));
   EXPECT_TRUE(held.hold);
   EXPECT_EQ(held.wait, seconds(25));
@@ -138,7 +146,8 @@ TEST(SidecarDirectory, AnAnswerThatIsKnownAlreadyIsHeld) {
 
 TEST(SidecarDirectory, ASidecarThatKnowsANewerVersionOfAnEarlierOperatorIsAnsweredAtOnce) {
   Desk desk;
-  const Json body{{"pod", {{"name", "digits-worker-0"}, {"uid", "u0"}}}, {"seen", 99999999999999ull}, {"wait_seconds", 25}};
+  const Json body{
+      {"pod", {{"name", "digits-worker-0"}, {"uid", "u0"}}}, {"seen", 99999999999999ull}, {"wait_seconds", 25}};
   EXPECT_FALSE(desk.directory.receive(kJob, dump_json(body), kStart).hold);
 }
 
@@ -147,7 +156,8 @@ TEST(SidecarDirectory, OrdersGoToEverySidecarAndTheTimeLeftAloneWakesNobody) {
   desk.view.orders = {{.breakpoint = "b", .cause = "operator", .detail = "d", .seconds_left = 30, .after = "park"}};
   desk.directory.update(desk.view, kStart);
   const Json answer = desk.call("digits-worker-1", "u1");
-  EXPECT_EQ(answer["orders"][0], Json::parse(R"({"breakpoint":"b","cause":"operator","detail":"d","seconds_left":30,"after":"park"})"));
+  EXPECT_EQ(answer["orders"][0],
+            Json::parse(R"({"breakpoint":"b","cause":"operator","detail":"d","seconds_left":30,"after":"park"})"));
   const std::uint64_t version = desk.directory.version_of(kJob);
   desk.view.orders[0].seconds_left = 29;
   desk.directory.update(desk.view, kStart + seconds(1));
@@ -178,7 +188,8 @@ TEST(SidecarDirectory, WhatAPodReportedLastOutlivesItForAWhile) {
 TEST(SidecarDirectory, ACallWithoutAReportKeepsTheLastOne) {
   Desk desk;
   desk.call("digits-worker-0", "u0", "training", 3);
-  desk.directory.receive(kJob, R"({"pod":{"name":"digits-worker-0","uid":"u0"},"address":"10.0.0.10"})", kStart + seconds(9));
+  desk.directory.receive(kJob, R"({"pod":{"name":"digits-worker-0","uid":"u0"},"address":"10.0.0.10"})",
+                         kStart + seconds(9));
   const SidecarReport report = desk.directory.reports_of(kJob).at(0);
   EXPECT_EQ(report.attempt, 3u);
   EXPECT_EQ(report.address, "10.0.0.10");

@@ -6,13 +6,18 @@ namespace rekindle {
 namespace {
 
 AttemptRecord make_record() {
-  return {.attempt = 2, .parent = ParentPoint{1, 184, "a1-s184-x"}, .job_uid = "5f1c", .pods = {{"digits-worker-0", "77"}}, .time = "2026-01-02T03:04:05Z"};
+  return {.attempt = 2,
+          .parent = ParentPoint{1, 184, "a1-s184-x"},
+          .job_uid = "5f1c",
+          .pods = {{"digits-worker-0", "77"}},
+          .time = "2026-01-02T03:04:05Z"};
 }
 
 TEST(AttemptRecord, GoldenBytes) {
-  EXPECT_EQ(encode_attempt(make_record()),
-            R"({"attempt":2,"format":"rekindle-attempt","job_uid":"5f1c","parent":{"attempt":1,"path":"a1-s184-x","step":184},)"
-            R"("pods":[{"name":"digits-worker-0","uid":"77"}],"time":"2026-01-02T03:04:05Z","version":1})");
+  EXPECT_EQ(
+      encode_attempt(make_record()),
+      R"({"attempt":2,"format":"rekindle-attempt","job_uid":"5f1c","parent":{"attempt":1,"path":"a1-s184-x","step":184},)"
+      R"("pods":[{"name":"digits-worker-0","uid":"77"}],"time":"2026-01-02T03:04:05Z","version":1})");
 }
 
 TEST(AttemptRecord, GoesThereAndBack) {
@@ -25,12 +30,14 @@ TEST(AttemptRecord, GoesThereAndBack) {
 
 TEST(AttemptRecord, CutShortAtEachLengthIsRefused) {
   const std::string text = encode_attempt(make_record());
-  for (std::size_t bytes = 0; bytes < text.size(); ++bytes) EXPECT_FALSE(decode_attempt(text.substr(0, bytes))) << bytes;
+  for (std::size_t bytes = 0; bytes < text.size(); ++bytes)
+    EXPECT_FALSE(decode_attempt(text.substr(0, bytes))) << bytes;
 }
 
 TEST(AttemptRecord, AParentIsAlwaysEarlier) {
-  for (const ParentPoint& parent : {ParentPoint{2, 184, "a2-s184-x"}, ParentPoint{3, 184, "a3-s184-x"}, ParentPoint{0, 184, "a0-s184-x"},
-                                    ParentPoint{1, 0, "a1-s0-x"}, ParentPoint{1, 184, "../a1-s184-x"}, ParentPoint{1, 184, "a1-s185-x"}}) {
+  for (const ParentPoint& parent :
+       {ParentPoint{2, 184, "a2-s184-x"}, ParentPoint{3, 184, "a3-s184-x"}, ParentPoint{0, 184, "a0-s184-x"},
+        ParentPoint{1, 0, "a1-s0-x"}, ParentPoint{1, 184, "../a1-s184-x"}, ParentPoint{1, 184, "a1-s185-x"}}) {
     AttemptRecord record = make_record();
     record.parent = parent;
     EXPECT_FALSE(decode_attempt(encode_attempt(record))) << parent.path;

@@ -15,9 +15,15 @@ class Story {
     parents_[number] = parent;
     return *this;
   }
-  Story& checkpoint(std::uint64_t attempt, std::uint64_t step, const std::string& nonce = "x", std::uint64_t term = 1, JobIdentity job = kJob) {
+  Story& checkpoint(std::uint64_t attempt, std::uint64_t step, const std::string& nonce = "x", std::uint64_t term = 1,
+                    JobIdentity job = kJob) {
     const FolderName name{attempt, step, nonce};
-    Manifest manifest{.job = std::move(job), .attempt = attempt, .step = step, .term = term, .world_size = 1, .parent = parents_[attempt]};
+    Manifest manifest{.job = std::move(job),
+                      .attempt = attempt,
+                      .step = step,
+                      .term = term,
+                      .world_size = 1,
+                      .parent = parents_[attempt]};
     scan_.folders.push_back({checkpoint_folder_name(name), name, SealedManifest{std::move(manifest), "hash"}});
     return *this;
   }
@@ -55,19 +61,29 @@ TEST(Candidates, AnEmptyFolderHasNone) {
 }
 
 TEST(Candidates, NewestStepComesFirst) {
-  EXPECT_EQ(Story().attempt(1).checkpoint(1, 9).checkpoint(1, 100).checkpoint(1, 20).usable(), (Paths{"a1-s100-x", "a1-s20-x", "a1-s9-x"}));
+  EXPECT_EQ(Story().attempt(1).checkpoint(1, 9).checkpoint(1, 100).checkpoint(1, 20).usable(),
+            (Paths{"a1-s100-x", "a1-s20-x", "a1-s9-x"}));
 }
 
 TEST(Candidates, StepsBeyondThePointWhereTheNextAttemptLeftAreRefused) {
   Story story;
-  story.attempt(1).checkpoint(1, 100).checkpoint(1, 184).checkpoint(1, 190).attempt(2, ParentPoint{1, 184, "a1-s184-x"}).checkpoint(2, 186);
+  story.attempt(1)
+      .checkpoint(1, 100)
+      .checkpoint(1, 184)
+      .checkpoint(1, 190)
+      .attempt(2, ParentPoint{1, 184, "a1-s184-x"})
+      .checkpoint(2, 186);
   EXPECT_EQ(story.usable(), (Paths{"a2-s186-x", "a1-s184-x", "a1-s100-x"}));
   EXPECT_EQ(story.reason_of("a1-s190-x"), "attempt 2 left attempt 1 at step 184, this is step 190");
 }
 
 TEST(Candidates, AnAbandonedLineIsRefusedEvenWhenItsStepIsHigher) {
   Story story;
-  story.attempt(1).checkpoint(1, 100).attempt(2, ParentPoint{1, 100, "a1-s100-x"}).checkpoint(2, 900).attempt(3, ParentPoint{1, 100, "a1-s100-x"});
+  story.attempt(1)
+      .checkpoint(1, 100)
+      .attempt(2, ParentPoint{1, 100, "a1-s100-x"})
+      .checkpoint(2, 900)
+      .attempt(3, ParentPoint{1, 100, "a1-s100-x"});
   EXPECT_EQ(story.usable(), (Paths{"a1-s100-x"}));
   EXPECT_EQ(story.reason_of("a2-s900-x"), "attempt 2 was abandoned: the newest attempt does not descend from it");
 }
@@ -78,13 +94,19 @@ TEST(Candidates, AnAttemptThatBeganAtZeroLeavesEverythingBehind) {
 
 TEST(Candidates, ALimitOfAnOlderAttemptReachesThroughTheChain) {
   Story story;
-  story.attempt(1).checkpoint(1, 50).checkpoint(1, 60).attempt(2, ParentPoint{1, 50, "a1-s50-x"}).checkpoint(2, 70).checkpoint(2, 80)
+  story.attempt(1)
+      .checkpoint(1, 50)
+      .checkpoint(1, 60)
+      .attempt(2, ParentPoint{1, 50, "a1-s50-x"})
+      .checkpoint(2, 70)
+      .checkpoint(2, 80)
       .attempt(3, ParentPoint{2, 70, "a2-s70-x"});
   EXPECT_EQ(story.usable(), (Paths{"a2-s70-x", "a1-s50-x"}));
 }
 
 TEST(Candidates, OneStepPublishedTwiceIsTriedByLaterTermFirst) {
-  EXPECT_EQ(Story().attempt(1).checkpoint(1, 10, "old", 1).checkpoint(1, 10, "new", 2).usable(), (Paths{"a1-s10-new", "a1-s10-old"}));
+  EXPECT_EQ(Story().attempt(1).checkpoint(1, 10, "old", 1).checkpoint(1, 10, "new", 2).usable(),
+            (Paths{"a1-s10-new", "a1-s10-old"}));
 }
 
 TEST(Candidates, WhatDidNotFinishSaysSo) {
@@ -118,7 +140,11 @@ TEST(Candidates, ARenamedFolderIsRefused) {
 
 TEST(Candidates, ALostRecordIsReplacedByWhatTheManifestsSay) {
   Story story;
-  story.attempt(1).checkpoint(1, 100).checkpoint(1, 184).attempt(2, ParentPoint{1, 100, "a1-s100-x"}).checkpoint(2, 110);
+  story.attempt(1)
+      .checkpoint(1, 100)
+      .checkpoint(1, 184)
+      .attempt(2, ParentPoint{1, 100, "a1-s100-x"})
+      .checkpoint(2, 110);
   story.scan().attempts.pop_back();
   EXPECT_EQ(story.usable(), (Paths{"a2-s110-x", "a1-s100-x"}));
   EXPECT_EQ(order_candidates(story.scan(), kJob).notes.size(), 1u);

@@ -21,7 +21,8 @@ TEST(TheCursor, IsTwoLittleEndianNumbers) {
 
 TEST(TheCursor, IsFoundInAManifestByRank) {
   Manifest manifest;
-  manifest.states = {{.rank = 2, .name = "rekindle.cursor"}, {.rank = 0, .name = "sampler"}, {.rank = 0, .name = "rekindle.cursor"}};
+  manifest.states = {
+      {.rank = 2, .name = "rekindle.cursor"}, {.rank = 0, .name = "sampler"}, {.rank = 0, .name = "rekindle.cursor"}};
   const std::vector<const ManifestState*> copies = find_cursor(manifest);
   ASSERT_EQ(copies.size(), 2u);
   EXPECT_EQ(copies[0]->rank, 0u);
@@ -34,10 +35,13 @@ TEST(TheCursor, IsWhatAllRanksSay) {
   const Cursor cursor{.epoch = 3, .samples = 512};
   const std::vector<std::uint32_t> ranks{0, 2, 5};
   EXPECT_EQ(*agree_on_cursor(bytes_of(cursor) + bytes_of(cursor) + bytes_of(cursor), ranks), cursor);
-  const Result<Cursor> torn = agree_on_cursor(bytes_of(cursor) + bytes_of(cursor) + bytes_of({.epoch = 3, .samples = 640}), ranks);
+  const Result<Cursor> torn =
+      agree_on_cursor(bytes_of(cursor) + bytes_of(cursor) + bytes_of({.epoch = 3, .samples = 640}), ranks);
   ASSERT_FALSE(torn);
   EXPECT_EQ(torn.error().code, ErrorCode::corrupt);
-  EXPECT_NE(torn.error().message.find("rank 0 was at sample 512 of epoch 3, rank 5 was at sample 640 of epoch 3"), std::string::npos) << torn.error().message;
+  EXPECT_NE(torn.error().message.find("rank 0 was at sample 512 of epoch 3, rank 5 was at sample 640 of epoch 3"),
+            std::string::npos)
+      << torn.error().message;
   EXPECT_FALSE(agree_on_cursor(bytes_of(cursor), ranks)) << "bytes are missing";
   EXPECT_EQ(agree_on_cursor("", {}).error().code, ErrorCode::not_found);
 }

@@ -1,8 +1,8 @@
 #include "worker-sidecar/checkpoint/interval.h"
 
-#include <cmath>
-
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 namespace rekindle {
 namespace {
@@ -10,7 +10,8 @@ namespace {
 using std::chrono::hours;
 using std::chrono::seconds;
 
-// What a job loses per second of training: its checkpoints, and on average half an interval with each failure.
+// What a job loses per second of training: its checkpoints, and on average half an interval with
+// each failure.
 double loss(double interval, double cost, double failure) { return cost / interval + interval / (2 * failure); }
 
 TEST(Interval, FollowsYoungWhenACheckpointCostsLittle) {
@@ -27,7 +28,8 @@ TEST(Interval, IsDalysSeriesWhereCostMatters) {
 
 TEST(Interval, LosesLessThanAnyOtherNearby) {
   const double best = to_seconds(best_interval(seconds(2), hours(10)));
-  for (const double other : {best / 2, best / 1.3, best * 1.3, best * 2}) EXPECT_LT(loss(best, 2, 36000), loss(other, 2, 36000));
+  for (const double other : {best / 2, best / 1.3, best * 1.3, best * 2})
+    EXPECT_LT(loss(best, 2, 36000), loss(other, 2, 36000));
 }
 
 TEST(Interval, IsTheTimeOfAFailureWhenACheckpointCostsMore) {

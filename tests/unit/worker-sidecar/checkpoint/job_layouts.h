@@ -19,8 +19,10 @@ struct JobOfLayouts {
   }
 };
 
-// Part `index` of `parts` of a tensor along one dimension, the first ones larger where it does not divide.
-inline TensorDescription part_of_tensor(std::string name, Extents global, std::size_t dimension, std::uint64_t index, std::uint64_t parts) {
+// Part `index` of `parts` of a tensor along one dimension, the first ones larger where it does not
+// divide.
+inline TensorDescription part_of_tensor(std::string name, Extents global, std::size_t dimension, std::uint64_t index,
+                                        std::uint64_t parts) {
   TensorDescription tensor = whole_tensor(std::move(name), Dtype::f32, global);
   const std::uint64_t least = global[dimension] / parts;
   const std::uint64_t larger = global[dimension] % parts;
@@ -30,11 +32,13 @@ inline TensorDescription part_of_tensor(std::string name, Extents global, std::s
 }
 
 inline JobOfLayouts data_parallel(std::size_t ranks) {
-  Layout layout{{whole_tensor("w1", Dtype::f32, {64, 32}), whole_tensor("b1", Dtype::f32, {64}), whole_tensor("w2", Dtype::f32, {10, 64})}};
+  Layout layout{{whole_tensor("w1", Dtype::f32, {64, 32}), whole_tensor("b1", Dtype::f32, {64}),
+                 whole_tensor("w2", Dtype::f32, {10, 64})}};
   return {std::vector<Layout>(ranks, layout)};
 }
 
-// Rank = replica * parts + part. Rows of one matrix, columns of the other, the norm whole everywhere.
+// Rank = replica * parts + part. Rows of one matrix, columns of the other, the norm whole
+// everywhere.
 inline JobOfLayouts tensor_parallel(std::size_t parts, std::size_t replicas) {
   JobOfLayouts job;
   for (std::size_t rank = 0; rank < parts * replicas; ++rank) {
@@ -50,7 +54,8 @@ inline JobOfLayouts pipeline_parallel(std::size_t stages, std::size_t replicas) 
   JobOfLayouts job;
   for (std::size_t rank = 0; rank < stages * replicas; ++rank) {
     const std::string stage = "stage" + std::to_string(rank % stages);
-    job.layouts.push_back({{whole_tensor(stage + ".w", Dtype::f32, {64, 32}), whole_tensor(stage + ".b", Dtype::f32, {64})}});
+    job.layouts.push_back(
+        {{whole_tensor(stage + ".w", Dtype::f32, {64, 32}), whole_tensor(stage + ".b", Dtype::f32, {64})}});
   }
   return job;
 }
@@ -59,8 +64,9 @@ inline JobOfLayouts pipeline_parallel(std::size_t stages, std::size_t replicas) 
 inline JobOfLayouts zero_one(std::size_t ranks) {
   JobOfLayouts job;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    job.layouts.push_back({{whole_tensor("w1", Dtype::f32, {64, 32}), whole_tensor("w2", Dtype::f32, {10, 64}),
-                            part_of_tensor("moment1", {2688}, 0, rank, ranks), part_of_tensor("moment2", {2688}, 0, rank, ranks)}});
+    job.layouts.push_back(
+        {{whole_tensor("w1", Dtype::f32, {64, 32}), whole_tensor("w2", Dtype::f32, {10, 64}),
+          part_of_tensor("moment1", {2688}, 0, rank, ranks), part_of_tensor("moment2", {2688}, 0, rank, ranks)}});
   }
   return job;
 }

@@ -84,18 +84,24 @@ TEST(PackedElements, ThatEndInsideAByteAreRefusedWithWhatToDo) {
   };
   for (const Case& broken : {
            Case{whole_tensor("w", Dtype::f4, {4, 7}),
-                "tensor \"w\" is F4, of which only 2 elements together are whole bytes: in its shape the last dimension is 7 and has to be a multiple of 2; pad it, "
+                "tensor \"w\" is F4, of which only 2 elements together are whole bytes: in its shape the last "
+                "dimension is 7 and has to be a multiple of 2; pad it, "
                 "cut it elsewhere, or keep its bytes as U8"},
            Case{{"w", Dtype::f6_e2m3, {2, 4}, {2, 10}, {0, 4}},
-                "tensor \"w\" is F6_E2M3, of which only 4 elements together are whole bytes: in its global shape the last dimension is 10 and has to be a multiple "
+                "tensor \"w\" is F6_E2M3, of which only 4 elements together are whole bytes: in its global shape the "
+                "last dimension is 10 and has to be a multiple "
                 "of 4; pad it, cut it elsewhere, or keep its bytes as U8"},
            Case{{"w", Dtype::f6_e3m2, {4}, {12}, {2}},
-                "tensor \"w\" is F6_E3M2, of which only 4 elements together are whole bytes: in its offset the last dimension is 2 and has to be a multiple of 4; pad "
+                "tensor \"w\" is F6_E3M2, of which only 4 elements together are whole bytes: in its offset the last "
+                "dimension is 2 and has to be a multiple of 4; pad "
                 "it, cut it elsewhere, or keep its bytes as U8"},
-           Case{whole_tensor("w", Dtype::f4, {}), "tensor \"w\" is F4, of which only 2 elements together are whole bytes: it cannot be a scalar; keep its byte as U8"},
+           Case{whole_tensor("w", Dtype::f4, {}),
+                "tensor \"w\" is F4, of which only 2 elements together are whole bytes: it cannot be a scalar; keep "
+                "its byte as U8"},
            // Two whole bytes in all, but no row of them.
            Case{whole_tensor("w", Dtype::f6_e2m3, {4, 2}),
-                "tensor \"w\" is F6_E2M3, of which only 4 elements together are whole bytes: in its shape the last dimension is 2 and has to be a multiple of 4; pad "
+                "tensor \"w\" is F6_E2M3, of which only 4 elements together are whole bytes: in its shape the last "
+                "dimension is 2 and has to be a multiple of 4; pad "
                 "it, cut it elsewhere, or keep its bytes as U8"},
        }) {
     const Status status = check_tensor(broken.tensor);
@@ -118,7 +124,8 @@ TEST(Layout, TwoTensorsOfOneNameAreRefusedByName) {
 
 TEST(Layout, SizesThatOverflowAreRefused) {
   const std::uint64_t huge = std::numeric_limits<std::uint64_t>::max();
-  for (const Extents& shape : {Extents{huge}, Extents{huge, 2}, Extents{1u << 31, 1u << 31, 4}, Extents{0, huge, huge}}) {
+  for (const Extents& shape :
+       {Extents{huge}, Extents{huge, 2}, Extents{1u << 31, 1u << 31, 4}, Extents{0, huge, huge}}) {
     EXPECT_FALSE(check_tensor(whole_tensor("w", Dtype::f64, shape)));
     EXPECT_FALSE(check_tensor(whole_tensor("w", Dtype::f4, shape)));
   }
@@ -138,12 +145,13 @@ TEST(Layout, AShardOutsideItsGlobalTensorIsRefused) {
 }
 
 TEST(Layout, NamesThatCannotBeKeysAreRefused) {
-  for (const std::string& name : {std::string(), std::string("__metadata__"), std::string("w[0:5]"), std::string("a\nb"),
-                                  std::string("\xff"), std::string("\xed\xa0\x80"), std::string("\xc0\xaf"), std::string(256, 'x')}) {
+  for (const std::string& name :
+       {std::string(), std::string("__metadata__"), std::string("w[0:5]"), std::string("a\nb"), std::string("\xff"),
+        std::string("\xed\xa0\x80"), std::string("\xc0\xaf"), std::string(256, 'x')}) {
     EXPECT_FALSE(find_name_fault(name).empty()) << name;
   }
-  for (const std::string& name : {std::string("layer.0/w"), std::string("w[0]"), std::string("gewicht-\xc3\xa4"), std::string("[a:b]"),
-                                  std::string("\xf0\x9f\x94\xa5"), std::string(255, 'x')}) {
+  for (const std::string& name : {std::string("layer.0/w"), std::string("w[0]"), std::string("gewicht-\xc3\xa4"),
+                                  std::string("[a:b]"), std::string("\xf0\x9f\x94\xa5"), std::string(255, 'x')}) {
     EXPECT_EQ(find_name_fault(name), "") << name;
   }
 }
@@ -168,10 +176,11 @@ TEST(Layout, HashTellsEveryDifference) {
 }
 
 TEST(Layout, WrongJsonIsAnErrorAndNothingElse) {
-  for (const char* text : {"{}", "[1]", R"([{"name":"w"}])",
-                           R"([{"name":"w","dtype":"F99","shape":[],"global_shape":[],"offset":[],"written_in":"update"}])",
-                           R"([{"name":"w","dtype":"F32","shape":[-1],"global_shape":[1],"offset":[0],"written_in":"update"}])",
-                           R"([{"name":"w","dtype":"F32","shape":[],"global_shape":[],"offset":[],"written_in":"never"}])"}) {
+  for (const char* text :
+       {"{}", "[1]", R"([{"name":"w"}])",
+        R"([{"name":"w","dtype":"F99","shape":[],"global_shape":[],"offset":[],"written_in":"update"}])",
+        R"([{"name":"w","dtype":"F32","shape":[-1],"global_shape":[1],"offset":[0],"written_in":"update"}])",
+        R"([{"name":"w","dtype":"F32","shape":[],"global_shape":[],"offset":[],"written_in":"never"}])"}) {
     EXPECT_FALSE(decode_layout(Json::parse(text))) << text;
   }
 }

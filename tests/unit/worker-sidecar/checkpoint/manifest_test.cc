@@ -22,11 +22,17 @@ Manifest make_manifest() {
           .trigger = {"pre_stop", "digits-worker-0"},
           .parent = ParentPoint{1, 100, "a1-s100-x"},
           .time = "2026-01-02T03:04:05Z",
-          .tensors = {{"w", Dtype::f32, {4, 2}, {{"rank-0.safetensors", "w[0:3]", {0, 0}, {3, 2}, 80, 104}, {"rank-1.safetensors", "w[3:4]", {3, 0}, {1, 2}, 80, 88}}},
+          .tensors = {{"w",
+                       Dtype::f32,
+                       {4, 2},
+                       {{"rank-0.safetensors", "w[0:3]", {0, 0}, {3, 2}, 80, 104},
+                        {"rank-1.safetensors", "w[3:4]", {3, 0}, {1, 2}, 80, 88}}},
                       {"s", Dtype::f64, {}, {{"rank-1.safetensors", "s", {}, {}, 88, 96}}}},
           .states = {{1, "sampler", "state-0.safetensors", "state/1/sampler", 24, 80, 104}},
           .inexact_ranks = {0},
-          .files = {{"rank-0.safetensors", 104, hash, {std::string(16, 'b')}}, {"rank-1.safetensors", 96, hash}, {"state-0.safetensors", 104, hash}}};
+          .files = {{"rank-0.safetensors", 104, hash, {std::string(16, 'b')}},
+                    {"rank-1.safetensors", 96, hash},
+                    {"state-0.safetensors", 104, hash}}};
 }
 
 std::string message_for(const std::function<void(Manifest&)>& change) {
@@ -67,7 +73,8 @@ TEST(Manifest, TheHashIsXxh3OfThatText) {
 
 TEST(Manifest, CutShortAtEachLengthIsRefused) {
   const std::string text = encode_manifest(make_manifest()).text;
-  for (std::size_t bytes = 0; bytes < text.size(); ++bytes) EXPECT_FALSE(decode_manifest(text.substr(0, bytes))) << bytes;
+  for (std::size_t bytes = 0; bytes < text.size(); ++bytes)
+    EXPECT_FALSE(decode_manifest(text.substr(0, bytes))) << bytes;
 }
 
 TEST(Manifest, EveryFlippedBitIsRefused) {
@@ -85,8 +92,11 @@ TEST(Manifest, PiecesOfPackedElementsAreOfWholeBytes) {
   const auto message_of = [](std::uint64_t middle) {
     return message_for([&](Manifest& manifest) {
       // 4 rows of 6 elements, cut into columns: 4 * 6 bits * 4 = 12 bytes in all.
-      manifest.tensors[0] = {"w", Dtype::f4, {4, 6}, {{"rank-0.safetensors", "w", {0, 0}, {4, middle}, 80, 80 + 2 * middle},
-                                                      {"rank-1.safetensors", "w", {0, middle}, {4, 6 - middle}, 72, 72 + 2 * (6 - middle)}}};
+      manifest.tensors[0] = {"w",
+                             Dtype::f4,
+                             {4, 6},
+                             {{"rank-0.safetensors", "w", {0, 0}, {4, middle}, 80, 80 + 2 * middle},
+                              {"rank-1.safetensors", "w", {0, middle}, {4, 6 - middle}, 72, 72 + 2 * (6 - middle)}}};
     });
   };
   EXPECT_EQ(message_of(2), "");
@@ -115,11 +125,13 @@ TEST(Manifest, AnotherSpellingOfTheSameValuesIsRefused) {
 // Found by the fuzzer: a field that nobody reads was carried along under a right hash.
 TEST(Manifest, AFieldThatItsVersionDoesNotHaveIsRefusedUnderARightHash) {
   const std::string text = encode_manifest(make_manifest()).text;
-  for (const auto& [field, with] : {std::pair{R"("inexact_ranks":)", R"("inert":1,"inexact_ranks":)"}, {R"("agreed_milliseconds":6)", R"("agreed_millisecond":6)"}}) {
+  for (const auto& [field, with] : {std::pair{R"("inexact_ranks":)", R"("inert":1,"inexact_ranks":)"},
+                                    {R"("agreed_milliseconds":6)", R"("agreed_millisecond":6)"}}) {
     std::string body = text.substr(text.find("\"manifest\":") + 11);
     body.pop_back();
     body.replace(body.find(field), std::string_view(field).size(), with);
-    const Result<SealedManifest> decoded = decode_manifest(R"({"hash":")" + hash_of(body) + R"(","manifest":)" + body + "}");
+    const Result<SealedManifest> decoded =
+        decode_manifest(R"({"hash":")" + hash_of(body) + R"(","manifest":)" + body + "}");
     ASSERT_FALSE(decoded) << with;
     EXPECT_EQ(decoded.error().code, ErrorCode::invalid_input);
     EXPECT_NE(decoded.error().message.find("version 1 does not have"), std::string::npos) << decoded.error().message;
@@ -156,25 +168,28 @@ TEST(Manifest, AHoleThatAnOverlapHidesIsFound) {
   // As many elements as the tensor has, but one box twice and one not at all.
   const std::string message = message_for([](Manifest& m) {
     m.tensors[0].global_shape = {2, 2};
-    m.tensors[0].pieces = {{"rank-0.safetensors", "a", {0, 0}, {1, 2}, 80, 88}, {"rank-0.safetensors", "b", {0, 0}, {1, 2}, 88, 96}};
+    m.tensors[0].pieces = {{"rank-0.safetensors", "a", {0, 0}, {1, 2}, 80, 88},
+                           {"rank-0.safetensors", "b", {0, 0}, {1, 2}, 88, 96}};
   });
   EXPECT_NE(message.find("overlap"), std::string::npos) << message;
 }
 
 TEST(Manifest, BoxesOfAnyDimensionMayCoverATensor) {
   EXPECT_EQ(message_for([](Manifest& m) {
-              m.tensors[0].pieces = {{"rank-0.safetensors", "w[0:4]", {0, 0}, {4, 1}, 80, 96}, {"rank-1.safetensors", "w[0:4]", {0, 1}, {4, 1}, 72, 88}};
+              m.tensors[0].pieces = {{"rank-0.safetensors", "w[0:4]", {0, 0}, {4, 1}, 80, 96},
+                                     {"rank-1.safetensors", "w[0:4]", {0, 1}, {4, 1}, 72, 88}};
             }),
             "");
   EXPECT_NE(message_for([](Manifest& m) {
-              m.tensors[0].pieces = {{"rank-0.safetensors", "w[0:4]", {0, 0}, {4, 1}, 80, 96}, {"rank-1.safetensors", "w[0:4]", {0, 1}, {3, 1}, 72, 84}};
+              m.tensors[0].pieces = {{"rank-0.safetensors", "w[0:4]", {0, 0}, {4, 1}, 80, 96},
+                                     {"rank-1.safetensors", "w[0:4]", {0, 1}, {3, 1}, 72, 84}};
             }),
             "");
 }
 
 TEST(Manifest, NamesThatLeadOutOfTheFolderAreRefused) {
-  for (const std::string& name : {std::string("../rank-0.safetensors"), std::string("/etc/passwd"), std::string(".."), std::string(".x"),
-                                  std::string("manifest.json"), std::string("a/b"), std::string()}) {
+  for (const std::string& name : {std::string("../rank-0.safetensors"), std::string("/etc/passwd"), std::string(".."),
+                                  std::string(".x"), std::string("manifest.json"), std::string("a/b"), std::string()}) {
     EXPECT_NE(message_for([&](Manifest& m) {
                 m.files[0].name = name;
                 m.tensors[0].pieces[0].file = name;
@@ -194,7 +209,8 @@ TEST(Manifest, EachBrokenRuleIsRefusedUnderARightHash) {
       {"job without a name", [](Manifest& m) { m.job.name = ""; }},
       {"parent in the future", [](Manifest& m) { m.parent->attempt = 2; }},
       {"range beyond the file", [](Manifest& m) { m.files[0].bytes = 103; }},
-      {"range in the length field", [](Manifest& m) { m.tensors[1].pieces[0] = {"rank-1.safetensors", "s", {}, {}, 0, 8}; }},
+      {"range in the length field",
+       [](Manifest& m) { m.tensors[1].pieces[0] = {"rank-1.safetensors", "s", {}, {}, 0, 8}; }},
       {"range and shape differ", [](Manifest& m) { m.tensors[0].pieces[0].end_byte -= 4; }},
       {"bytes used twice", [](Manifest& m) { m.tensors[1].pieces[0] = {"rank-1.safetensors", "s", {}, {}, 84, 92}; }},
       {"file not listed", [](Manifest& m) { m.files.erase(m.files.begin()); }},
@@ -226,7 +242,8 @@ TEST(Manifest, CountsItsBytes) {
 }
 
 TEST(Manifest, IsSummarizedForThoseWhoDoNotReadIt) {
-  EXPECT_EQ(summarize(make_manifest()), (CheckpointSummary{.bytes = 304, .world_size = 2, .live_ranks = 1, .agreed_milliseconds = 6}));
+  EXPECT_EQ(summarize(make_manifest()),
+            (CheckpointSummary{.bytes = 304, .world_size = 2, .live_ranks = 1, .agreed_milliseconds = 6}));
 }
 
 }  // namespace

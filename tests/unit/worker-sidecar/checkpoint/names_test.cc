@@ -12,15 +12,16 @@ TEST(FolderName, GoesThereAndBack) {
 }
 
 TEST(FolderName, OnlyTheExactSpellingIsOne) {
-  for (const char* text : {"", "a", "a2", "a2-s184", "a2-s184-", "a02-s184-x", "a2-s+1-x", "a2-s184-X", "a2-s184-../x", "b2-s184-x", "a-s1-x",
-                           "a99999999999999999999-s1-x", "a2-s184-x.tmp"}) {
+  for (const char* text : {"", "a", "a2", "a2-s184", "a2-s184-", "a02-s184-x", "a2-s+1-x", "a2-s184-X", "a2-s184-../x",
+                           "b2-s184-x", "a-s1-x", "a99999999999999999999-s1-x", "a2-s184-x.tmp"}) {
     EXPECT_EQ(parse_folder_name(text), std::nullopt) << text;
   }
 }
 
 TEST(AttemptFileName, GoesThereAndBack) {
   EXPECT_EQ(parse_attempt_file_name(attempt_file_name(12)), 12u);
-  for (const char* text : {"0.json", "01.json", "1.json~", ".1.json-x", "x.json", "1"}) EXPECT_EQ(parse_attempt_file_name(text), std::nullopt) << text;
+  for (const char* text : {"0.json", "01.json", "1.json~", ".1.json-x", "x.json", "1"})
+    EXPECT_EQ(parse_attempt_file_name(text), std::nullopt) << text;
 }
 
 TEST(PieceKey, NamesRowsOnlyWhenATensorIsCut) {
@@ -32,8 +33,9 @@ TEST(PieceKey, NamesRowsOnlyWhenATensorIsCut) {
 
 TEST(SafeFileName, NeverLeadsOutOfTheFolder) {
   EXPECT_TRUE(is_safe_file_name("rank-0.safetensors"));
-  for (const std::string& name : {std::string(), std::string("."), std::string(".."), std::string("../x"), std::string("a/b"), std::string("/x"),
-                                  std::string(".hidden"), std::string("a\0b", 3), std::string(256, 'a')}) {
+  for (const std::string& name :
+       {std::string(), std::string("."), std::string(".."), std::string("../x"), std::string("a/b"), std::string("/x"),
+        std::string(".hidden"), std::string("a\0b", 3), std::string(256, 'a')}) {
     EXPECT_FALSE(is_safe_file_name(name)) << name;
   }
 }

@@ -27,7 +27,8 @@ TEST(Pace, BytesAreEarnedBeforeTheyGo) {
 TEST(Pace, TimeThatHasPassedCounts) {
   Pace pace(1'000'000, 0, {});
   EXPECT_EQ(pace.wait_for(250'000, {}), milliseconds(250));
-  EXPECT_EQ(pace.wait_for(250'000, milliseconds(400)), milliseconds(250)) << "the idle 150 ms earned nothing without a bucket";
+  EXPECT_EQ(pace.wait_for(250'000, milliseconds(400)), milliseconds(250))
+      << "the idle 150 ms earned nothing without a bucket";
 }
 
 TEST(Pace, SlowStorageIsMadeUpForByNoMoreThanTheBucketHolds) {
@@ -49,7 +50,9 @@ TEST(Pace, WhateverTheStorageDoesNoMoreGoesThanTheCapAllows) {
     const std::uint64_t bytes = 1 + prng.below(4u << 20);
     now += pace.wait_for(bytes, now);
     gone += bytes;
-    ASSERT_LE(static_cast<double>(gone), to_seconds(now) * static_cast<double>(kRate) + 1e-3 * static_cast<double>(kRate)) << i;
+    ASSERT_LE(static_cast<double>(gone),
+              to_seconds(now) * static_cast<double>(kRate) + 1e-3 * static_cast<double>(kRate))
+        << i;
     now += Duration(static_cast<std::int64_t>(prng.below(50'000'000)));
   }
 }

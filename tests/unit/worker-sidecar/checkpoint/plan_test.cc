@@ -13,7 +13,8 @@ namespace rekindle {
 namespace {
 
 TEST(SplitForWriters, TwoWritersMeetAtARowBorder) {
-  const Layout layout{{whole_tensor("w", Dtype::f32, {5, 4}), whole_tensor("b", Dtype::f32, {5}), whole_tensor("scale", Dtype::f64, {})}};
+  const Layout layout{{whole_tensor("w", Dtype::f32, {5, 4}), whole_tensor("b", Dtype::f32, {5}),
+                       whole_tensor("scale", Dtype::f64, {})}};
   // 80 + 20 + 8 bytes; the middle is byte 54, nearest to the end of row 3 of w (48).
   const std::vector<WriterPlan> plan = split_for_writers(layout, {4, 7});
   ASSERT_EQ(plan.size(), 2u);
@@ -105,7 +106,8 @@ std::vector<ReplicaGroup> groups_of(const JobOfLayouts& job) {
   return groups ? *std::move(groups) : std::vector<ReplicaGroup>{};
 }
 
-// Whether the plan writes every element of every tensor of the job once: through the manifest's own check.
+// Whether the plan writes every element of every tensor of the job once: through the manifest's own
+// check.
 std::string coverage_fault(const JobOfLayouts& job, const std::vector<WriterPlan>& plan) {
   std::map<std::string, std::vector<ManifestPiece>> pieces;
   std::map<std::string, Extents> shapes;
@@ -116,8 +118,14 @@ std::string coverage_fault(const JobOfLayouts& job, const std::vector<WriterPlan
     for (const PiecePlan& piece : writer.pieces) {
       for (const TensorDescription& tensor : job.layouts[writer.rank].tensors) {
         if (tensor.name != piece.tensor) continue;
-        if (piece.end_row > row_count(tensor)) return piece.tensor + " has no such rows at rank " + std::to_string(writer.rank);
-        ManifestPiece entry{.file = writer.file, .key = piece.tensor, .offset = tensor.offset, .shape = tensor.shape, .begin_byte = 0, .end_byte = 0};
+        if (piece.end_row > row_count(tensor))
+          return piece.tensor + " has no such rows at rank " + std::to_string(writer.rank);
+        ManifestPiece entry{.file = writer.file,
+                            .key = piece.tensor,
+                            .offset = tensor.offset,
+                            .shape = tensor.shape,
+                            .begin_byte = 0,
+                            .end_byte = 0};
         if (!entry.shape.empty()) {
           entry.offset[0] += piece.begin_row;
           entry.shape[0] = piece.end_row - piece.begin_row;
@@ -174,7 +182,8 @@ TEST(PlanWrite, AShardThatNobodyHasIsAnAnswer) {
   const std::vector<ReplicaGroup> groups = groups_of(job);
   const WritePlan plan = plan_write(groups, {0, 2}, {});
   ASSERT_EQ(plan.lost_groups.size(), 1u);
-  EXPECT_EQ(describe_group(groups[plan.lost_groups[0]]), "tensor \"up\" at [64, 128) x [0, 32) of [128, 32] and 1 more, held by ranks 1, 3");
+  EXPECT_EQ(describe_group(groups[plan.lost_groups[0]]),
+            "tensor \"up\" at [64, 128) x [0, 32) of [128, 32] and 1 more, held by ranks 1, 3");
 }
 
 TEST(PlanWrite, WhatNobodyLiveHasComesFromTheStripesInTheShadowsOfAllItsHolders) {
@@ -222,7 +231,8 @@ TEST(PlanWrite, RandomJobsAreWrittenOnceOrSayWhatIsLost) {
       ASSERT_EQ(coverage_fault(job, plan.writers), "");
     } else {
       for (const std::size_t lost : plan.lost_groups) {
-        for (const std::uint32_t rank : groups[lost].ranks) EXPECT_FALSE(std::binary_search(live.begin(), live.end(), rank));
+        for (const std::uint32_t rank : groups[lost].ranks)
+          EXPECT_FALSE(std::binary_search(live.begin(), live.end(), rank));
       }
     }
   }

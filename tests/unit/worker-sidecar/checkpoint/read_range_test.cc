@@ -8,7 +8,8 @@
 namespace rekindle {
 namespace {
 
-using Places = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // in the file and in the target
+// in the file and in the target
+using Places = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
 
 // The runs of a range as loops over its repeats.
 Places list_runs(const ReadRange& range) {
@@ -16,7 +17,8 @@ Places list_runs(const ReadRange& range) {
   for (const Repeat& repeat : range.repeats) {
     Places next;
     for (const auto& [file, target] : places) {
-      for (std::uint64_t i = 0; i < repeat.count; ++i) next.emplace_back(file + i * repeat.file_step, target + i * repeat.target_step);
+      for (std::uint64_t i = 0; i < repeat.count; ++i)
+        next.emplace_back(file + i * repeat.file_step, target + i * repeat.target_step);
     }
     places = std::move(next);
   }
@@ -28,7 +30,8 @@ ReadRange make_range(std::mt19937_64& random) {
   std::uint64_t file_reach = range.bytes;
   std::uint64_t target_reach = range.bytes;
   for (std::size_t dimensions = random() % 4; dimensions > 0; --dimensions) {
-    const Repeat repeat{.count = random() % 4 + 1, .file_step = file_reach + random() % 4, .target_step = target_reach + random() % 4};
+    const Repeat repeat{
+        .count = random() % 4 + 1, .file_step = file_reach + random() % 4, .target_step = target_reach + random() % 4};
     file_reach += (repeat.count - 1) * repeat.file_step;
     target_reach += (repeat.count - 1) * repeat.target_step;
     range.repeats.insert(range.repeats.begin(), repeat);
@@ -57,7 +60,8 @@ TEST(RunWalk, VisitsEveryRunOnceInTheOrderOfTheFile) {
       for (RunWalk walk(range, begin); !walk.at_end();) {
         const Repeat line = walk.line();
         const std::uint64_t runs = random() % line.count + 1;
-        for (std::uint64_t i = 0; i < runs; ++i) visited.emplace_back(walk.file_byte() + i * line.file_step, walk.target_byte() + i * line.target_step);
+        for (std::uint64_t i = 0; i < runs; ++i)
+          visited.emplace_back(walk.file_byte() + i * line.file_step, walk.target_byte() + i * line.target_step);
         walk.advance(runs);
       }
       ASSERT_EQ(visited, wanted) << "from byte " << begin;

@@ -17,9 +17,14 @@ Manifest striped_manifest() {
   return {.attempt = 1,
           .step = 184,
           .world_size = 2,
-          .tensors = {{"w", Dtype::f32, {4, 2}, {{"rank-0.safetensors", "w[0:3]", {0, 0}, {3, 2}, 80, 104}, {"rank-1.safetensors", "w[3:4]", {3, 0}, {1, 2}, 88, 96}}},
+          .tensors = {{"w",
+                       Dtype::f32,
+                       {4, 2},
+                       {{"rank-0.safetensors", "w[0:3]", {0, 0}, {3, 2}, 80, 104},
+                        {"rank-1.safetensors", "w[3:4]", {3, 0}, {1, 2}, 88, 96}}},
                       {"s", Dtype::f64, {}, {{"rank-1.safetensors", "s", {}, {}, 80, 88}}}},
-          .states = {{0, "sampler", "state-0.safetensors", "state/0/sampler", 24, 80, 104}, {1, "sampler", "state-0.safetensors", "state/1/sampler", 24, 104, 128}}};
+          .states = {{0, "sampler", "state-0.safetensors", "state/0/sampler", 24, 80, 104},
+                     {1, "sampler", "state-0.safetensors", "state/1/sampler", 24, 104, 128}}};
 }
 
 RestoreTarget make_target() {
@@ -32,10 +37,11 @@ RestoreTarget make_target() {
 TEST(PlanRestore, WholeTensorsComeFromAllStripes) {
   const Result<RestorePlan> plan = plan_restore(striped_manifest(), make_target());
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
-  EXPECT_EQ(plan->files, (std::vector<FileReads>{
-                             {"rank-0.safetensors", {{80, 24, TargetKind::tensor, 1, 0}}},
-                             {"rank-1.safetensors", {{80, 8, TargetKind::tensor, 0, 0}, {88, 8, TargetKind::tensor, 1, 24}}},
-                             {"state-0.safetensors", {{104, 24, TargetKind::state, 0, 0}}}}));
+  EXPECT_EQ(plan->files,
+            (std::vector<FileReads>{
+                {"rank-0.safetensors", {{80, 24, TargetKind::tensor, 1, 0}}},
+                {"rank-1.safetensors", {{80, 8, TargetKind::tensor, 0, 0}, {88, 8, TargetKind::tensor, 1, 24}}},
+                {"state-0.safetensors", {{104, 24, TargetKind::state, 0, 0}}}}));
   EXPECT_FALSE(plan->state_missing);
 }
 
@@ -82,7 +88,8 @@ TEST(PlanRestore, EveryDifferenceIsASentence) {
   target.layout.tensors.pop_back();
   target.states.clear();
   EXPECT_EQ(list_differences(striped_manifest(), target),
-            (std::vector<std::string>{"tensor \"w\" is in the checkpoint and not registered", "state \"sampler\" is in the checkpoint and not registered"}));
+            (std::vector<std::string>{"tensor \"w\" is in the checkpoint and not registered",
+                                      "state \"sampler\" is in the checkpoint and not registered"}));
 }
 
 TEST(PlanRestore, ADifferentModelIsAnErrorThatListsTheFirstDifferences) {
@@ -133,7 +140,8 @@ TEST(PlanRestore, ACursorThatCannotBeOneIsADifference) {
   manifest.states.back().bytes = 8;
   RestoreTarget target = make_target();
   target.states = {{"sampler", 24}, {"rekindle.cursor", 16}};
-  EXPECT_EQ(list_differences(manifest, target), std::vector<std::string>{"state \"rekindle.cursor\" has 16 bytes here and 8 in the checkpoint"});
+  EXPECT_EQ(list_differences(manifest, target),
+            std::vector<std::string>{"state \"rekindle.cursor\" has 16 bytes here and 8 in the checkpoint"});
 }
 
 TEST(ListJobDifferences, ComparesTheTensorsOfAllRanksWithTheCheckpoint) {
@@ -142,21 +150,25 @@ TEST(ListJobDifferences, ComparesTheTensorsOfAllRanksWithTheCheckpoint) {
   const Layout* const both[] = {&first, &second};
   EXPECT_TRUE(list_job_differences(striped_manifest(), both).empty());
   const Layout* const one[] = {&first, &first};
-  EXPECT_EQ(list_job_differences(striped_manifest(), one), std::vector<std::string>{"tensor \"w\" is in the checkpoint and not registered"});
+  EXPECT_EQ(list_job_differences(striped_manifest(), one),
+            std::vector<std::string>{"tensor \"w\" is in the checkpoint and not registered"});
 }
 
 TEST(ListJobDifferences, NamesEachChangeOnce) {
   const Layout first{{whole_tensor("s", Dtype::f32, {}), whole_tensor("new", Dtype::u8, {1})}};
-  const Layout second{{whole_tensor("s", Dtype::f32, {}), whole_tensor("w", Dtype::f32, {4, 3}), whole_tensor("new", Dtype::u8, {2})}};
+  const Layout second{
+      {whole_tensor("s", Dtype::f32, {}), whole_tensor("w", Dtype::f32, {4, 3}), whole_tensor("new", Dtype::u8, {2})}};
   const Layout* const both[] = {&first, &second};
   EXPECT_EQ(list_job_differences(striped_manifest(), both),
-            (std::vector<std::string>{"tensor \"new\" is U8 [2] here and U8 [1] on another rank", "tensor \"s\" is F32 [] here and F64 [] in the checkpoint",
+            (std::vector<std::string>{"tensor \"new\" is U8 [2] here and U8 [1] on another rank",
+                                      "tensor \"s\" is F32 [] here and F64 [] in the checkpoint",
                                       "tensor \"new\" is registered and not in the checkpoint",
                                       "tensor \"w\" is F32 [4, 3] here and F32 [4, 2] in the checkpoint"}));
 }
 
 // Cuts a box along a random dimension again and again.
-void cut(std::mt19937_64& random, const Extents& offset, const Extents& shape, int depth, std::vector<std::pair<Extents, Extents>>& boxes) {
+void cut(std::mt19937_64& random, const Extents& offset, const Extents& shape, int depth,
+         std::vector<std::pair<Extents, Extents>>& boxes) {
   const std::size_t dimension = shape.empty() ? 0 : random() % shape.size();
   if (depth == 0 || shape.empty() || shape[dimension] < 2) {
     boxes.emplace_back(offset, shape);
@@ -241,21 +253,24 @@ TEST(PlanRestore, AnyCutIsReadIntoAnyOtherCut) {
 Layout columns_of(std::size_t tensors, std::uint64_t rank, std::uint64_t ranks) {
   Layout layout;
   for (std::size_t i = 0; i < tensors; ++i) {
-    layout.tensors.push_back({"w" + std::to_string(i), Dtype::bf16, {65'536, 4'096 / ranks}, {65'536, 4'096}, {0, 4'096 / ranks * rank}});
+    layout.tensors.push_back(
+        {"w" + std::to_string(i), Dtype::bf16, {65'536, 4'096 / ranks}, {65'536, 4'096}, {0, 4'096 / ranks * rank}});
   }
   return layout;
 }
 
 Manifest manifest_of_columns(std::size_t tensors, std::uint64_t ranks) {
   Manifest manifest{.step = 1, .world_size = static_cast<std::uint32_t>(ranks)};
-  for (const TensorDescription& tensor : columns_of(tensors, 0, 1).tensors) manifest.tensors.push_back({tensor.name, tensor.dtype, tensor.global_shape, {}});
+  for (const TensorDescription& tensor : columns_of(tensors, 0, 1).tensors)
+    manifest.tensors.push_back({tensor.name, tensor.dtype, tensor.global_shape, {}});
   for (std::uint64_t rank = 0; rank < ranks; ++rank) {
     const Layout layout = columns_of(tensors, rank, ranks);
     std::uint64_t end = 80;
     for (std::size_t i = 0; i < tensors; ++i) {
       const TensorDescription& tensor = layout.tensors[i];
       const std::uint64_t begin = std::exchange(end, end + tensor_bytes(tensor));
-      manifest.tensors[i].pieces.push_back({"rank-" + std::to_string(rank), tensor.name, tensor.offset, tensor.shape, begin, end});
+      manifest.tensors[i].pieces.push_back(
+          {"rank-" + std::to_string(rank), tensor.name, tensor.offset, tensor.shape, begin, end});
     }
   }
   return manifest;
@@ -265,7 +280,8 @@ TEST(PlanRestore, ACutByColumnsTakesOneRangeAPieceHoweverManyRowsItHas) {
   constexpr std::size_t kTensors = 100;
   for (const auto& [writers, readers, pieces] : {std::tuple{4u, 2u, 2u}, {2u, 4u, 1u}, {8u, 1u, 8u}}) {
     SCOPED_TRACE(std::to_string(writers) + " to " + std::to_string(readers));
-    const RestoreTarget target{.rank = 0, .world_size = readers, .layout = columns_of(kTensors, 0, readers), .states = {}};
+    const RestoreTarget target{
+        .rank = 0, .world_size = readers, .layout = columns_of(kTensors, 0, readers), .states = {}};
     const Result<RestorePlan> plan = plan_restore(manifest_of_columns(kTensors, writers), target);
     ASSERT_TRUE(plan) << plan.error().message;
     std::size_t ranges = 0;
@@ -284,15 +300,20 @@ TEST(PlanRestore, ACutByColumnsTakesOneRangeAPieceHoweverManyRowsItHas) {
 
 TEST(PlanRestore, DimensionsThatGoOnAreOneRun) {
   // Rows 2 to 6 of a piece of whole rows are whole rows here: nothing is walked.
-  const Manifest manifest{.step = 1, .world_size = 1, .tensors = {{"t", Dtype::f32, {8, 3, 5}, {{"f", "t", {0, 0, 0}, {8, 3, 5}, 8, 488}}}}};
+  const Manifest manifest{.step = 1,
+                          .world_size = 1,
+                          .tensors = {{"t", Dtype::f32, {8, 3, 5}, {{"f", "t", {0, 0, 0}, {8, 3, 5}, 8, 488}}}}};
   RestoreTarget target{.layout = {{TensorDescription{"t", Dtype::f32, {4, 3, 5}, {8, 3, 5}, {2, 0, 0}}}}, .states = {}};
-  EXPECT_EQ(plan_restore(manifest, target)->files[0].ranges, (std::vector<ReadRange>{{128, 240, TargetKind::tensor, 0, 0}}));
+  EXPECT_EQ(plan_restore(manifest, target)->files[0].ranges,
+            (std::vector<ReadRange>{{128, 240, TargetKind::tensor, 0, 0}}));
   // One column of the innermost dimension: the two others go on in each other's steps.
   target.layout.tensors[0] = {"t", Dtype::f32, {8, 3, 1}, {8, 3, 5}, {0, 0, 4}};
-  EXPECT_EQ(plan_restore(manifest, target)->files[0].ranges, (std::vector<ReadRange>{{24, 4, TargetKind::tensor, 0, 0, {{24, 20, 4}}}}));
+  EXPECT_EQ(plan_restore(manifest, target)->files[0].ranges,
+            (std::vector<ReadRange>{{24, 4, TargetKind::tensor, 0, 0, {{24, 20, 4}}}}));
   // A box inside: each dimension has steps of its own.
   target.layout.tensors[0] = {"t", Dtype::f32, {2, 2, 2}, {8, 3, 5}, {1, 1, 1}};
-  EXPECT_EQ(plan_restore(manifest, target)->files[0].ranges, (std::vector<ReadRange>{{92, 8, TargetKind::tensor, 0, 0, {{2, 60, 16}, {2, 20, 8}}}}));
+  EXPECT_EQ(plan_restore(manifest, target)->files[0].ranges,
+            (std::vector<ReadRange>{{92, 8, TargetKind::tensor, 0, 0, {{2, 60, 16}, {2, 20, 8}}}}));
 }
 
 }  // namespace

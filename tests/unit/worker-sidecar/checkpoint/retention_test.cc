@@ -61,7 +61,9 @@ TEST(Retention, NothingGoesWhileNothingIsUsable) {
 }
 
 TEST(Retention, UnfinishedSavesOfEarlierAttemptsGoAfterANewerOneIsDurable) {
-  const FolderScan scan{{record(1), record(2, kParent)}, {complete(1, 30), incomplete(1, 50), complete(2, 40, kParent), incomplete(2, 35), incomplete(2, 45)}};
+  const FolderScan scan{
+      {record(1), record(2, kParent)},
+      {complete(1, 30), incomplete(1, 50), complete(2, 40, kParent), incomplete(2, 35), incomplete(2, 45)}};
   EXPECT_EQ(removed(scan, {.keep = 3, .own_attempt = 2}), (Paths{"a1-s50-x"}));
 }
 
@@ -71,7 +73,8 @@ TEST(Retention, UnfinishedSavesStayUntilThen) {
 }
 
 TEST(Retention, AbandonedStepsGoAndWhatNobodyUnderstandsStays) {
-  const FolderScan scan{{record(1), record(2, kParent)}, {complete(1, 30), complete(1, 33), unreadable(1, 34), complete(2, 40, kParent)}};
+  const FolderScan scan{{record(1), record(2, kParent)},
+                        {complete(1, 30), complete(1, 33), unreadable(1, 34), complete(2, 40, kParent)}};
   EXPECT_EQ(removed(scan, {.keep = 3, .own_attempt = 2}), (Paths{"a1-s33-x"}));
 }
 
@@ -82,15 +85,18 @@ FoundFolder made_at(std::uint64_t step, const std::string& time) {
 }
 
 TEST(Retention, KeepsOneOfEachTimeInstead) {
-  const FolderScan scan{{record(1)},
-                        {made_at(10, "2026-11-21T10:00:00Z"), made_at(20, "2026-11-21T10:04:00.5Z"), made_at(30, "2026-11-21T10:10:00Z"),
-                         made_at(40, "2026-11-21T10:19:59Z"), made_at(50, "2026-11-21T10:20:30Z")}};
+  const FolderScan scan{
+      {record(1)},
+      {made_at(10, "2026-11-21T10:00:00Z"), made_at(20, "2026-11-21T10:04:00.5Z"), made_at(30, "2026-11-21T10:10:00Z"),
+       made_at(40, "2026-11-21T10:19:59Z"), made_at(50, "2026-11-21T10:20:30Z")}};
   const RetentionPolicy policy{.keep = 1, .keep_one_each = std::chrono::minutes(10), .own_attempt = 1};
   EXPECT_EQ(removed(scan, policy), (Paths{"a1-s20-x", "a1-s40-x"}));
 }
 
 TEST(Retention, OfATimeThatCannotBeReadNothingGoes) {
-  const FolderScan scan{{record(1)}, {made_at(10, "yesterday"), made_at(20, "2026-13-41T10:04:00Z"), made_at(30, "2026-11-21T10:10:00Z")}};
+  const FolderScan scan{
+      {record(1)},
+      {made_at(10, "yesterday"), made_at(20, "2026-13-41T10:04:00Z"), made_at(30, "2026-11-21T10:10:00Z")}};
   EXPECT_EQ(removed(scan, {.keep = 1, .keep_one_each = std::chrono::minutes(10), .own_attempt = 1}), Paths{});
 }
 

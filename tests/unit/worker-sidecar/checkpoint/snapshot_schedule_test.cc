@@ -76,7 +76,8 @@ TEST(SnapshotSchedule, WhatPaysFollowsTheMeasuredCost) {
   const Duration before = schedule.interval();
   schedule.done({.stopped = milliseconds(10), .written = seconds(2)}, kStart + seconds(600));
   EXPECT_LT(schedule.interval(), before);
-  EXPECT_EQ(schedule.interval(), best_interval(milliseconds(10), mean_time_between_failures({.observed = seconds(600)}, hours(24))));
+  EXPECT_EQ(schedule.interval(),
+            best_interval(milliseconds(10), mean_time_between_failures({.observed = seconds(600)}, hours(24))));
 }
 
 TEST(SnapshotSchedule, WhatPaysLeavesTheStorageHalfTheTime) {
@@ -98,7 +99,9 @@ TEST(SnapshotSchedule, SaysWhyItIsAsOftenAsItIs) {
   SnapshotSchedule schedule({.rhythm = SnapshotRhythm::automatic});
   schedule.begin(0, {.failures = 2}, kStart);
   schedule.done({.stopped = milliseconds(310), .written = seconds(2)}, kStart + seconds(1));
-  EXPECT_NE(schedule.explain().find("the last copy took 310.00 ms, writing it 2.00 s, a failure is expected every 8.00 h (2 seen)"), std::string::npos)
+  EXPECT_NE(schedule.explain().find(
+                "the last copy took 310.00 ms, writing it 2.00 s, a failure is expected every 8.00 h (2 seen)"),
+            std::string::npos)
       << schedule.explain();
 }
 

@@ -12,7 +12,9 @@ namespace {
 
 const Layout kLayout{{whole_tensor("w", Dtype::f32, {4, 2}), whole_tensor("s", Dtype::f64, {})}};
 
-WrittenFile make_report(std::string file, std::vector<WrittenEntry> entries) { return {std::move(file), 200, std::string(32, 'a'), {}, std::move(entries)}; }
+WrittenFile make_report(std::string file, std::vector<WrittenEntry> entries) {
+  return {std::move(file), 200, std::string(32, 'a'), {}, std::move(entries)};
+}
 
 std::vector<WrittenStripe> make_stripes() {
   return {{&kLayout, make_report("rank-0.safetensors", {{"w[0:3]", "w", 0, 3, 80, 104}})},
@@ -22,9 +24,13 @@ std::vector<WrittenStripe> make_stripes() {
 TEST(AddTensors, PutsTheReportsOfAllWritersTogether) {
   Manifest manifest;
   ASSERT_TRUE(add_tensors(manifest, make_stripes()));
-  EXPECT_EQ(manifest.tensors, (std::vector<ManifestTensor>{
-                                  {"w", Dtype::f32, {4, 2}, {{"rank-0.safetensors", "w[0:3]", {0, 0}, {3, 2}, 80, 104}, {"rank-1.safetensors", "w[3:4]", {3, 0}, {1, 2}, 88, 96}}},
-                                  {"s", Dtype::f64, {}, {{"rank-1.safetensors", "s", {}, {}, 80, 88}}}}));
+  EXPECT_EQ(manifest.tensors,
+            (std::vector<ManifestTensor>{{"w",
+                                          Dtype::f32,
+                                          {4, 2},
+                                          {{"rank-0.safetensors", "w[0:3]", {0, 0}, {3, 2}, 80, 104},
+                                           {"rank-1.safetensors", "w[3:4]", {3, 0}, {1, 2}, 88, 96}}},
+                                         {"s", Dtype::f64, {}, {{"rank-1.safetensors", "s", {}, {}, 80, 88}}}}));
   EXPECT_EQ(manifest.files.size(), 2u);
 }
 
@@ -47,8 +53,8 @@ TEST(AddTensors, AMissingStripeIsAnErrorThatNamesTheTensor) {
 }
 
 TEST(AddTensors, ReportsThatDoNotFitTheLayoutAreRefused) {
-  for (const WrittenEntry& entry : {WrittenEntry{"x", "x", 0, 1, 80, 88}, WrittenEntry{"w[0:5]", "w", 0, 5, 80, 120}, WrittenEntry{"w[3:2]", "w", 3, 2, 80, 80},
-                                    WrittenEntry{"w", "w", 0, 3, 80, 104}}) {
+  for (const WrittenEntry& entry : {WrittenEntry{"x", "x", 0, 1, 80, 88}, WrittenEntry{"w[0:5]", "w", 0, 5, 80, 120},
+                                    WrittenEntry{"w[3:2]", "w", 3, 2, 80, 80}, WrittenEntry{"w", "w", 0, 3, 80, 104}}) {
     std::vector<WrittenStripe> stripes = make_stripes();
     stripes[0].written.entries[0] = entry;
     Manifest manifest;
@@ -69,10 +75,18 @@ TEST(AddTensors, ACutInsideAByteIsRefused) {
   const auto report_of = [&](std::uint64_t cut) {
     const std::string middle = std::to_string(cut);
     Manifest manifest;
-    return add_tensors(manifest, {{&layout, {.file = "rank-0.safetensors", .bytes = 66, .hash = std::string(32, 'a'), .chunks = {},
-                                             .entries = {{"nibbles[0:" + middle + "]", "nibbles", 0, cut, 64, 66}}}},
-                                  {&layout, {.file = "rank-1.safetensors", .bytes = 66, .hash = std::string(32, 'a'), .chunks = {},
-                                             .entries = {{"nibbles[" + middle + ":8]", "nibbles", cut, 8, 64, 66}}}}});
+    return add_tensors(manifest, {{&layout,
+                                   {.file = "rank-0.safetensors",
+                                    .bytes = 66,
+                                    .hash = std::string(32, 'a'),
+                                    .chunks = {},
+                                    .entries = {{"nibbles[0:" + middle + "]", "nibbles", 0, cut, 64, 66}}}},
+                                  {&layout,
+                                   {.file = "rank-1.safetensors",
+                                    .bytes = 66,
+                                    .hash = std::string(32, 'a'),
+                                    .chunks = {},
+                                    .entries = {{"nibbles[" + middle + ":8]", "nibbles", cut, 8, 64, 66}}}}});
   };
   EXPECT_TRUE(report_of(4));
   EXPECT_FALSE(report_of(3));
@@ -87,8 +101,8 @@ std::vector<WrittenStripe> reports_of(const std::vector<WriterPlan>& plan, const
       for (const TensorDescription& tensor : layouts[writer.rank].tensors) {
         if (tensor.name != piece.tensor) continue;
         const std::uint64_t bytes = rows_bytes(tensor, piece.end_row - piece.begin_row);
-        file.entries.push_back({piece_key(tensor.name, piece.begin_row, piece.end_row, row_count(tensor)), tensor.name, piece.begin_row, piece.end_row,
-                                file.bytes, file.bytes + bytes});
+        file.entries.push_back({piece_key(tensor.name, piece.begin_row, piece.end_row, row_count(tensor)), tensor.name,
+                                piece.begin_row, piece.end_row, file.bytes, file.bytes + bytes});
         file.bytes += bytes;
       }
     }
@@ -109,7 +123,8 @@ TEST(AddTensors, AZeroJobIsRestoredOntoTheSameRanks) {
   const Status added = add_tensors(manifest, reports_of(plan.writers, job.layouts));
   ASSERT_TRUE(added) << added.error().message;
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    const Result<RestorePlan> restored = plan_restore(manifest, {.rank = rank, .world_size = 3, .layout = job.layouts[rank], .states = {}});
+    const Result<RestorePlan> restored =
+        plan_restore(manifest, {.rank = rank, .world_size = 3, .layout = job.layouts[rank], .states = {}});
     ASSERT_TRUE(restored) << restored.error().message;
     std::uint64_t bytes = 0;
     std::uint64_t wanted = 0;

@@ -13,10 +13,12 @@ namespace {
 
 class CheckpointCommand : public testing::Test {
  protected:
-  CheckpointCommand() : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
+  CheckpointCommand()
+      : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
     EXPECT_TRUE(claim_attempt(real_file_system(), folder_, {}, "n1"));
     for (const std::uint64_t step : {100, 184}) {
-      EXPECT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, step, "x"}, make_memory(step, small_layout())));
+      EXPECT_TRUE(
+          save_checkpoint(real_file_system(), folder_, make_job(), {1, step, "x"}, make_memory(step, small_layout())));
     }
     std::filesystem::create_directory(folder_ + "/a1-s190-x");
   }
@@ -55,7 +57,8 @@ TEST_F(CheckpointCommand, WhatIsNoneOfOursIsListedAndLeftAlone) {
   write_bytes(folder_ + "/a1-s184-x/manifest.json", "{");
   const Ran ran = run({"ls", folder_});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_NE(ran.out.find("note: \"old stuff\" is no name that a checkpoint has, and is left alone"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("note: \"old stuff\" is no name that a checkpoint has, and is left alone"), std::string::npos)
+      << ran.out;
   EXPECT_NE(ran.out.find("refused: "), std::string::npos) << ran.out;
 }
 
@@ -116,14 +119,16 @@ TEST_F(CheckpointCommand, ExitCodesAreFineWrongAndCannot) {
   for (const auto& [arguments, code] : cases) {
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.code, code) << testing::PrintToString(arguments) << ": " << ran.out << ran.err;
-    EXPECT_TRUE(code == 0 || !ran.err.empty() || !ran.out.empty()) << testing::PrintToString(arguments) << " says nothing";
+    EXPECT_TRUE(code == 0 || !ran.err.empty() || !ran.out.empty())
+        << testing::PrintToString(arguments) << " says nothing";
   }
 }
 
 TEST_F(CheckpointCommand, ShowsTensorsStatesAndFiles) {
   const Ran ran = run({"show", folder_});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  for (const char* words : {"a1-s184-x", "[5, 3]", "[]", "sampler", "rank-1.safetensors", "pre_stop (digits-worker-0)", "2/2 lived when it was made"}) {
+  for (const char* words : {"a1-s184-x", "[5, 3]", "[]", "sampler", "rank-1.safetensors", "pre_stop (digits-worker-0)",
+                            "2/2 lived when it was made"}) {
     EXPECT_NE(ran.out.find(words), std::string::npos) << words << "\n" << ran.out;
   }
   const Json json = Json::parse(run({"show", "-o", "json", folder_ + "/a1-s100-x"}).out);

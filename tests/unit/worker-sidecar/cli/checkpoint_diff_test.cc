@@ -10,10 +10,12 @@ namespace {
 
 class CheckpointDiff : public testing::Test {
  protected:
-  CheckpointDiff() : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {}
+  CheckpointDiff()
+      : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {}
 
   std::string save(std::uint64_t step, const RankMemory& memory, std::uint32_t world_size = 2) {
-    const Result<std::string> name = save_checkpoint(real_file_system(), folder_, make_job(), {1, step, "x"}, memory, {}, world_size);
+    const Result<std::string> name =
+        save_checkpoint(real_file_system(), folder_, make_job(), {1, step, "x"}, memory, {}, world_size);
     EXPECT_TRUE(name);
     return folder_ + "/" + name.value_or("");
   }
@@ -45,7 +47,8 @@ TEST_F(CheckpointDiff, NamesEachTensorAndStateThatDiffersAndHow) {
   const std::string right = save(2, other);
   const Ran ran = run({"diff", left, right});
   EXPECT_EQ(ran.code, 1);
-  for (const char* words : {"2 of 60 bytes differ, from byte 7 on", "type F32 against F64", "shape [0, 4] against [0, 5]", "only in a1-s1-x", "only in a1-s2-x", "state/0/sampler"}) {
+  for (const char* words : {"2 of 60 bytes differ, from byte 7 on", "type F32 against F64",
+                            "shape [0, 4] against [0, 5]", "only in a1-s1-x", "only in a1-s2-x", "state/0/sampler"}) {
     EXPECT_NE(ran.out.find(words), std::string::npos) << words << "\n" << ran.out;
   }
   EXPECT_EQ(ran.out.find("seen"), std::string::npos) << ran.out;

@@ -49,7 +49,8 @@ TEST_F(CheckpointExport, EqualTensorsGiveEqualBytesHoweverTheyWereCut) {
   EXPECT_EQ(read_bytes(root_.at("first")), read_bytes(root_.at("second")));
 }
 
-// Larger than a block in two dimensions, so that rows and parts of rows are read one after the other.
+// Larger than a block in two dimensions, so that rows and parts of rows are read one after the
+// other.
 TEST_F(CheckpointExport, ALargeTensorComesInPortions) {
   const RankMemory memory = make_memory(5, {{whole_tensor("big", Dtype::u8, {2, 3, 7'000'001})}});
   save({1, 300, "x"}, memory);
@@ -59,10 +60,12 @@ TEST_F(CheckpointExport, ALargeTensorComesInPortions) {
   EXPECT_EQ(run({"diff", folder_ + "/a1-s300-x", folder_ + "/a1-s300-x"}).code, 0);
 }
 
-// Elements narrower than a byte: cut by five writers, read in blocks that end where a byte does, and imported again.
+// Elements narrower than a byte: cut by five writers, read in blocks that end where a byte does,
+// and imported again.
 TEST_F(CheckpointExport, PackedElementsComeThroughEverything) {
-  const Layout layout{{whole_tensor("large", Dtype::f4, {2, 35'000'002}), whole_tensor("line", Dtype::f6_e2m3, {36}), whole_tensor("nibbles", Dtype::f4, {22}),
-                       whole_tensor("table", Dtype::f6_e3m2, {7, 12}), whole_tensor("phase", Dtype::c64, {5})}};
+  const Layout layout{{whole_tensor("large", Dtype::f4, {2, 35'000'002}), whole_tensor("line", Dtype::f6_e2m3, {36}),
+                       whole_tensor("nibbles", Dtype::f4, {22}), whole_tensor("table", Dtype::f6_e3m2, {7, 12}),
+                       whole_tensor("phase", Dtype::c64, {5})}};
   const RankMemory memory = make_memory(9, layout, {});
   ASSERT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 300, "x"}, memory, {}, 5));
   ASSERT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 301, "x"}, memory, {}, 2));
@@ -71,7 +74,8 @@ TEST_F(CheckpointExport, PackedElementsComeThroughEverything) {
   const Ran shown = run({"show", folder_ + "/a1-s300-x"});
   EXPECT_NE(shown.out.find("F6_E3M2"), std::string::npos) << shown.out;
   ASSERT_EQ(run({"export", folder_ + "/a1-s300-x", root_.at("all.safetensors")}).code, 0);
-  const Ran imported = run({"import", root_.at("all.safetensors"), "--root", root_.path(), "--job", "team-b.packed", "--step", "1"});
+  const Ran imported =
+      run({"import", root_.at("all.safetensors"), "--root", root_.path(), "--job", "team-b.packed", "--step", "1"});
   ASSERT_EQ(imported.code, 0) << imported.err;
   ASSERT_EQ(run({"export", root_.at("team-b.packed"), root_.at("again.safetensors")}).code, 0);
   const std::string bytes = read_bytes(root_.at("all.safetensors"));
@@ -81,7 +85,9 @@ TEST_F(CheckpointExport, PackedElementsComeThroughEverything) {
   ASSERT_EQ(entries.size(), layout.tensors.size());
   for (const DataEntry& entry : entries) {
     const auto tensor = std::ranges::find(layout.tensors, entry.key, &TensorDescription::name);
-    EXPECT_TRUE(bytes.substr(entry.begin_byte, entry.end_byte - entry.begin_byte) == memory.tensor_bytes_held[tensor - layout.tensors.begin()]) << entry.key;
+    EXPECT_TRUE(bytes.substr(entry.begin_byte, entry.end_byte - entry.begin_byte) ==
+                memory.tensor_bytes_held[tensor - layout.tensors.begin()])
+        << entry.key;
   }
 }
 

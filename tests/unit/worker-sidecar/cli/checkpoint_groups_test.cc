@@ -17,7 +17,9 @@ class CheckpointGroups : public testing::Test {
   CheckpointGroups() {
     for (std::uint32_t rank = 0; rank < 8; ++rank) write(rank, {rank % 4, rank % 4 + 4});
   }
-  void write(std::uint32_t rank, const RankGroup& group) { write_file("device" + std::to_string(rank), encode_group_info(group)); }
+  void write(std::uint32_t rank, const RankGroup& group) {
+    write_file("device" + std::to_string(rank), encode_group_info(group));
+  }
   void write_file(const std::string& folder, const std::string& bytes) {
     std::filesystem::create_directories(root_.at(folder));
     write_bytes(root_.at(folder) + "/group_info.pb", bytes);
@@ -60,7 +62,8 @@ TEST_F(CheckpointGroups, AGroupWithoutALivingCopyIsOneAndNamed) {
   const Ran ran = run_groups({"--faulty", "1,5"});
   EXPECT_EQ(ran.code, 1);
   EXPECT_EQ(ran.err,
-            "rekindle checkpoint: the part of ranks 1,5 has no living copy: all of them are faulty. All ranks have to go back to a periodic checkpoint.\n");
+            "rekindle checkpoint: the part of ranks 1,5 has no living copy: all of them are faulty. All ranks have to "
+            "go back to a periodic checkpoint.\n");
   EXPECT_NE(ran.out.find("    1   1,5     none       none\n"), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("\nRESTORE_RANKS=-1\n"), std::string::npos) << ran.out;
   EXPECT_EQ(ran.out.find("RESTORE_RANKS_MAP"), std::string::npos) << ran.out;
@@ -70,7 +73,8 @@ TEST_F(CheckpointGroups, PrintsJson) {
   const Json fine = Json::parse(run_groups({"--faulty", "4", "-o", "json"}).out);
   EXPECT_EQ(fine.at("groups").at(0), Json::parse(R"({"ranks":[0,4],"usable":[0],"chosen":0})"));
   EXPECT_EQ(fine.at("restore_ranks"), "0,1,2,3");
-  EXPECT_EQ(Json::parse(fine.at("restore_ranks_map").get<std::string>()), Json::parse(R"({"0,4":0,"1,5":1,"2,6":2,"3,7":3})"));
+  EXPECT_EQ(Json::parse(fine.at("restore_ranks_map").get<std::string>()),
+            Json::parse(R"({"0,4":0,"1,5":1,"2,6":2,"3,7":3})"));
   EXPECT_TRUE(fine.at("lost").empty());
   const Json lost = Json::parse(run_groups({"--faulty", "0,4", "-o", "json"}).out);
   EXPECT_TRUE(lost.at("groups").at(0).at("chosen").is_null());
@@ -105,7 +109,9 @@ TEST_F(CheckpointGroups, TheFoldersOfMindSporesTutorialAreReadAsWell) {
 }
 
 TEST_F(CheckpointGroups, OtherNamesAreIgnored) {
-  for (const char* name : {"device", "device08", "device1x", "device-1", "device+1", "rank_", "rank1", "devices0", "device99999999999"}) write_file(name, "no");
+  for (const char* name :
+       {"device", "device08", "device1x", "device-1", "device+1", "rank_", "rank1", "devices0", "device99999999999"})
+    write_file(name, "no");
   write_bytes(root_.at("device8"), "a file");
   EXPECT_EQ(run_groups({}).code, 0);
 }
@@ -114,7 +120,9 @@ TEST_F(CheckpointGroups, AFileThatCannotBeReadIsNamed) {
   write_file("device2", "nonsense");
   Ran ran = run_groups({});
   EXPECT_EQ(ran.code, 1);
-  EXPECT_NE(ran.err.find("device2/group_info.pb: it is damaged, or is not a group_info.pb of MindSpore"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("device2/group_info.pb: it is damaged, or is not a group_info.pb of MindSpore"),
+            std::string::npos)
+      << ran.err;
   write_file("device2", std::string(kGroupInfoBytesMax + 1, 'x'));
   ran = run_groups({});
   EXPECT_EQ(ran.code, 2);

@@ -24,7 +24,10 @@ class CheckpointImport : public SavedJob {
     // What others would give us: this job's own tensors of step 100, in both formats.
     std::filesystem::create_directory(root_.at("model"));
     EXPECT_EQ(run({"export", folder_ + "/a1-s100-x", root_.at("model/all.safetensors")}).code, 0);
-    EXPECT_EQ(run({"export", folder_ + "/a1-s100-x", root_.at("model"), "--format", "mindspore", "--prefix", "m", "--epoch", "1"}).code, 0);
+    EXPECT_EQ(run({"export", folder_ + "/a1-s100-x", root_.at("model"), "--format", "mindspore", "--prefix", "m",
+                   "--epoch", "1"})
+                  .code,
+              0);
   }
   Ran run_import(const std::vector<std::string>& files, std::vector<std::string> more = {"--step", "7"}) {
     std::vector<std::string> arguments{"import", "--root", root_.path(), "--job", "team-a.digits"};
@@ -43,8 +46,10 @@ class CheckpointImport : public SavedJob {
     std::ostringstream out;
     std::ostringstream err;
     Progress progress(err, false, [] { return Instant(); });
-    const ImportQuestion question{.files = {root_.at("model/all.safetensors")}, .root = root_.path(), .job = job, .step = 7};
-    return import_checkpoint(files, question, {.time = "now", .nonce = "n" + std::to_string(call)}, {out, err, false, progress});
+    const ImportQuestion question{
+        .files = {root_.at("model/all.safetensors")}, .root = root_.path(), .job = job, .step = 7};
+    return import_checkpoint(files, question, {.time = "now", .nonce = "n" + std::to_string(call)},
+                             {out, err, false, progress});
   }
   void undo_all_but_first_attempt() {
     for (const std::string& name : names_in(folder_)) {
@@ -86,7 +91,8 @@ TEST_F(CheckpointImport, MindSporesFilesSayTheirStep) {
   EXPECT_EQ(json.at("step"), 100);
   EXPECT_EQ(json.at("tensors"), 5);
   EXPECT_EQ(json.at("left_out"), Json::parse(R"(["epoch_num","step_num"])"));
-  const auto loaded = load_checkpoint(real_file_system(), folder_, json.at("checkpoint").get<std::string>(), small_layout(), {});
+  const auto loaded =
+      load_checkpoint(real_file_system(), folder_, json.at("checkpoint").get<std::string>(), small_layout(), {});
   ASSERT_TRUE(loaded) << loaded.error().message;
   EXPECT_EQ(loaded->tensor_bytes_held, make_memory(100, small_layout()).tensor_bytes_held);
 }
@@ -95,7 +101,9 @@ TEST_F(CheckpointImport, AShardedModelIsOne) {
   write_safetensors("model-1.safetensors", {{{"a", Dtype::u8, {2}}, "aa"}, {{"b", Dtype::u8, {2}}, "bb"}});
   write_safetensors("model-2.safetensors", {{{"c", Dtype::u8, {2}}, "cc"}});
   const std::string index = root_.at("model/model.safetensors.index.json");
-  write_bytes(index, R"({"metadata":{},"weight_map":{"a":"model-1.safetensors","b":"model-1.safetensors","c":"model-2.safetensors"}})");
+  write_bytes(
+      index,
+      R"({"metadata":{},"weight_map":{"a":"model-1.safetensors","b":"model-1.safetensors","c":"model-2.safetensors"}})");
   const Ran ran = run_import({"model.safetensors.index.json"}, {"--step", "7", "-o", "json"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(Json::parse(ran.out).at("tensors"), 3);
@@ -105,7 +113,8 @@ TEST_F(CheckpointImport, AnIndexThatDoesNotFitItsFilesIsRefused) {
   write_safetensors("model-1.safetensors", {{{"a", Dtype::u8, {2}}, "aa"}, {{"b", Dtype::u8, {2}}, "bb"}});
   for (const auto& [index, words] : std::initializer_list<std::pair<const char*, const char*>>{
            {R"({"weight_map":{"a":"model-1.safetensors"}})", "has \"b\", which the index does not place there"},
-           {R"({"weight_map":{"a":"model-1.safetensors","b":"model-1.safetensors","c":"model-1.safetensors"}})", "does not have \"c\""},
+           {R"({"weight_map":{"a":"model-1.safetensors","b":"model-1.safetensors","c":"model-1.safetensors"}})",
+            "does not have \"c\""},
            {R"({"weight_map":{"a":"../model/model-1.safetensors"}})", "no plain name of a file beside it"},
            {R"({"weight_map":{"a":7}})", "no plain name of a file beside it"},
            {R"({"weight_map":{}})", "the files hold no tensors"},
@@ -147,7 +156,8 @@ TEST_F(CheckpointImport, RowsThatEndInsideAByteAreRefusedWithWhatToDo) {
   write_safetensors("sixes.safetensors", {{{"w", Dtype::f6_e2m3, {2, 2}}, "abc"}});
   const Ran ran = run_import({"sixes.safetensors"});
   EXPECT_NE(ran.code, 0);
-  EXPECT_NE(ran.err.find("sixes.safetensors: tensor \"w\" is F6_E2M3, of which only 4 elements together are whole bytes: in its shape the last dimension is 2 and has "
+  EXPECT_NE(ran.err.find("sixes.safetensors: tensor \"w\" is F6_E2M3, of which only 4 elements together are whole "
+                         "bytes: in its shape the last dimension is 2 and has "
                          "to be a multiple of 4"),
             std::string::npos)
       << ran.err;
@@ -173,13 +183,21 @@ TEST_F(CheckpointImport, WithoutAStepItAsksForOne) {
 TEST_F(CheckpointImport, AWrongCommandLineIsTwo) {
   EXPECT_EQ(run_import({"all.safetensors"}, {"--step", "0"}).code, 2);
   EXPECT_EQ(run_import({}).code, 2);
-  EXPECT_EQ(run({"import", root_.at("model/all.safetensors"), "--root", root_.path(), "--job", "digits", "--step", "1"}).code, 2);
-  EXPECT_EQ(run({"import", root_.at("model/all.safetensors"), "--root", root_.at("nowhere"), "--job", "a.b", "--step", "1"}).code, 2);
+  EXPECT_EQ(
+      run({"import", root_.at("model/all.safetensors"), "--root", root_.path(), "--job", "digits", "--step", "1"}).code,
+      2);
+  EXPECT_EQ(
+      run({"import", root_.at("model/all.safetensors"), "--root", root_.at("nowhere"), "--job", "a.b", "--step", "1"})
+          .code,
+      2);
   expect_untouched();
 }
 
 TEST_F(CheckpointImport, ANewJobGetsItsFolder) {
-  EXPECT_EQ(run({"import", root_.at("model/all.safetensors"), "--root", root_.path(), "--job", "team-b.new", "--step", "1"}).code, 0);
+  EXPECT_EQ(
+      run({"import", root_.at("model/all.safetensors"), "--root", root_.path(), "--job", "team-b.new", "--step", "1"})
+          .code,
+      0);
   EXPECT_EQ(run({"verify", root_.at("team-b.new")}).code, 0);
 }
 
@@ -201,7 +219,8 @@ TEST_F(CheckpointImport, WhateverFailsNothingIsLeftOrAllIsThere) {
   EXPECT_GT(refusals, 20);
 }
 
-// The program ends at each call in turn. What was there before can be restored until the import can.
+// The program ends at each call in turn. What was there before can be restored until the import
+// can.
 TEST_F(CheckpointImport, WhereverItEndsTheJobHasACheckpointToGoOnFrom) {
   std::size_t before = 0;
   std::size_t after = 0;
@@ -231,7 +250,8 @@ Result<AttemptRecord> start_job(FileSystem& files, const std::string& folder, co
 // Does something else right before the k-th call.
 class InterruptedFileSystem : public FaultyFileSystem {
  public:
-  InterruptedFileSystem(std::size_t at_call, std::function<void()> meanwhile) : FaultyFileSystem({}), at_call_(at_call), meanwhile_(std::move(meanwhile)) {}
+  InterruptedFileSystem(std::size_t at_call, std::function<void()> meanwhile)
+      : FaultyFileSystem({}), at_call_(at_call), meanwhile_(std::move(meanwhile)) {}
 
  private:
   void before_call(std::size_t call) override {
@@ -246,7 +266,8 @@ TEST_F(CheckpointImport, AStartOfTheJobAtAnyMomentGoesOnUndisturbedOrWithTheImpo
   std::size_t taken = 0;
   for (std::size_t call = 1;; ++call) {
     std::optional<Result<AttemptRecord>> started;
-    InterruptedFileSystem files(call, [&] { started = start_job(real_file_system(), folder_, "start" + std::to_string(call)); });
+    InterruptedFileSystem files(
+        call, [&] { started = start_job(real_file_system(), folder_, "start" + std::to_string(call)); });
     const int code = import_on(files, "team-a.digits", call);
     if (!started) break;
     ASSERT_TRUE(*started) << (*started).error().message;
@@ -260,7 +281,8 @@ TEST_F(CheckpointImport, AStartOfTheJobAtAnyMomentGoesOnUndisturbedOrWithTheImpo
       ++refused;
       EXPECT_FALSE(took_it) << "call " << call << ": what the job restored was taken away";
       EXPECT_EQ(now.usable.front().path, "a1-s184-x") << "call " << call;
-      const Result<std::string> saved = save_checkpoint(real_file_system(), folder_, make_job(), {job.attempt, 185, "s"}, make_memory(1, small_layout()), job.parent);
+      const Result<std::string> saved = save_checkpoint(
+          real_file_system(), folder_, make_job(), {job.attempt, 185, "s"}, make_memory(1, small_layout()), job.parent);
       EXPECT_TRUE(saved) << "call " << call << ": " << saved.error().message;
     }
     if (took_it) ++taken;
@@ -270,7 +292,8 @@ TEST_F(CheckpointImport, AStartOfTheJobAtAnyMomentGoesOnUndisturbedOrWithTheImpo
   EXPECT_GT(taken, 5u);
 }
 
-// Before the start has looked it is taken; while the start loads what it has picked, left behind; behind the claim it is of a later attempt, so the next start takes it.
+// Before the start has looked it is taken; while the start loads what it has picked, left behind;
+// behind the claim it is of a later attempt, so the next start takes it.
 TEST_F(CheckpointImport, AnImportAtAnyMomentOfAStartIsOfAnAttemptOfItsOwn) {
   std::size_t taken = 0;
   std::size_t left = 0;
@@ -291,7 +314,8 @@ TEST_F(CheckpointImport, AnImportAtAnyMomentOfAStartIsOfAnAttemptOfItsOwn) {
     } else {
       ++(started->parent->step == 7 ? taken : left);
       EXPECT_EQ(started->attempt, 3u) << "call " << call;
-      EXPECT_EQ(next, started->parent->path) << "call " << call << ": the next start restores something else than this one";
+      EXPECT_EQ(next, started->parent->path)
+          << "call " << call << ": the next start restores something else than this one";
     }
     undo_all_but_first_attempt();
   }

@@ -13,10 +13,12 @@ namespace {
 
 class CheckpointPrune : public testing::Test {
  protected:
-  CheckpointPrune() : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
+  CheckpointPrune()
+      : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
     EXPECT_TRUE(claim_attempt(real_file_system(), folder_, {}, "n1"));
     for (const std::uint64_t step : {1, 2, 3, 4, 5}) {
-      EXPECT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, step, "x"}, make_memory(step, small_layout())));
+      EXPECT_TRUE(
+          save_checkpoint(real_file_system(), folder_, make_job(), {1, step, "x"}, make_memory(step, small_layout())));
     }
   }
   bool is_there(const std::string& name) const { return std::filesystem::exists(folder_ + "/" + name); }

@@ -23,15 +23,19 @@ class CheckpointRebuild : public testing::Test {
   CheckpointRebuild() {
     for (std::uint32_t rank = 0; rank < 4; ++rank) {
       std::filesystem::create_directories(root_.at("groups/device" + std::to_string(rank)));
-      write_bytes(root_.at("groups/device" + std::to_string(rank) + "/group_info.pb"), encode_group_info({rank % 2, rank % 2 + 2}));
+      write_bytes(root_.at("groups/device" + std::to_string(rank) + "/group_info.pb"),
+                  encode_group_info({rank % 2, rank % 2 + 2}));
       save(rank, "m-2_84_breakpoint.ckpt", 184);
     }
   }
   static std::string file_of(std::uint32_t rank, std::uint64_t step) {
-    return slice_header("w", "UInt8", {4}, 4) + std::string(4, static_cast<char>('a' + rank % 2)) + slice_header("step_num", "Int64", {}, 8) + little_endian_number(step) +
+    return slice_header("w", "UInt8", {4}, 4) + std::string(4, static_cast<char>('a' + rank % 2)) +
+           slice_header("step_num", "Int64", {}, 8) + little_endian_number(step) +
            slice_header("cur_rank", "Int64", {}, 8) + little_endian_number(rank);
   }
-  std::string path_of(std::uint32_t rank, const std::string& name) const { return root_.at("saved/rank_" + std::to_string(rank) + "/" + name); }
+  std::string path_of(std::uint32_t rank, const std::string& name) const {
+    return root_.at("saved/rank_" + std::to_string(rank) + "/" + name);
+  }
   void save(std::uint32_t rank, const std::string& name, std::uint64_t step) {
     std::filesystem::create_directories(root_.at("saved/rank_" + std::to_string(rank)));
     write_bytes(path_of(rank, name), file_of(rank, step));
@@ -55,9 +59,11 @@ TEST_F(CheckpointRebuild, ALostRanksFileComesFromItsReplica) {
   std::filesystem::remove_all(root_.at("saved/rank_1"));
   const Ran ran = run_groups({"--faulty", "1", "--rebuild"});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_NE(ran.out.find("rebuilt rank_1/m-2_84_breakpoint.ckpt of rank 1 from rank 3\n"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("rebuilt rank_1/m-2_84_breakpoint.ckpt of rank 1 from rank 3\n"), std::string::npos)
+      << ran.out;
   EXPECT_EQ(read_bytes(path_of(1, "m-2_84_breakpoint.ckpt")), file_of(3, 184));
-  EXPECT_EQ(names_in(root_.at("saved/rank_1")), (std::vector<std::string>{"m-2_84_breakpoint.ckpt"})) << "nothing temporary is left";
+  EXPECT_EQ(names_in(root_.at("saved/rank_1")), (std::vector<std::string>{"m-2_84_breakpoint.ckpt"}))
+      << "nothing temporary is left";
   const Ran again = run_groups({"--rebuild", "-o", "json"});
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_TRUE(Json::parse(again.out).at("rebuilt").empty());
@@ -98,8 +104,10 @@ TEST_F(CheckpointRebuild, CopiesThatDifferAreNotTrusted) {
   std::filesystem::remove_all(root_.at("saved/rank_0"));
   const Ran ran = run_groups({"--rebuild"});
   EXPECT_EQ(ran.code, 1);
-  EXPECT_NE(ran.err.find("rank 1, chosen for ranks 1,3, and rank 3 hold different parameters"), std::string::npos) << ran.err;
-  EXPECT_FALSE(std::filesystem::exists(root_.at("saved/rank_0"))) << "nothing is rebuilt beside something that cannot be trusted";
+  EXPECT_NE(ran.err.find("rank 1, chosen for ranks 1,3, and rank 3 hold different parameters"), std::string::npos)
+      << ran.err;
+  EXPECT_FALSE(std::filesystem::exists(root_.at("saved/rank_0")))
+      << "nothing is rebuilt beside something that cannot be trusted";
 }
 
 TEST_F(CheckpointRebuild, ADamagedFileIsNamedAndNotReplaced) {
@@ -109,7 +117,8 @@ TEST_F(CheckpointRebuild, ADamagedFileIsNamedAndNotReplaced) {
   EXPECT_NE(looked.out.find("not used: "), std::string::npos) << looked.out;
   const Ran ran = run_groups({"--rebuild"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_NE(ran.err.find("m-2_84_breakpoint.ckpt is there already and stays as it is. Move it away"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("m-2_84_breakpoint.ckpt is there already and stays as it is. Move it away"), std::string::npos)
+      << ran.err;
   EXPECT_EQ(read_bytes(path_of(3, "m-2_84_breakpoint.ckpt")), "damaged");
 }
 

@@ -35,18 +35,22 @@ TEST_F(CheckpointVerify, SaysWhatOfADamagedOneIsWholeAndWhatARestartTakes) {
   flip("a1-s184-x/rank-1.safetensors", 350);
   const Ran ran = run({"verify", folder_ + "/a1-s184-x"});
   EXPECT_NE(ran.out.find("  whole: 1 of 5 tensors, 2 of 3 files\n"), std::string::npos) << ran.out;
-  EXPECT_NE(ran.out.find("  no other checkpoint of the job has a copy of rank-1.safetensors\n"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("  no other checkpoint of the job has a copy of rank-1.safetensors\n"), std::string::npos)
+      << ran.out;
   EXPECT_NE(ran.out.find("a restart of team-a/digits restores a1-s100-x, step 100\n"), std::string::npos) << ran.out;
   const Json json = Json::parse(run({"verify", "-o", "json", folder_ + "/a1-s184-x"}).out);
   EXPECT_EQ(json.at("restorable").at(0).at("checkpoint"), "a1-s100-x");
-  EXPECT_EQ(json.at("checkpoints").at(0).at("remains").at("whole_files"), Json::parse(R"(["rank-0.safetensors","state-0.safetensors"])"));
+  EXPECT_EQ(json.at("checkpoints").at(0).at("remains").at("whole_files"),
+            Json::parse(R"(["rank-0.safetensors","state-0.safetensors"])"));
 }
 
 TEST_F(CheckpointVerify, AnEqualFileOfAnotherCheckpointIsPointedOut) {
   save({1, 185, "y"}, make_memory(184, small_layout()));
   flip("a1-s184-x/rank-1.safetensors", 350);
   const Ran ran = run({"verify", folder_ + "/a1-s184-x"});
-  EXPECT_NE(ran.out.find("  a1-s185-y/rank-1.safetensors is said to be the same file as rank-1.safetensors\n"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("  a1-s185-y/rank-1.safetensors is said to be the same file as rank-1.safetensors\n"),
+            std::string::npos)
+      << ran.out;
 }
 
 TEST_F(CheckpointVerify, DamagedSmallStateIsNamedByItsRanks) {
@@ -64,7 +68,8 @@ TEST_F(CheckpointVerify, WhenNothingIsLeftItSaysSo) {
   const Ran ran = run({"verify", folder_});
   EXPECT_EQ(ran.code, 1);
   EXPECT_NE(ran.out.find("nothing of team-a/digits can be restored"), std::string::npos) << ran.out;
-  EXPECT_TRUE(Json::parse(run({"verify", "-o", "json", folder_}).out).at("restorable").at(0).at("checkpoint").is_null());
+  EXPECT_TRUE(
+      Json::parse(run({"verify", "-o", "json", folder_}).out).at("restorable").at(0).at("checkpoint").is_null());
 }
 
 TEST_F(CheckpointVerify, AnUnfinishedCheckpointGivenByNameIsAFault) {

@@ -33,7 +33,8 @@ class MindSporeExport : public SavedJob {
   static std::uint64_t number(const mindspore::checkpoint::TensorProto& tensor) {
     EXPECT_EQ(tensor.tensor_type(), "Int64");
     std::uint64_t value = 0;
-    for (std::size_t i = tensor.tensor_content().size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(tensor.tensor_content()[i]);
+    for (std::size_t i = tensor.tensor_content().size(); i-- > 0;)
+      value = value << 8 | static_cast<unsigned char>(tensor.tensor_content()[i]);
     return value;
   }
 
@@ -60,11 +61,13 @@ TEST_F(MindSporeExport, OneFileHasEveryTensorEpochAndStep) {
 TEST_F(MindSporeExport, NamesHaveTheStepWithinTheEpochWhenItsLengthIsKnown) {
   ASSERT_EQ(run_export({"--steps-per-epoch", "100"}).code, 0);
   EXPECT_EQ(names_in(root_.at("to")), (std::vector<std::string>{"digits-2_84_breakpoint.ckpt"}));
-  EXPECT_EQ(number(read("digits-2_84_breakpoint.ckpt").at("step_num")), 184u) << "inside, the step counts from the beginning";
+  EXPECT_EQ(number(read("digits-2_84_breakpoint.ckpt").at("step_num")), 184u)
+      << "inside, the step counts from the beginning";
 }
 
 TEST_F(MindSporeExport, EachRankGetsAFileWithWholeTensorsAndItsPartOfShardedOnes) {
-  const RankMemory memory = make_memory(7, {{whole_tensor("cut", Dtype::u8, {2, 4}), whole_tensor("whole", Dtype::u8, {3})}});
+  const RankMemory memory =
+      make_memory(7, {{whole_tensor("cut", Dtype::u8, {2, 4}), whole_tensor("whole", Dtype::u8, {3})}});
   save({1, 200, "x"}, memory);
   const Ran ran = run_export({"--epoch", "1", "--layout", "ranks", "--sharded", "cut=1"});
   ASSERT_EQ(ran.code, 0) << ran.err;
@@ -81,7 +84,8 @@ TEST_F(MindSporeExport, EachRankGetsAFileWithWholeTensorsAndItsPartOfShardedOnes
 TEST_F(MindSporeExport, TheDyingGaspHasItsOwnFoldersAndNumbers) {
   const Ran ran = run_export({"--steps-per-epoch", "100", "--layout", "tft", "-o", "json"});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(Json::parse(ran.out).at("files").at(1), root_.at("to") + "/tft_saved_checkpoints-step_184/rank_1/ttp_rank_1-2_84.ckpt");
+  EXPECT_EQ(Json::parse(ran.out).at("files").at(1),
+            root_.at("to") + "/tft_saved_checkpoints-step_184/rank_1/ttp_rank_1-2_84.ckpt");
   const auto tensors = read("tft_saved_checkpoints-step_184/rank_1/ttp_rank_1-2_84.ckpt");
   EXPECT_EQ(number(tensors.at("cur_rank")), 1u);
   EXPECT_EQ(number(tensors.at("batch_num")), 100u);
@@ -109,11 +113,14 @@ TEST_F(MindSporeExport, WithoutAnEpochItSaysHowToGiveOne) {
 
 TEST_F(MindSporeExport, WhatMindSporeCouldNotReadBackIsRefusedByName) {
   const std::pair<TensorDescription, const char*> cases[] = {
-      {whole_tensor("w8", Dtype::f8_e4m3, {4}), "tensor \"w8\" is F8_E4M3, which MindSpore does not read from its checkpoint files"},
+      {whole_tensor("w8", Dtype::f8_e4m3, {4}),
+       "tensor \"w8\" is F8_E4M3, which MindSpore does not read from its checkpoint files"},
       {whole_tensor("w4", Dtype::f4, {4}), "tensor \"w4\" is F4, which MindSpore does not read"},
       {whole_tensor("phase", Dtype::c64, {4}), "tensor \"phase\" is C64, which MindSpore does not read"},
-      {whole_tensor("none", Dtype::f32, {0}), "tensor \"none\" has the shape [0], which MindSpore would read as a scalar"},
-      {whole_tensor("step_num", Dtype::i64, {}), "tensor \"step_num\" has the name under which MindSpore keeps a number"},
+      {whole_tensor("none", Dtype::f32, {0}),
+       "tensor \"none\" has the shape [0], which MindSpore would read as a scalar"},
+      {whole_tensor("step_num", Dtype::i64, {}),
+       "tensor \"step_num\" has the name under which MindSpore keeps a number"},
   };
   std::uint64_t step = 300;
   for (const auto& [tensor, words] : cases) {

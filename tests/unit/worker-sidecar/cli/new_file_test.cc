@@ -10,7 +10,9 @@ namespace {
 
 class NewFiles : public testing::Test {
  protected:
-  Result<NewFile> create(const std::string& name) { return NewFile::create(real_file_system(), root_.path(), name, 4, "n1"); }
+  Result<NewFile> create(const std::string& name) {
+    return NewFile::create(real_file_system(), root_.path(), name, 4, "n1");
+  }
 
   TemporaryFolder root_;
 };

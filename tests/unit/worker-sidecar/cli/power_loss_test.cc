@@ -1,8 +1,8 @@
-// The power goes off at every point of an import and of an export (see storage/power_loss_test.cc): an import leaves a job that goes on from what it had or from the
-// import, and an export leaves no file or the whole one. What was reported as done is there.
-#include <gtest/gtest.h>
-
+// The power goes off at every point of an import and of an export (see storage/power_loss_test.cc):
+// an import leaves a job that goes on from what it had or from the import, and an export leaves no
+// file or the whole one. What was reported as done is there.
 #include <fcntl.h>
+#include <gtest/gtest.h>
 
 #include <iostream>
 #include <map>
@@ -68,7 +68,10 @@ void prepare(Story& story) {
 
 void import_into(Story& story, const std::string& job) {
   const ImportQuestion question{.files = {"/model/all.safetensors"}, .root = "/checkpoints", .job = job, .step = 7};
-  ASSERT_EQ(run_verb([&](CommandStreams streams) { return import_checkpoint(story.disk, question, {.time = "2026-01-02T03:04:05Z", .nonce = "i"}, streams); }), 0);
+  ASSERT_EQ(run_verb([&](CommandStreams streams) {
+              return import_checkpoint(story.disk, question, {.time = "2026-01-02T03:04:05Z", .nonce = "i"}, streams);
+            }),
+            0);
   story.ends = story.disk.operations().size();
   story.syncs = story.disk.syncs() - story.syncs;
 }
@@ -83,20 +86,24 @@ std::string judge_import(const Story& story, MemoryFileSystem& found, std::size_
   for (const FoundFolder& each : scan->folders) {
     if (!each.manifest) continue;
     const Verification verification = verify_checkpoint(found, folder->path, each.path, job);
-    if (!verification.fine()) return each.path + " is published and not whole: " + verification.findings.front().sentence;
+    if (!verification.fine())
+      return each.path + " is published and not whole: " + verification.findings.front().sentence;
   }
   const CandidateOrder order = order_candidates(*scan, job);
   const bool had_one = folder->path == kOldFolder;
   if (order.usable.empty()) return done || had_one ? "nothing is left to restore" : "";
   const Candidate& newest = order.usable.front();
-  if (done && newest.step != 7) return "the import was reported, and step " + std::to_string(newest.step) + " is the newest";
+  if (done && newest.step != 7)
+    return "the import was reported, and step " + std::to_string(newest.step) + " is the newest";
   const RankMemory& expected = newest.step == 7 ? story.model : story.before;
   const Result<RankMemory> loaded = load_checkpoint(found, folder->path, newest.path, expected.layout, expected.states);
   if (!loaded) return loaded.error().message;
   if (!(*loaded == expected)) return newest.path + " restores something else";
-  const Result<AttemptRecord> next = claim_attempt(found, folder->path, {.parent = ParentPoint{newest.attempt, newest.step, newest.path}}, "n3");
+  const Result<AttemptRecord> next =
+      claim_attempt(found, folder->path, {.parent = ParentPoint{newest.attempt, newest.step, newest.path}}, "n3");
   if (!next) return next.error().message;
-  const Result<std::string> saved = save_checkpoint(found, folder->path, job, {next->attempt, newest.step + 1, "z"}, story.before, next->parent);
+  const Result<std::string> saved =
+      save_checkpoint(found, folder->path, job, {next->attempt, newest.step + 1, "z"}, story.before, next->parent);
   return saved ? "" : saved.error().message;
 }
 
@@ -108,12 +115,14 @@ struct Findings {
 template <typename Judge>
 Findings lose_power_everywhere(const Story& story, std::uint64_t seed, const Judge& judge) {
   Findings findings;
-  findings.states = for_each_power_loss(story.disk, story.begins, story.ends, seed, [&](MemoryFileSystem&& found, std::size_t at) {
-    findings.wrong = judge(found, at);
-    if (findings.wrong.empty()) return true;
-    findings.wrong += " (power lost before operation " + std::to_string(at) + " of " + std::to_string(story.begins) + " to " + std::to_string(story.ends) + ")";
-    return false;
-  });
+  findings.states =
+      for_each_power_loss(story.disk, story.begins, story.ends, seed, [&](MemoryFileSystem&& found, std::size_t at) {
+        findings.wrong = judge(found, at);
+        if (findings.wrong.empty()) return true;
+        findings.wrong += " (power lost before operation " + std::to_string(at) + " of " +
+                          std::to_string(story.begins) + " to " + std::to_string(story.ends) + ")";
+        return false;
+      });
   return findings;
 }
 
@@ -124,7 +133,8 @@ std::uint64_t draw_seed() {
 }
 
 Findings lose_power_during_import(const Story& story, std::uint64_t seed, const JobIdentity& job) {
-  return lose_power_everywhere(story, seed, [&](MemoryFileSystem& found, std::size_t at) { return judge_import(story, found, at, job); });
+  return lose_power_everywhere(
+      story, seed, [&](MemoryFileSystem& found, std::size_t at) { return judge_import(story, found, at, job); });
 }
 
 TEST(PowerLossOfCommands, AnImportLeavesTheJobWhatItHadOrTheImport) {
@@ -152,7 +162,8 @@ TEST(PowerLossOfCommands, EveryFsyncOfAnImportThatItsCheckpointNeedsIsFound) {
   Story whole;
   ASSERT_NO_FATAL_FAILURE(prepare(whole));
   ASSERT_NO_FATAL_FAILURE(import_into(whole, "team-a.digits"));
-  // First of all the storage is tried out, with a file that nobody needs any more. Last of all comes the attempt's record, without which the manifest counts as well.
+  // First of all the storage is tried out, with a file that nobody needs any more. Last of all
+  // comes the attempt's record, without which the manifest counts as well.
   constexpr std::size_t kSyncsOfProbe = 2;
   constexpr std::size_t kSyncsOfRecord = 2;
   EXPECT_GE(whole.syncs, kSyncsOfProbe + 5 + kSyncsOfRecord);
@@ -161,7 +172,8 @@ TEST(PowerLossOfCommands, EveryFsyncOfAnImportThatItsCheckpointNeedsIsFound) {
     ASSERT_NO_FATAL_FAILURE(prepare(story));
     story.disk.lie_at_sync(k);
     ASSERT_NO_FATAL_FAILURE(import_into(story, "team-a.digits"));
-    EXPECT_NE(lose_power_during_import(story, seed, make_job()).wrong, "") << "without its fsync number " << k << " of " << whole.syncs;
+    EXPECT_NE(lose_power_during_import(story, seed, make_job()).wrong, "")
+        << "without its fsync number " << k << " of " << whole.syncs;
   }
 }
 
@@ -177,7 +189,10 @@ class PowerLossOfAnExport : public testing::TestWithParam<Export> {
     sync_folder(story.disk, "/");
     story.begins = story.disk.operations().size();
     story.syncs = story.disk.syncs();
-    ASSERT_EQ(run_verb([&](CommandStreams streams) { return export_checkpoint(story.disk, GetParam().question, "e", streams); }), 0);
+    ASSERT_EQ(run_verb([&](CommandStreams streams) {
+                return export_checkpoint(story.disk, GetParam().question, "e", streams);
+              }),
+              0);
     story.ends = story.disk.operations().size();
     story.syncs = story.disk.syncs() - story.syncs;
   }
@@ -228,12 +243,19 @@ TEST_P(PowerLossOfAnExport, IsHurtByEveryFsyncThatIsMissing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, PowerLossOfAnExport,
-                         testing::Values(Export{"safetensors", {.directory = kOldCheckpoint, .target = "/out/model.safetensors"}},
-                                         Export{"merged", {.directory = kOldCheckpoint, .target = "/out", .format = ExportFormat::mindspore, .epoch = 1}},
-                                         Export{"tft",
-                                                {.directory = kOldCheckpoint, .target = "/out", .format = ExportFormat::mindspore, .layout = ExportLayout::tft, .epoch = 1}}),
-                         [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Formats, PowerLossOfAnExport,
+    testing::Values(Export{"safetensors", {.directory = kOldCheckpoint, .target = "/out/model.safetensors"}},
+                    Export{
+                        "merged",
+                        {.directory = kOldCheckpoint, .target = "/out", .format = ExportFormat::mindspore, .epoch = 1}},
+                    Export{"tft",
+                           {.directory = kOldCheckpoint,
+                            .target = "/out",
+                            .format = ExportFormat::mindspore,
+                            .layout = ExportLayout::tft,
+                            .epoch = 1}}),
+    [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
 }  // namespace rekindle

@@ -25,7 +25,9 @@ TEST_F(ProgressLines, ComeOnceASecondAtMost) {
     pass(std::chrono::milliseconds(100));
     progress.report(done * 1024, 40 * 1024);
   }
-  EXPECT_EQ(err_.str(), "verifying x: 10.0 KiB of 40.0 KiB, 25 %\nverifying x: 20.0 KiB of 40.0 KiB, 50 %\nverifying x: 30.0 KiB of 40.0 KiB, 75 %\n");
+  EXPECT_EQ(err_.str(),
+            "verifying x: 10.0 KiB of 40.0 KiB, 25 %\nverifying x: 20.0 KiB of 40.0 KiB, 50 %\nverifying x: 30.0 KiB "
+            "of 40.0 KiB, 75 %\n");
 }
 
 TEST_F(ProgressLines, ShortWorkHasNone) {

@@ -16,11 +16,14 @@ namespace rekindle {
 
 class SavedJob : public testing::Test {
  protected:
-  SavedJob() : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
+  SavedJob()
+      : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
     EXPECT_TRUE(claim_attempt(real_file_system(), folder_, {}, "n1"));
     for (const std::uint64_t step : {100, 184}) save({1, step, "x"}, make_memory(step, small_layout()));
   }
-  void save(const FolderName& name, const RankMemory& memory) { EXPECT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), name, memory)); }
+  void save(const FolderName& name, const RankMemory& memory) {
+    EXPECT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), name, memory));
+  }
   void flip(const std::string& file, std::size_t place) {
     std::string bytes = read_bytes(folder_ + "/" + file);
     bytes.at(place) = static_cast<char>(bytes.at(place) ^ 1);
@@ -34,7 +37,8 @@ class SavedJob : public testing::Test {
 // Names of what lies in a folder, hidden or not.
 inline std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename().string());
   std::ranges::sort(names);
   return names;
 }

@@ -11,7 +11,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const RestoreCandidate kNewest{"a1-s184-x", 1, 184, "hash-184", {.bytes = 1212000, .world_size = 4, .live_ranks = 3, .agreed_milliseconds = 6}};
+const RestoreCandidate kNewest{
+    "a1-s184-x", 1, 184, "hash-184", {.bytes = 1212000, .world_size = 4, .live_ranks = 3, .agreed_milliseconds = 6}};
 const RestoreCandidate kOlder{"a1-s170-y", 1, 170, "hash-170", {.bytes = 1212000, .world_size = 4, .live_ranks = 4}};
 
 bool comes_up(CoordinationHarness& job) {
@@ -116,7 +117,8 @@ TEST(Assembly, RefusesRanksThatCannotBeOneJobAndNamesTensorRanksAndShapes) {
   job.connect_everything();
   job.run_for(seconds(3));
   EXPECT_FALSE(job.all_running());
-  EXPECT_NE(joined(job.take_log()).find("tensor \"w\" is F32 [64, 4] as a whole for rank 0 and F32 [64, 5] for rank 1"), std::string::npos);
+  EXPECT_NE(joined(job.take_log()).find("tensor \"w\" is F32 [64, 4] as a whole for rank 0 and F32 [64, 5] for rank 1"),
+            std::string::npos);
 }
 
 TEST(Assembly, RefusesAJobInWhichNobodyHoldsSomeElements) {
@@ -125,18 +127,22 @@ TEST(Assembly, RefusesAJobInWhichNobodyHoldsSomeElements) {
   job.connect_everything();
   job.run_for(seconds(3));
   EXPECT_FALSE(job.all_running());
-  EXPECT_NE(joined(job.take_log()).find("tensor \"w\" of [64, 4] is not complete: 128 of 256 elements are held by no rank"), std::string::npos);
+  EXPECT_NE(
+      joined(job.take_log()).find("tensor \"w\" of [64, 4] is not complete: 128 of 256 elements are held by no rank"),
+      std::string::npos);
 }
 
 TEST(Assembly, RanksThatHoldDifferentPartsComeTogetherWhateverTheNetworkLoses) {
   for (const char* parallel : {"tensor", "pipeline", "zero"}) {
     for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-      CoordinationHarness job({.seed = seed, .pods = 3, .ranks_per_pod = 2, .drop = 0.2, .duplicate = 0.2, .delay_most = milliseconds(30)});
+      CoordinationHarness job(
+          {.seed = seed, .pods = 3, .ranks_per_pod = 2, .drop = 0.2, .duplicate = 0.2, .delay_most = milliseconds(30)});
       for (std::uint32_t rank = 0; rank < 6; ++rank) job.set_layout_of(rank, *layout_for(parallel, rank, 6));
       job.set_candidates({kNewest});
       job.connect_everything();
       ASSERT_TRUE(comes_up(job)) << parallel << ", seed " << seed << "\n" << job.describe();
-      for (std::uint32_t rank = 0; rank < 6; ++rank) EXPECT_EQ(job.rank(rank).word.step, 184u) << parallel << ", seed " << seed;
+      for (std::uint32_t rank = 0; rank < 6; ++rank)
+        EXPECT_EQ(job.rank(rank).word.step, 184u) << parallel << ", seed " << seed;
       ASSERT_TRUE(job.violations().empty()) << parallel << ", seed " << seed << ": " << job.violations().front();
     }
   }

@@ -31,19 +31,22 @@ TEST(BreakpointTable, CountsEveryNamedStateAndInput) {
 
 TEST(BreakpointTable, EveryTriggerLeadsSomewhere) {
   for (std::size_t state = 0; state < kCoordinatorStates; ++state) {
-    EXPECT_NE(coordinator_move(static_cast<CoordinatorState>(state), CoordinatorInput::trigger), CoordinatorMove::ignore);
+    EXPECT_NE(coordinator_move(static_cast<CoordinatorState>(state), CoordinatorInput::trigger),
+              CoordinatorMove::ignore);
   }
 }
 
 TEST(BreakpointTable, OnlyPublishingConcludes) {
   for (std::size_t state = 0; state < kCoordinatorStates; ++state) {
     const auto s = static_cast<CoordinatorState>(state);
-    EXPECT_EQ(coordinator_move(s, CoordinatorInput::published) == CoordinatorMove::conclude, s == CoordinatorState::publishing);
+    EXPECT_EQ(coordinator_move(s, CoordinatorInput::published) == CoordinatorMove::conclude,
+              s == CoordinatorState::publishing);
   }
 }
 
 TEST(BreakpointTable, P7_WhoeverLeadsGivesWayToAHigherTerm) {
-  for (const auto state : {CoordinatorState::collecting, CoordinatorState::creating, CoordinatorState::writing, CoordinatorState::publishing}) {
+  for (const auto state : {CoordinatorState::collecting, CoordinatorState::creating, CoordinatorState::writing,
+                           CoordinatorState::publishing}) {
     EXPECT_EQ(coordinator_move(state, CoordinatorInput::outranked), CoordinatorMove::step_down);
   }
 }

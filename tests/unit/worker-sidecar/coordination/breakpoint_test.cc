@@ -24,7 +24,8 @@ CoordinationHarness training(HarnessOptions options) {
 bool settles(CoordinationHarness& job, Duration most = seconds(60)) {
   job.run_for(milliseconds(1));  // a death is noticed
   const bool quiet = job.run_until([&] { return job.quiet(); }, most);
-  job.run_for(milliseconds(2500));  // nobody stops the containers: parked ranks are told to end after stop_wait
+  // nobody stops the containers: parked ranks are told to end after stop_wait
+  job.run_for(milliseconds(2500));
   EXPECT_TRUE(job.violations().empty()) << job.violations().front();
   return quiet;
 }
@@ -296,7 +297,8 @@ TEST(Breakpoint, WhatARoundThatFailedHasWrittenIsRemovedAtOnce) {
 
 TEST(Breakpoint, ThatFailsLeavesNothing) {
   CoordinationHarness job = training({.pods = 2});
-  for (const std::uint32_t rank : {0u, 1u}) job.fail_writes_of(rank, {ErrorCode::exhausted, "no space left", Retry::yes});
+  for (const std::uint32_t rank : {0u, 1u})
+    job.fail_writes_of(rank, {ErrorCode::exhausted, "no space left", Retry::yes});
   job.hook(0, 30);
   ASSERT_TRUE(settles(job));
   EXPECT_TRUE(job.published().empty());

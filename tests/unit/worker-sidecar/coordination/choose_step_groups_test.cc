@@ -1,7 +1,8 @@
-// The choice of a step where ranks hold different parts, and with copies in shadows (PROTOCOL P10, P13).
-#include <algorithm>
-
+// The choice of a step where ranks hold different parts, and with copies in shadows (PROTOCOL P10,
+// P13).
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "worker-sidecar/coordination/choose_step.h"
 
@@ -15,7 +16,9 @@ using Steps = std::vector<std::uint64_t>;
 CollectedRank at(std::uint32_t rank, std::uint64_t step, RankPhase phase, Steps shadows = {}) {
   return {rank, true, is_clean({step, phase, 0}), step, phase, std::move(shadows)};
 }
-CollectedRank dead(std::uint32_t rank, std::uint64_t step, Steps shadows = {}) { return {rank, false, false, step, RankPhase::computing, std::move(shadows)}; }
+CollectedRank dead(std::uint32_t rank, std::uint64_t step, Steps shadows = {}) {
+  return {rank, false, false, step, RankPhase::computing, std::move(shadows)};
+}
 
 StepGroup group(Ranks ranks) { return {ranks, ranks}; }
 const std::vector<StepGroup> kPairs = {group({0, 2}), group({1, 3})};  // two replicas of two halves
@@ -27,7 +30,8 @@ ChooseInput job(std::vector<StepGroup> groups, std::vector<CollectedRank> ranks)
 }
 
 TEST(ChooseStepOfGroups, ADeathInOnePairLeavesTheStepToTheOther) {
-  const Choice choice = choose_step(job(kPairs, {at(0, 9, RankPhase::computing), at(1, 9, RankPhase::computing), at(2, 9, RankPhase::computing), dead(3, 9)}));
+  const Choice choice = choose_step(job(kPairs, {at(0, 9, RankPhase::computing), at(1, 9, RankPhase::computing),
+                                                 at(2, 9, RankPhase::computing), dead(3, 9)}));
   EXPECT_EQ(choice.kind, ChoiceKind::take);
   EXPECT_EQ(choice.step, 9u);
   EXPECT_EQ(choice.ranks, (Ranks{0, 1, 2}));
@@ -40,7 +44,8 @@ TEST(ChooseStepOfGroups, AnotherGroupsCopyDoesNotReplaceALostOne) {
 }
 
 TEST(ChooseStepOfGroups, P10_AGroupThatIsBehindIsLetThroughWhenTheOtherHasNoCopyOfTheStepBefore) {
-  ChooseInput input = job(kPairs, {at(0, 10, RankPhase::between), at(1, 9, RankPhase::waiting_at_update), at(2, 10, RankPhase::between), dead(3, 9)});
+  ChooseInput input = job(kPairs, {at(0, 10, RankPhase::between), at(1, 9, RankPhase::waiting_at_update),
+                                   at(2, 10, RankPhase::between), dead(3, 9)});
   const Choice choice = choose_step(input);
   EXPECT_EQ(choice.kind, ChoiceKind::permit);
   EXPECT_EQ(choice.step, 10u);
@@ -48,8 +53,10 @@ TEST(ChooseStepOfGroups, P10_AGroupThatIsBehindIsLetThroughWhenTheOtherHasNoCopy
 }
 
 TEST(ChooseStepOfGroups, NobodyIsLetThroughWhileAnotherGroupIsOnlyOnItsWay) {
-  // Rank 2 has committed and is gone. Were rank 0 let through and rank 1 never arrived, step 9 would be gone as well.
-  ChooseInput input = job(kPairs, {at(0, 9, RankPhase::waiting_at_update), at(1, 9, RankPhase::computing), dead(2, 10), dead(3, 9)});
+  // Rank 2 has committed and is gone. Were rank 0 let through and rank 1 never arrived, step 9
+  // would be gone as well.
+  ChooseInput input =
+      job(kPairs, {at(0, 9, RankPhase::waiting_at_update), at(1, 9, RankPhase::computing), dead(2, 10), dead(3, 9)});
   Choice choice = choose_step(input);
   EXPECT_EQ(choice.kind, ChoiceKind::wait);
   EXPECT_EQ(choice.why, "rank 1 to arrive at the update to step 10");
@@ -61,10 +68,13 @@ TEST(ChooseStepOfGroups, NobodyIsLetThroughWhileAnotherGroupIsOnlyOnItsWay) {
 }
 
 TEST(ChooseStepOfGroups, P10_TheNextStepIsMadeOnlyWhenEveryGroupCanMakeIt) {
-  const Choice both = choose_step(job(kPairs, {at(0, 9, RankPhase::waiting_at_update), at(1, 9, RankPhase::waiting_at_update), at(2, 9, RankPhase::computing), dead(3, 9)}));
+  const Choice both =
+      choose_step(job(kPairs, {at(0, 9, RankPhase::waiting_at_update), at(1, 9, RankPhase::waiting_at_update),
+                               at(2, 9, RankPhase::computing), dead(3, 9)}));
   EXPECT_EQ(both.kind, ChoiceKind::permit);
   EXPECT_EQ(both.ranks, (Ranks{0, 1}));
-  const Choice one = choose_step(job(kPairs, {at(0, 9, RankPhase::waiting_at_update), at(1, 9, RankPhase::computing), at(2, 9, RankPhase::computing), dead(3, 9)}));
+  const Choice one = choose_step(job(kPairs, {at(0, 9, RankPhase::waiting_at_update), at(1, 9, RankPhase::computing),
+                                              at(2, 9, RankPhase::computing), dead(3, 9)}));
   EXPECT_EQ(one.kind, ChoiceKind::take);
   EXPECT_EQ(one.step, 9u);
 }
@@ -89,14 +99,16 @@ TEST(ChooseStepOfGroups, P10_APartThatIsAtTheNextStepAlreadyIsTakenFromTheShadow
 }
 
 TEST(ChooseStepOfGroups, AllDeadWithTheirShadowsCompleteLoseNothing) {
-  const Choice choice = choose_step(job(kPairs, {dead(0, 9, {8, 9}), dead(1, 9, {8, 9}), dead(2, 9, {9}), dead(3, 9, {9})}));
+  const Choice choice =
+      choose_step(job(kPairs, {dead(0, 9, {8, 9}), dead(1, 9, {8, 9}), dead(2, 9, {9}), dead(3, 9, {9})}));
   EXPECT_EQ(choice.kind, ChoiceKind::take);
   EXPECT_EQ(choice.step, 9u);
   EXPECT_EQ(choice.shadows, (Ranks{0, 1, 2, 3}));
 }
 
 TEST(ChooseStepOfGroups, AShadowThatOneHolderLacksIsNone) {
-  const Choice choice = choose_step(job(kPairs, {dead(0, 9, {8, 9}), dead(1, 9, {8, 9}), dead(2, 9, {9}), dead(3, 9, {8})}));
+  const Choice choice =
+      choose_step(job(kPairs, {dead(0, 9, {8, 9}), dead(1, 9, {8, 9}), dead(2, 9, {9}), dead(3, 9, {8})}));
   EXPECT_EQ(choice.kind, ChoiceKind::none);
 }
 
@@ -109,7 +121,8 @@ TEST(ChooseStepOfGroups, AnOlderShadowIsTakenWhereNothingNewerIsComplete) {
   const Choice choice = choose_step(job(kSingles, {at(0, 29, RankPhase::computing, {20, 25}), dead(1, 29, {20, 25})}));
   EXPECT_EQ(choice.step, 25u);
   EXPECT_EQ(choice.steps_lost, 4u);
-  EXPECT_NE(choice.why.find("step 29 is not complete: there is no copy of the part of rank 1, and"), std::string::npos) << choice.why;
+  EXPECT_NE(choice.why.find("step 29 is not complete: there is no copy of the part of rank 1, and"), std::string::npos)
+      << choice.why;
 }
 
 TEST(ChooseStepOfGroups, AFinishedRanksShadowMayGoAnyMoment) {
@@ -133,7 +146,8 @@ struct Situation {
   Steps shadows;
 };
 
-// Two steps, all phases that matter, deaths; with shadows every set of copies that a rank at that step can have.
+// Two steps, all phases that matter, deaths; with shadows every set of copies that a rank at that
+// step can have.
 std::vector<Situation> situations(bool with_shadows) {
   std::vector<Situation> list;
   for (const std::uint64_t step : {5u, 6u}) {
@@ -141,7 +155,8 @@ std::vector<Situation> situations(bool with_shadows) {
     if (with_shadows) copies.push_back({5});
     if (with_shadows && step == 6) copies.insert(copies.end(), {{6}, {5, 6}});
     for (const Steps& shadows : copies) {
-      for (const RankPhase phase : {RankPhase::computing, RankPhase::updating, RankPhase::waiting_at_update, RankPhase::collective_failed}) {
+      for (const RankPhase phase :
+           {RankPhase::computing, RankPhase::updating, RankPhase::waiting_at_update, RankPhase::collective_failed}) {
         list.push_back({phase, step, true, shadows});
       }
       list.push_back({RankPhase::computing, step, false, shadows});
@@ -157,7 +172,9 @@ struct Possible {
   bool arrives;
   bool states_matter;
 
-  static std::uint64_t finished_update(const CollectedRank& rank) { return rank.step + (rank.alive && rank.phase == RankPhase::updating ? 1 : 0); }
+  static std::uint64_t finished_update(const CollectedRank& rank) {
+    return rank.step + (rank.alive && rank.phase == RankPhase::updating ? 1 : 0);
+  }
   std::uint64_t committed() const {
     std::uint64_t most = 0;
     for (const CollectedRank& rank : ranks) most = std::max(most, finished_update(rank));
@@ -177,12 +194,15 @@ struct Possible {
   }
   bool in_shadows(const StepGroup& group, std::uint64_t step) const {
     return std::all_of(group.sharers.begin(), group.sharers.end(), [&](std::uint32_t rank) {
-      return std::find(ranks[rank].shadow_steps.begin(), ranks[rank].shadow_steps.end(), step) != ranks[rank].shadow_steps.end();
+      return std::find(ranks[rank].shadow_steps.begin(), ranks[rank].shadow_steps.end(), step) !=
+             ranks[rank].shadow_steps.end();
     });
   }
   bool complete(std::uint64_t step) const {
     return std::all_of(groups.begin(), groups.end(), [&](const StepGroup& group) {
-      return in_shadows(group, step) || std::any_of(group.ranks.begin(), group.ranks.end(), [&](std::uint32_t rank) { return rank_comes_to(ranks[rank], step); });
+      return in_shadows(group, step) || std::any_of(group.ranks.begin(), group.ranks.end(), [&](std::uint32_t rank) {
+               return rank_comes_to(ranks[rank], step);
+             });
     });
   }
   // 0: no step.
@@ -202,7 +222,8 @@ struct Possible {
 // Plays the answers until a step is taken, with ranks that do what the gates allow.
 void play(std::vector<CollectedRank> ranks, const std::vector<StepGroup>& groups, bool arrives, bool states_matter) {
   const std::uint64_t best = Possible{ranks, groups, arrives, states_matter}.best();
-  ChooseInput input{.world_size = static_cast<std::uint32_t>(ranks.size()), .states_matter = states_matter, .groups = groups};
+  ChooseInput input{
+      .world_size = static_cast<std::uint32_t>(ranks.size()), .states_matter = states_matter, .groups = groups};
   for (int turn = 0; turn < 20; ++turn) {
     input.ranks = ranks;
     const Choice choice = choose_step(input);
@@ -213,12 +234,17 @@ void play(std::vector<CollectedRank> ranks, const std::vector<StepGroup>& groups
         ASSERT_EQ(ranks[writer].step, choice.step) << "a writer that has another step";
       }
       for (const std::uint32_t shadow : choice.shadows) {
-        ASSERT_TRUE(std::binary_search(ranks[shadow].shadow_steps.begin(), ranks[shadow].shadow_steps.end(), choice.step)) << "no such copy";
+        ASSERT_TRUE(
+            std::binary_search(ranks[shadow].shadow_steps.begin(), ranks[shadow].shadow_steps.end(), choice.step))
+            << "no such copy";
         ASSERT_FALSE(std::binary_search(choice.ranks.begin(), choice.ranks.end(), shadow)) << "it writes twice";
       }
       for (const StepGroup& each : groups) {
-        const bool live = std::any_of(each.ranks.begin(), each.ranks.end(), [&](std::uint32_t rank) { return std::binary_search(choice.ranks.begin(), choice.ranks.end(), rank); });
-        const bool copied = std::includes(choice.shadows.begin(), choice.shadows.end(), each.sharers.begin(), each.sharers.end());
+        const bool live = std::any_of(each.ranks.begin(), each.ranks.end(), [&](std::uint32_t rank) {
+          return std::binary_search(choice.ranks.begin(), choice.ranks.end(), rank);
+        });
+        const bool copied =
+            std::includes(choice.shadows.begin(), choice.shadows.end(), each.sharers.begin(), each.sharers.end());
         ASSERT_TRUE(live || copied) << "a group without a copy of step " << choice.step;
       }
       return;
@@ -231,7 +257,8 @@ void play(std::vector<CollectedRank> ranks, const std::vector<StepGroup>& groups
     bool moved = false;
     for (CollectedRank& rank : ranks) {
       if (!rank.alive) continue;
-      const bool permitted = choice.kind == ChoiceKind::permit && rank.phase == RankPhase::waiting_at_update && rank.step + 1 == choice.step &&
+      const bool permitted = choice.kind == ChoiceKind::permit && rank.phase == RankPhase::waiting_at_update &&
+                             rank.step + 1 == choice.step &&
                              std::binary_search(choice.ranks.begin(), choice.ranks.end(), rank.rank);
       if (permitted || rank.phase == RankPhase::updating) {
         rank = at(rank.rank, rank.step + 1, RankPhase::waiting_at_step, rank.shadow_steps);
@@ -296,11 +323,14 @@ TEST_P(EveryShardedJob, TakesACompleteStepThatIsNeverSmallerThanPossible) {
 
 INSTANTIATE_TEST_SUITE_P(
     Of, EveryShardedJob,
-    ::testing::Values(Shape{"two_pairs", 4, false, {group({0, 2}), group({1, 3})}}, Shape{"four_singles", 4, false, {group({0}), group({1}), group({2}), group({3})}},
-                      Shape{"a_pair_two_singles_and_all", 4, false, {group({2}), group({3}), group({0, 1}), group({0, 1, 2, 3})}},
-                      Shape{"one_group_with_shadows", 3, true, {group({0, 1, 2})}}, Shape{"singles_with_shadows", 3, true, {group({0}), group({1}), group({2})}},
-                      Shape{"a_pair_and_a_single_with_shadows", 3, true, {group({2}), group({0, 1})}},
-                      Shape{"zero_with_shadows", 3, true, {group({0}), group({1}), group({2}), group({0, 1, 2})}}),
+    ::testing::Values(
+        Shape{"two_pairs", 4, false, {group({0, 2}), group({1, 3})}},
+        Shape{"four_singles", 4, false, {group({0}), group({1}), group({2}), group({3})}},
+        Shape{"a_pair_two_singles_and_all", 4, false, {group({2}), group({3}), group({0, 1}), group({0, 1, 2, 3})}},
+        Shape{"one_group_with_shadows", 3, true, {group({0, 1, 2})}},
+        Shape{"singles_with_shadows", 3, true, {group({0}), group({1}), group({2})}},
+        Shape{"a_pair_and_a_single_with_shadows", 3, true, {group({2}), group({0, 1})}},
+        Shape{"zero_with_shadows", 3, true, {group({0}), group({1}), group({2}), group({0, 1, 2})}}),
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace

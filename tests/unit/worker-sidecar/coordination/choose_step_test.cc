@@ -1,14 +1,18 @@
 #include "worker-sidecar/coordination/choose_step.h"
 
-#include <algorithm>
-
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace rekindle {
 namespace {
 
-CollectedRank at(std::uint32_t rank, std::uint64_t step, RankPhase phase) { return {rank, true, is_clean({step, phase, 0}), step, phase}; }
-CollectedRank dead(std::uint32_t rank, std::uint64_t step, RankPhase phase = RankPhase::computing) { return {rank, false, false, step, phase}; }
+CollectedRank at(std::uint32_t rank, std::uint64_t step, RankPhase phase) {
+  return {rank, true, is_clean({step, phase, 0}), step, phase};
+}
+CollectedRank dead(std::uint32_t rank, std::uint64_t step, RankPhase phase = RankPhase::computing) {
+  return {rank, false, false, step, phase};
+}
 
 ChooseInput job(std::vector<CollectedRank> ranks) {
   const auto world = static_cast<std::uint32_t>(ranks.size());
@@ -25,7 +29,8 @@ TEST(ChooseStep, P5_TheStateOfNIsTakenWhileTheNextStepComputes) {
 }
 
 TEST(ChooseStep, P10_OneSurvivorAtTheNewerStepIsEnough) {
-  const Choice choice = choose_step(job({at(0, 9, RankPhase::collective_failed), at(1, 10, RankPhase::between), dead(2, 9)}));
+  const Choice choice =
+      choose_step(job({at(0, 9, RankPhase::collective_failed), at(1, 10, RankPhase::between), dead(2, 9)}));
   EXPECT_EQ(choice.kind, ChoiceKind::take);
   EXPECT_EQ(choice.step, 10u);
   EXPECT_EQ(choice.ranks, Ranks{1});
@@ -39,7 +44,8 @@ TEST(ChooseStep, P13_ARankThatDiedBeforeItsPartLeavesN) {
 }
 
 TEST(ChooseStep, P10_CompleteGradientsMakeTheNextStepReachable) {
-  const Choice choice = choose_step(job({at(0, 9, RankPhase::waiting_at_update), at(1, 9, RankPhase::collective_failed), dead(2, 9)}));
+  const Choice choice =
+      choose_step(job({at(0, 9, RankPhase::waiting_at_update), at(1, 9, RankPhase::collective_failed), dead(2, 9)}));
   EXPECT_EQ(choice.kind, ChoiceKind::permit);
   EXPECT_EQ(choice.step, 10u);
   EXPECT_EQ(choice.ranks, Ranks{0});
@@ -63,7 +69,8 @@ TEST(ChooseStep, P12_WhereEveryRankCanFollowTheNextStepIsTaken) {
 }
 
 TEST(ChooseStep, P13_AStepThatOnlyADeadRankHadIsReachedThroughALiveOneThatWaits) {
-  const Choice choice = choose_step(job({at(0, 9, RankPhase::waiting_at_update), at(1, 9, RankPhase::computing), dead(2, 10)}));
+  const Choice choice =
+      choose_step(job({at(0, 9, RankPhase::waiting_at_update), at(1, 9, RankPhase::computing), dead(2, 10)}));
   EXPECT_EQ(choice.kind, ChoiceKind::permit);
   EXPECT_EQ(choice.step, 10u);
   EXPECT_EQ(choice.ranks, Ranks{0});
@@ -104,7 +111,9 @@ TEST(ChooseStep, WithoutACleanCopyItSaysSo) {
   EXPECT_NE(choice.why.find("rank 0"), std::string::npos);
 }
 
-TEST(ChooseStep, WithoutALiveRankItSaysSo) { EXPECT_EQ(choose_step(job({dead(0, 9), dead(1, 9)})).kind, ChoiceKind::none); }
+TEST(ChooseStep, WithoutALiveRankItSaysSo) {
+  EXPECT_EQ(choose_step(job({dead(0, 9), dead(1, 9)})).kind, ChoiceKind::none);
+}
 
 TEST(ChooseStep, ALiveRankThatIsTwoBehindIsReportedAndNoSource) {
   const Choice choice = choose_step(job({at(0, 7, RankPhase::computing), at(1, 9, RankPhase::computing)}));
@@ -122,7 +131,8 @@ TEST(ChooseStep, ADeadRanksClaimFarAheadIsReportedAndNotBelieved) {
 }
 
 TEST(ChooseStep, AFinishedJobHasNothingToSave) {
-  EXPECT_EQ(choose_step(job({dead(0, 9, RankPhase::finished), dead(1, 9, RankPhase::finished)})).kind, ChoiceKind::finished);
+  EXPECT_EQ(choose_step(job({dead(0, 9, RankPhase::finished), dead(1, 9, RankPhase::finished)})).kind,
+            ChoiceKind::finished);
 }
 
 TEST(ChooseStep, AFinishedRankIsEvidenceAndNoSource) {
@@ -153,8 +163,9 @@ TEST(ChooseStep, APermittedRankThatDoesNotMoveIsNotWaitedForTwice) {
   EXPECT_EQ(choice.steps_lost, 1u);
 }
 
-// Every job of one to four ranks over phases, steps n and n + 1, and deaths: plays the answer until a step is taken, with ranks that
-// do what the gates allow, and compares it with the best that was possible.
+// Every job of one to four ranks over phases, steps n and n + 1, and deaths: plays the answer until
+// a step is taken, with ranks that do what the gates allow, and compares it with the best that was
+// possible.
 class EveryJob : public ::testing::TestWithParam<int> {};
 
 struct Situation {
@@ -166,8 +177,9 @@ struct Situation {
 std::vector<Situation> situations() {
   std::vector<Situation> list;
   for (const std::uint64_t step : {5u, 6u}) {
-    for (const RankPhase phase : {RankPhase::between, RankPhase::computing, RankPhase::updating, RankPhase::waiting_at_update,
-                                  RankPhase::waiting_at_step, RankPhase::collective_failed}) {
+    for (const RankPhase phase :
+         {RankPhase::between, RankPhase::computing, RankPhase::updating, RankPhase::waiting_at_update,
+          RankPhase::waiting_at_step, RankPhase::collective_failed}) {
       list.push_back({phase, step, true});
     }
     list.push_back({RankPhase::computing, step, false});
@@ -175,7 +187,8 @@ std::vector<Situation> situations() {
   return list;
 }
 
-// The largest step that a live rank has or gets to with the gates' help; 0: no clean copy. `arrives`: ranks that compute get their reduction.
+// The largest step that a live rank has or gets to with the gates' help; 0: no clean copy.
+// `arrives`: ranks that compute get their reduction.
 std::uint64_t best_possible(const std::vector<CollectedRank>& ranks, bool arrives, bool states_matter) {
   std::uint64_t committed = 0;
   bool anybody = false;
@@ -188,7 +201,8 @@ std::uint64_t best_possible(const std::vector<CollectedRank>& ranks, bool arrive
   if (!anybody) return 0;
   std::uint64_t best = 0;
   bool all_wait = true;
-  for (const CollectedRank& rank : ranks) all_wait = all_wait && rank.alive && rank.phase == RankPhase::waiting_at_update && rank.step == committed;
+  for (const CollectedRank& rank : ranks)
+    all_wait = all_wait && rank.alive && rank.phase == RankPhase::waiting_at_update && rank.step == committed;
   for (const CollectedRank& rank : ranks) {
     if (!rank.alive) continue;
     std::uint64_t step = rank.step + (rank.phase == RankPhase::updating ? 1 : 0);
@@ -222,7 +236,8 @@ void play(std::vector<CollectedRank> ranks, bool arrives, bool states_matter) {
     bool moved = false;
     for (CollectedRank& rank : ranks) {
       if (!rank.alive) continue;
-      const bool permitted = choice.kind == ChoiceKind::permit && rank.phase == RankPhase::waiting_at_update && rank.step + 1 == choice.step &&
+      const bool permitted = choice.kind == ChoiceKind::permit && rank.phase == RankPhase::waiting_at_update &&
+                             rank.step + 1 == choice.step &&
                              std::find(choice.ranks.begin(), choice.ranks.end(), rank.rank) != choice.ranks.end();
       if (permitted || rank.phase == RankPhase::updating) {
         rank = at(rank.rank, rank.step + 1, RankPhase::waiting_at_step);

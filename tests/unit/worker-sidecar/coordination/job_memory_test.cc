@@ -1,8 +1,9 @@
-// A sidecar that is restarted while one of its ranks dies: what that rank held is known from the process before it.
+// A sidecar that is restarted while one of its ranks dies: what that rank held is known from the
+// process before it.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <deque>
-
-#include <gtest/gtest.h>
 
 #include "worker-sidecar/coordination/coordination.h"
 

@@ -21,7 +21,8 @@ AssignMessage order_of(std::size_t pieces) {
 template <typename Message>
 std::vector<Message> messages_of(const CoordinationOutputs& out) {
   std::vector<Message> messages;
-  for (const CoordinationOutput& output : out) messages.push_back(std::get<Message>(std::get<SendToPeer>(output).message));
+  for (const CoordinationOutput& output : out)
+    messages.push_back(std::get<Message>(std::get<SendToPeer>(output).message));
   return messages;
 }
 
@@ -37,7 +38,9 @@ TEST(MessageParts, AnOrdinaryOrderIsOneMessageAsItIs) {
   EXPECT_EQ(AssignParts().add(order), order);
 }
 
-TEST(MessageParts, APodWithoutWritersIsToldToo) { EXPECT_EQ(parts_of(AssignMessage{.term = 1, .step = 2, .path = "p"}).size(), 1u); }
+TEST(MessageParts, APodWithoutWritersIsToldToo) {
+  EXPECT_EQ(parts_of(AssignMessage{.term = 1, .step = 2, .path = "p"}).size(), 1u);
+}
 
 TEST(MessageParts, EachPartOfALongOrderFitsAMessage) {
   const std::vector<AssignMessage> parts = parts_of(order_of(30'000));
@@ -68,7 +71,9 @@ TEST(MessageParts, APartOfAnotherTermBeginsAnew) {
 TEST(MessageParts, ALongReportIsCutBetweenRanks) {
   PodWrittenMessage report{.term = 7, .ordinal = 1, .ok = true};
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    RankWrittenFile file{.rank = rank, .written = {.file = "rank-" + std::to_string(rank) + ".safetensors", .bytes = 8, .hash = std::string(32, 'a')}};
+    RankWrittenFile file{
+        .rank = rank,
+        .written = {.file = "rank-" + std::to_string(rank) + ".safetensors", .bytes = 8, .hash = std::string(32, 'a')}};
     for (std::size_t i = 0; i < 30'000; ++i) {
       const std::string name = std::string(240, 'n') + std::to_string(i);
       file.written.entries.push_back({name, name, 0, 1, 8, 12});

@@ -1,20 +1,20 @@
 // Checkpoints that are made while training goes on, each as a story.
-#include <algorithm>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "tests/unit/worker-sidecar/coordination/periodic_world.h"
 
 namespace rekindle {
 namespace {
 
+using std::chrono::seconds;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::SizeIs;
-using std::chrono::seconds;
 using testing::PeriodicWorld;
+using ::testing::SizeIs;
 
 const SnapshotSettings kEveryTenSteps{.rhythm = SnapshotRhythm::steps, .every_steps = 10};
 
@@ -124,7 +124,8 @@ TEST(Periodic, AnAnswerForOneThatWasGivenUpPublishesNothing) {
   const WriteMessage late = job.pod(1).unanswered[0];
   job.tell(0, PeerLost{1});
   job.tell(0, PeerConnected{1});
-  job.tell(1, RankWritten{1, {.term = late.term, .written = {.file = late.file, .bytes = 1, .hash = std::string(32, '0')}}});
+  job.tell(
+      1, RankWritten{1, {.term = late.term, .written = {.file = late.file, .bytes = 1, .hash = std::string(32, '0')}}});
   EXPECT_THAT(job.published, IsEmpty());
   EXPECT_THAT(job.removed, SizeIs(1));
 }

@@ -1,5 +1,6 @@
-// Pods with one rank each whose sidecars make periodic checkpoints; virtual time, messages that arrive at once and in order. Smaller than the harness of breakpoints:
-// ranks here move when the test says so.
+// Pods with one rank each whose sidecars make periodic checkpoints; virtual time, messages that
+// arrive at once and in order. Smaller than the harness of breakpoints: ranks here move when the
+// test says so.
 #pragma once
 
 #include <algorithm>
@@ -26,8 +27,8 @@ class PeriodicWorld {
     std::uint64_t snapshot_step = 0;
     std::uint64_t taken = 0;
     std::vector<KeepForRank> kept;
-    std::optional<Error> no_memory;     // KeepForRank is answered with it
-    std::optional<Error> write_error;   // WriteFromShadow is
+    std::optional<Error> no_memory;    // KeepForRank is answered with it
+    std::optional<Error> write_error;  // WriteFromShadow is
     bool takes_snapshots = true;
     bool answers_writes = true;
     std::vector<WriteMessage> unanswered;
@@ -38,8 +39,8 @@ class PeriodicWorld {
     for (std::uint32_t i = 0; i < pods; ++i) {
       pods_.push_back({});
       pods_.back().layout = {{whole_tensor("w", Dtype::f32, {100, 2})}};
-      pods_.back().sidecar = std::make_unique<Coordination>(
-          CoordinationConfig{.ordinal = i, .pods = pods, .ranks_per_pod = 1, .wait_for_go = false, .snapshots = settings});
+      pods_.back().sidecar = std::make_unique<Coordination>(CoordinationConfig{
+          .ordinal = i, .pods = pods, .ranks_per_pod = 1, .wait_for_go = false, .snapshots = settings});
     }
   }
 
@@ -117,16 +118,25 @@ class PeriodicWorld {
 
   template <typename Output>
   void perform(std::uint32_t, const Output&) {}
-  void perform(std::uint32_t pod, const SendToPeer& o) { later(o.ordinal, PeerMessageArrived{pod, pods_[pod].sidecar->attempt(), o.message}); }
-  void perform(std::uint32_t pod, const WelcomeRank& o) { later(pod, RankRegistered{o.rank, {.layout = pods_[pod].layout}}); }
-  void perform(std::uint32_t pod, const ListCandidates&) { later(pod, CandidatesListed{std::vector<RestoreCandidate>{}}); }
-  void perform(std::uint32_t pod, const OfferToRank& o) { later(pod, RankLoaded{o.rank, {.path = o.offer.path, .step = o.offer.step, .ok = true}}); }
+  void perform(std::uint32_t pod, const SendToPeer& o) {
+    later(o.ordinal, PeerMessageArrived{pod, pods_[pod].sidecar->attempt(), o.message});
+  }
+  void perform(std::uint32_t pod, const WelcomeRank& o) {
+    later(pod, RankRegistered{o.rank, {.layout = pods_[pod].layout}});
+  }
+  void perform(std::uint32_t pod, const ListCandidates&) {
+    later(pod, CandidatesListed{std::vector<RestoreCandidate>{}});
+  }
+  void perform(std::uint32_t pod, const OfferToRank& o) {
+    later(pod, RankLoaded{o.rank, {.path = o.offer.path, .step = o.offer.step, .ok = true}});
+  }
   void perform(std::uint32_t pod, const ClaimAttempt&) { later(pod, AttemptClaimed{.attempt = 1u, .failures = {}}); }
   void perform(std::uint32_t pod, const HoldRanks&) { perform(pod, LookAtRanks{}); }
   void perform(std::uint32_t pod, const LookAtRanks&) { later(pod, RankSeen{pod, pods_[pod].word}); }
   void perform(std::uint32_t pod, const KeepForRank& o) {
     pods_[pod].kept.push_back(o);
-    later(pod, RankKept{o.rank, o.term, pods_[pod].no_memory ? Status(std::unexpected(*pods_[pod].no_memory)) : Status()});
+    later(pod,
+          RankKept{o.rank, o.term, pods_[pod].no_memory ? Status(std::unexpected(*pods_[pod].no_memory)) : Status()});
   }
   void perform(std::uint32_t pod, const OrderSnapshot& o) {
     pods_[pod].snapshot_step = o.step;
@@ -140,7 +150,8 @@ class PeriodicWorld {
       pods_[pod].unanswered.push_back(o.write);
       return;
     }
-    if (pods_[pod].write_error) return later(pod, RankWriteFailed{o.rank, {.term = o.write.term, .error = *pods_[pod].write_error}});
+    if (pods_[pod].write_error)
+      return later(pod, RankWriteFailed{o.rank, {.term = o.write.term, .error = *pods_[pod].write_error}});
     later(pod, RankWritten{o.rank, {.term = o.write.term, .written = file_of(o.write, pods_[pod].layout)}});
   }
   void perform(std::uint32_t pod, const PublishCheckpoint& o) {
@@ -158,7 +169,8 @@ class PeriodicWorld {
     for (const PiecePlan& piece : order.pieces) {
       const TensorDescription& tensor = *std::ranges::find(layout.tensors, piece.tensor, &TensorDescription::name);
       const std::uint64_t bytes = rows_bytes(tensor, piece.end_row - piece.begin_row);
-      file.entries.push_back({entry_of_piece(tensor, piece.begin_row, piece.end_row).key, piece.tensor, piece.begin_row, piece.end_row, at, at + bytes});
+      file.entries.push_back({entry_of_piece(tensor, piece.begin_row, piece.end_row).key, piece.tensor, piece.begin_row,
+                              piece.end_row, at, at + bytes});
       at += bytes;
     }
     return file;

@@ -12,14 +12,16 @@ TEST(Protection, IsFullWhereEveryRankHoldsEverything) { EXPECT_TRUE(protection_o
 TEST(Protection, P10_IsPartialWherePartsCanStandAtDifferentSteps) {
   const Protection protection = protection_of({held_by({0, 2}), held_by({1, 3})}, 0);
   EXPECT_FALSE(protection.full);
-  EXPECT_NE(protection.sentence.find("a death between the commits of two ranks"), std::string::npos) << protection.sentence;
+  EXPECT_NE(protection.sentence.find("a death between the commits of two ranks"), std::string::npos)
+      << protection.sentence;
 }
 
 TEST(Protection, P10_NamesTheRanksWhoseDeathCostsSteps) {
   const Protection protection = protection_of({held_by({0}), held_by({2}), held_by({0, 1, 2})}, 0);
   EXPECT_FALSE(protection.full);
   EXPECT_EQ(protection.sentence,
-            "only ranks 0, 2 hold their parts of the state: the death of one of them costs all steps since the newest checkpoint; a shadow of each step would prevent that");
+            "only ranks 0, 2 hold their parts of the state: the death of one of them costs all steps since the newest "
+            "checkpoint; a shadow of each step would prevent that");
 }
 
 TEST(Protection, AShadowOfEachStepMakesItFullAgainstDeathsOfProcesses) {

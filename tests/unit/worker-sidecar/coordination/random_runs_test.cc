@@ -1,12 +1,13 @@
-// Thousands of seeds, each a job with its own faults: evictions, kills, lost pods, restarted sidecars, orders, broken links, and a network that
-// drops, doubles and delays. A failure prints the seed; COORDINATION_SEED=<seed> runs it alone with its log.
+// Thousands of seeds, each a job with its own faults: evictions, kills, lost pods, restarted
+// sidecars, orders, broken links, and a network that drops, doubles and delays. A failure prints
+// the seed; COORDINATION_SEED=<seed> runs it alone with its log.
+
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <iostream>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/coordination_harness.h"
 
@@ -24,7 +25,8 @@ std::uint64_t seeds() {
 }
 
 struct Story {
-  explicit Story(std::uint64_t seed, bool delivered, bool parts = false, bool flaps = false) : luck(seed * 7919 + 13), all_delivered(delivered), flaps_(flaps) {
+  explicit Story(std::uint64_t seed, bool delivered, bool parts = false, bool flaps = false)
+      : luck(seed * 7919 + 13), all_delivered(delivered), flaps_(flaps) {
     HarnessOptions options{.seed = seed, .trains = true};
     options.pods = 1 + static_cast<std::uint32_t>(luck.below(4));
     options.ranks_per_pod = 1 + static_cast<std::uint32_t>(luck.below(2));
@@ -64,8 +66,14 @@ struct Story {
       case 0: job->hook(some_pod(), 20); break;
       case 1: job->kill_rank(some_rank()); break;
       case 2: job->want_checkpoint(some_rank()); break;
-      case 3: job->order("order-" + std::to_string(++orders), luck.below(2) == 0 ? AfterBreakpoint::go_on : AfterBreakpoint::park, 20); break;
-      case 4: job->hook(some_pod(), 20); job->hook(some_pod(), 15); break;
+      case 3:
+        job->order("order-" + std::to_string(++orders),
+                   luck.below(2) == 0 ? AfterBreakpoint::go_on : AfterBreakpoint::park, 20);
+        break;
+      case 4:
+        job->hook(some_pod(), 20);
+        job->hook(some_pod(), 15);
+        break;
       case 5: job->kill_pod(some_pod()); break;
       case 6: job->restart_sidecar(some_pod()); break;
       case 7: {
@@ -84,10 +92,12 @@ struct Story {
     job->set_network(0, 0, milliseconds(1));
   }
 
-  // P10, P13: what was saved is the largest step that a live rank has or could reach with one update it is ready for.
+  // P10, P13: what was saved is the largest step that a live rank has or could reach with one
+  // update it is ready for.
   void check_step() {
     if (!all_delivered || parts_ || job->published().empty()) return;
-    const auto last = std::max_element(job->published().begin(), job->published().end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+    const auto last = std::max_element(job->published().begin(), job->published().end(),
+                                       [](const auto& a, const auto& b) { return a.step < b.step; });
     std::uint64_t live_most = 0, most = 0;
     bool ready = false;
     for (std::uint32_t number = 0; number < job->config().world_size(); ++number) {
@@ -97,7 +107,8 @@ struct Story {
     }
     for (std::uint32_t number = 0; number < job->config().world_size(); ++number) {
       const auto& rank = job->rank(number);
-      ready = ready || ((rank.alive || rank.ended) && rank.held && rank.word.phase == RankPhase::waiting_at_update && rank.word.step + 1 == most);
+      ready = ready || ((rank.alive || rank.ended) && rank.held && rank.word.phase == RankPhase::waiting_at_update &&
+                        rank.word.step + 1 == most);
     }
     if (live_most == 0) return;
     steps_checked = true;
@@ -121,7 +132,8 @@ struct Story {
     EXPECT_TRUE(ended) << "something is still waited for:\n" << job->describe();
     job->run_for(seconds(1));
     for (const std::string& violation : job->violations()) ADD_FAILURE() << violation;
-    for (const auto& [id, hook] : job->hooks()) EXPECT_TRUE(hook.answer || hook.pod_died) << "hook " << id << " was not answered";
+    for (const auto& [id, hook] : job->hooks())
+      EXPECT_TRUE(hook.answer || hook.pod_died) << "hook " << id << " was not answered";
     check_step();
   }
 
@@ -188,12 +200,14 @@ TEST(RandomRuns, AlsoWhileRanksMakeTheirCommunicatorsAnewEveryRunEnds) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Story run(seed, false, seed % 3 == 0, true);
     run.execute();
-    for (std::uint32_t rank = 0; rank < run.job->config().world_size(); ++rank) rebuilt += run.job->rank(rank).rebuilds_made;
+    for (std::uint32_t rank = 0; rank < run.job->config().world_size(); ++rank)
+      rebuilt += run.job->rank(rank).rebuilds_made;
   }
   EXPECT_GT(rebuilt, seeds() / 4) << "the check must have had something to check";
 }
 
-// Nothing but the ranks' network is broken, and sidecars lose no message: nobody is to be started again, no rank is left behind, and training goes on.
+// Nothing but the ranks' network is broken, and sidecars lose no message: nobody is to be started
+// again, no rank is left behind, and training goes on.
 void expect_that_nobody_stops(std::uint64_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   Prng luck(seed * 6271 + 5);
@@ -217,7 +231,8 @@ void expect_that_nobody_stops(std::uint64_t seed) {
   }
   job.run_for(seconds(8));
   std::uint64_t most = 0;
-  for (std::uint32_t rank = 0; rank < job.config().world_size(); ++rank) most = std::max(most, job.rank(rank).word.step);
+  for (std::uint32_t rank = 0; rank < job.config().world_size(); ++rank)
+    most = std::max(most, job.rank(rank).word.step);
   job.run_for(milliseconds(200));
   for (std::uint32_t rank = 0; rank < job.config().world_size(); ++rank) {
     EXPECT_TRUE(job.rank(rank).alive) << "rank " << rank;
@@ -231,8 +246,10 @@ void expect_that_nobody_stops(std::uint64_t seed) {
 }
 
 TEST(RandomRuns, ABrokenNetworkEndsNoProcessThatCanMakeItsCommunicatorsAnew) {
-  if (const char* alone = std::getenv("COORDINATION_SEED")) return expect_that_nobody_stops(std::strtoull(alone, nullptr, 10));
-  for (std::uint64_t seed = 1; seed <= seeds() / 16 && !::testing::Test::HasFailure(); ++seed) expect_that_nobody_stops(seed);
+  if (const char* alone = std::getenv("COORDINATION_SEED"))
+    return expect_that_nobody_stops(std::strtoull(alone, nullptr, 10));
+  for (std::uint64_t seed = 1; seed <= seeds() / 16 && !::testing::Test::HasFailure(); ++seed)
+    expect_that_nobody_stops(seed);
 }
 
 TEST(RandomRuns, TheSameSeedGivesTheSameRun) {

@@ -1,4 +1,5 @@
-// When the ranks of a job make their communicators anew instead of being started again, and what happens to them while they do.
+// When the ranks of a job make their communicators anew instead of being started again, and what
+// happens to them while they do.
 #include "worker-sidecar/coordination/rebuild.h"
 
 #include <gmock/gmock.h>
@@ -9,29 +10,41 @@
 namespace rekindle {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // ---- the rule ----
 
 CollectedRank able_rank(std::uint32_t rank, std::uint64_t step, RankPhase phase = RankPhase::computing) {
-  return {.rank = rank, .alive = true, .clean = is_clean({.step = step, .phase = phase, .slot = 0}), .step = step, .phase = phase, .rebuilds = true};
+  return {.rank = rank,
+          .alive = true,
+          .clean = is_clean({.step = step, .phase = phase, .slot = 0}),
+          .step = step,
+          .phase = phase,
+          .rebuilds = true};
 }
 
 std::string why_not(std::vector<CollectedRank> ranks, std::uint64_t step, bool alike = true) {
-  return why_not_rebuild({.ranks = std::move(ranks), .world_size = 2, .step = step, .alike = [alike](std::uint32_t, std::uint32_t) { return alike; }});
+  return why_not_rebuild(
+      {.ranks = std::move(ranks), .world_size = 2, .step = step, .alike = [alike](std::uint32_t, std::uint32_t) {
+         return alike;
+       }});
 }
 
-TEST(WhyNotRebuild, EverybodyIsThereAndAble) { EXPECT_THAT(why_not({able_rank(0, 190), able_rank(1, 190)}, 190), IsEmpty()); }
+TEST(WhyNotRebuild, EverybodyIsThereAndAble) {
+  EXPECT_THAT(why_not({able_rank(0, 190), able_rank(1, 190)}, 190), IsEmpty());
+}
 
 TEST(WhyNotRebuild, WhoeverIsBehindIsBroughtForward) {
   EXPECT_THAT(why_not({able_rank(0, 190), able_rank(1, 191)}, 191), IsEmpty());
   EXPECT_THAT(why_not({able_rank(0, 150), able_rank(1, 191)}, 191), IsEmpty()) << "also from far";
 }
 
-TEST(WhyNotRebuild, WhoeverLoadsForAnEarlierOrderComesOutOfIt) { EXPECT_THAT(why_not({able_rank(0, 190, RankPhase::restoring), able_rank(1, 191)}, 191), IsEmpty()); }
+TEST(WhyNotRebuild, WhoeverLoadsForAnEarlierOrderComesOutOfIt) {
+  EXPECT_THAT(why_not({able_rank(0, 190, RankPhase::restoring), able_rank(1, 191)}, 191), IsEmpty());
+}
 
 TEST(WhyNotRebuild, EachThatSpeaksAgainstItIsNamed) {
   EXPECT_THAT(why_not({able_rank(0, 190)}, 190), HasSubstr("not every rank has answered"));
@@ -42,8 +55,10 @@ TEST(WhyNotRebuild, EachThatSpeaksAgainstItIsNamed) {
   CollectedRank unable = able_rank(0, 190);
   unable.rebuilds = false;
   EXPECT_THAT(why_not({unable, able_rank(1, 190)}, 190), HasSubstr("RK_REBUILDS"));
-  EXPECT_THAT(why_not({able_rank(0, 190, RankPhase::updating), able_rank(1, 190)}, 190), HasSubstr("rank 0 stopped in the middle of an update"));
-  EXPECT_THAT(why_not({able_rank(0, 190, RankPhase::updating), able_rank(1, 191)}, 191), IsEmpty()) << "it comes out of it at the step";
+  EXPECT_THAT(why_not({able_rank(0, 190, RankPhase::updating), able_rank(1, 190)}, 190),
+              HasSubstr("rank 0 stopped in the middle of an update"));
+  EXPECT_THAT(why_not({able_rank(0, 190, RankPhase::updating), able_rank(1, 191)}, 191), IsEmpty())
+      << "it comes out of it at the step";
   EXPECT_THAT(why_not({able_rank(0, 190, RankPhase::swapped), able_rank(1, 190)}, 190), HasSubstr("other weights"));
   EXPECT_THAT(why_not({able_rank(0, 191), able_rank(1, 190)}, 190), HasSubstr("rank 0 is beyond step 190"));
 }
@@ -55,13 +70,16 @@ TEST(WhyNotRebuild, ARankThatIsBehindNeedsACopyOfItselfAtTheStep) {
 
 TEST(OnlyCommunicatorsFailed, NothingElseIsBroken) {
   EXPECT_TRUE(only_communicators_failed({TriggerCause::collective_failed, TriggerCause::user, TriggerCause::sidecar}));
-  for (const TriggerCause other : {TriggerCause::hook, TriggerCause::operator_order, TriggerCause::rank_died, TriggerCause::pod_lost, TriggerCause::terminated}) {
+  for (const TriggerCause other : {TriggerCause::hook, TriggerCause::operator_order, TriggerCause::rank_died,
+                                   TriggerCause::pod_lost, TriggerCause::terminated}) {
     EXPECT_FALSE(only_communicators_failed({TriggerCause::collective_failed, other})) << to_string(other);
   }
 }
 
 TEST(RebuildCount, CountsAtOneStepAndEachOrderOnce) {
-  const auto order = [](std::uint64_t term, std::uint64_t step) { return CommittedMessage{.term = term, .step = step, .after = AfterBreakpoint::rebuild}; };
+  const auto order = [](std::uint64_t term, std::uint64_t step) {
+    return CommittedMessage{.term = term, .step = step, .after = AfterBreakpoint::rebuild};
+  };
   RebuildCount count;
   count.note(order(make_term(1, 0), 190));
   count.note(order(make_term(1, 0), 190));

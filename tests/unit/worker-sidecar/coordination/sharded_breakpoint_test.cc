@@ -1,4 +1,5 @@
-// Breakpoints of jobs whose ranks hold different parts, on the harness, which refuses a checkpoint that lacks anything that a rank registered.
+// Breakpoints of jobs whose ranks hold different parts, on the harness, which refuses a checkpoint
+// that lacks anything that a rank registered.
 #include <gtest/gtest.h>
 
 #include "tests/support/coordination_harness.h"
@@ -30,7 +31,9 @@ bool settles(CoordinationHarness& job) {
 }
 
 // 0: nothing was published.
-std::uint64_t saved_step(const CoordinationHarness& job) { return job.published().empty() ? 0 : job.published().back().step; }
+std::uint64_t saved_step(const CoordinationHarness& job) {
+  return job.published().empty() ? 0 : job.published().back().step;
+}
 
 TEST(ShardedBreakpoint, EachWayOfTrainingIsSavedWhenAPodIsEvicted) {
   for (const char* parallel : {"tensor", "pipeline", "zero"}) {
@@ -57,7 +60,8 @@ TEST(ShardedBreakpoint, AStageThatIsGoneWithItsPodsIsMissedByThePodsOfTheOther) 
   ASSERT_TRUE(settles(job)) << job.describe();
   EXPECT_EQ(saved_step(job), 0u);
   EXPECT_EQ(job.records().back().state, BreakpointState::failed);
-  EXPECT_NE(job.records().back().message.find("tensor \"stage0.w\", held by rank 0"), std::string::npos) << job.records().back().message;
+  EXPECT_NE(job.records().back().message.find("tensor \"stage0.w\", held by rank 0"), std::string::npos)
+      << job.records().back().message;
 }
 
 TEST(ShardedBreakpoint, ASidecarThatCameBackHasAskedTheOthersBeforeTheyAreGone) {
@@ -68,7 +72,8 @@ TEST(ShardedBreakpoint, ASidecarThatCameBackHasAskedTheOthersBeforeTheyAreGone) 
   job.run_for(seconds(6));
   ASSERT_TRUE(settles(job)) << job.describe();
   EXPECT_EQ(saved_step(job), 0u);
-  EXPECT_NE(job.records().back().message.find("tensor \"stage1.w\", held by rank 1"), std::string::npos) << job.records().back().message;
+  EXPECT_NE(job.records().back().message.find("tensor \"stage1.w\", held by rank 1"), std::string::npos)
+      << job.records().back().message;
 }
 
 TEST(ShardedBreakpoint, WhereNobodyKnowsWhatALostRankHeldNothingIsPublished) {
@@ -81,7 +86,8 @@ TEST(ShardedBreakpoint, WhereNobodyKnowsWhatALostRankHeldNothingIsPublished) {
   job.hook(0, 10);
   ASSERT_TRUE(settles(job)) << job.describe();
   EXPECT_EQ(saved_step(job), 0u);
-  EXPECT_NE(job.records().back().message.find("knows what rank 1 had registered"), std::string::npos) << job.records().back().message;
+  EXPECT_NE(job.records().back().message.find("knows what rank 1 had registered"), std::string::npos)
+      << job.records().back().message;
 }
 
 TEST(ShardedBreakpoint, WhatIsRegisteredLateIsSavedToo) {
@@ -100,7 +106,9 @@ TEST(ShardedBreakpoint, ReportsThatDoNotFitAFrameComeInParts) {
   CoordinationHarness job({.pods = 2, .ranks_per_pod = 3, .duplicate = 0.3});
   for (std::uint32_t rank = 0; rank < 6; ++rank) {
     Layout layout;
-    for (int i = 0; i < 1500; ++i) layout.tensors.push_back(whole_tensor("layers." + std::to_string(rank) + "." + std::to_string(i) + ".attention.weight", Dtype::f32, {4, 4}));
+    for (int i = 0; i < 1500; ++i)
+      layout.tensors.push_back(whole_tensor(
+          "layers." + std::to_string(rank) + "." + std::to_string(i) + ".attention.weight", Dtype::f32, {4, 4}));
     job.set_layout_of(rank, std::move(layout));
   }
   job.start(kRestored);
@@ -116,7 +124,8 @@ TEST(ShardedBreakpoint, P11_ARankThatDiesWhileItsShadowIsWrittenChangesNothing) 
   job.place(0, 191, RankPhase::between);
   job.set_shadows(0, {190, 191});
   job.kill_rank(1);
-  job.run_until([&] { return joined(job.take_log()).find("from the shadow of rank 0") != std::string::npos; }, seconds(5));
+  job.run_until([&] { return joined(job.take_log()).find("from the shadow of rank 0") != std::string::npos; },
+                seconds(5));
   job.kill_rank(0);
   ASSERT_TRUE(settles(job)) << job.describe();
   EXPECT_EQ(saved_step(job), 190u);

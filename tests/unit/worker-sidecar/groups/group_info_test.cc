@@ -35,10 +35,12 @@ TEST(GroupInfo, ReadsWhatProtobufsOwnWriterMade) {
   EXPECT_EQ(decode_group_info(make_map({39, 47, 55, 63}).SerializeAsString()), (RankGroup{39, 47, 55, 63}));
 }
 
-// These bytes came out of MindSpore 2.10.0's own message class (Python): world group of 8, ranks 0 and 4 alike.
+// These bytes came out of MindSpore 2.10.0's own message class (Python): world group of 8, ranks 0
+// and 4 alike.
 TEST(GroupInfo, ReadsWhatMindSporeMade) {
   const std::string bytes = bytes_of({0x0a, 0x24, 0x0a, 0x10}) + "hccl_world_group" +
-                            bytes_of({0x12, 0x10, 0x08, 0x00, 0x08, 0x01, 0x08, 0x02, 0x08, 0x03, 0x08, 0x04, 0x08, 0x05, 0x08, 0x06, 0x08, 0x07}) +
+                            bytes_of({0x12, 0x10, 0x08, 0x00, 0x08, 0x01, 0x08, 0x02, 0x08, 0x03, 0x08, 0x04, 0x08,
+                                      0x05, 0x08, 0x06, 0x08, 0x07}) +
                             bytes_of({0x12, 0x04, 0x08, 0x00, 0x08, 0x04});
   EXPECT_EQ(decode_group_info(bytes), (RankGroup{0, 4}));
 }
@@ -50,16 +52,19 @@ TEST(GroupInfo, WritesTheListAsFieldTwo) {
 
 TEST(GroupInfo, ReadsPackedListsAndListsInPartsAndSorts) {
   EXPECT_EQ(decode_group_info(bytes_of({0x12, 0x04, 0x0a, 0x02, 0x04, 0x00})), (RankGroup{0, 4})) << "packed";
-  EXPECT_EQ(decode_group_info(bytes_of({0x12, 0x02, 0x08, 0x04, 0x12, 0x02, 0x08, 0x00})), (RankGroup{0, 4})) << "in two parts";
+  EXPECT_EQ(decode_group_info(bytes_of({0x12, 0x02, 0x08, 0x04, 0x12, 0x02, 0x08, 0x00})), (RankGroup{0, 4}))
+      << "in two parts";
 }
 
 TEST(GroupInfo, OtherFieldsAreNotTheList) {
   EXPECT_EQ(decode_group_info(encode_group_info({0, 4}) + bytes_of({0x1a, 0x02, 0x08, 0x07})), (RankGroup{0, 4}));
-  EXPECT_EQ(message_of(bytes_of({0x1a, 0x02, 0x08, 0x00})), "it has no list of ranks that restore (ckpt_restore_rank_list, field 2)");
+  EXPECT_EQ(message_of(bytes_of({0x1a, 0x02, 0x08, 0x00})),
+            "it has no list of ranks that restore (ckpt_restore_rank_list, field 2)");
 }
 
 TEST(GroupInfo, SaysThatTheListIsMissingOrEmpty) {
-  EXPECT_EQ(message_of(make_map({}).SerializeAsString()), "it has no list of ranks that restore (ckpt_restore_rank_list, field 2)");
+  EXPECT_EQ(message_of(make_map({}).SerializeAsString()),
+            "it has no list of ranks that restore (ckpt_restore_rank_list, field 2)");
   EXPECT_EQ(message_of(bytes_of({0x12, 0x00})), "its list of ranks that restore (ckpt_restore_rank_list) is empty");
   EXPECT_EQ(message_of(""), "the file is empty");
 }
@@ -74,7 +79,8 @@ TEST(GroupInfo, ARankTwiceIsRefused) { EXPECT_EQ(message_of(encode_group_info({4
 
 TEST(GroupInfo, CommunicationGroupsEndAt10000) {
   EXPECT_EQ(decode_group_info(make_map({0, 4}, 10'000).SerializeAsString()), (RankGroup{0, 4}));
-  EXPECT_EQ(message_of(make_map({0, 4}, 10'001).SerializeAsString()), "it has 10001 communication groups; at most 10000 are read");
+  EXPECT_EQ(message_of(make_map({0, 4}, 10'001).SerializeAsString()),
+            "it has 10001 communication groups; at most 10000 are read");
 }
 
 TEST(GroupInfo, BytesEndAtOneMebibyte) {

@@ -18,7 +18,8 @@ RestoreChoice choose(const std::set<std::uint32_t>& faulty) {
   return choice.value_or(RestoreChoice{});
 }
 
-std::string refusal(const std::map<std::uint32_t, RankGroup>& groups, const std::set<std::uint32_t>& faulty = {}, std::optional<std::uint32_t> world_size = {}) {
+std::string refusal(const std::map<std::uint32_t, RankGroup>& groups, const std::set<std::uint32_t>& faulty = {},
+                    std::optional<std::uint32_t> world_size = {}) {
   const Result<RestoreChoice> choice = choose_restore_ranks(groups, faulty, world_size);
   return choice ? "accepted" : choice.error().message;
 }
@@ -40,14 +41,16 @@ TEST(RestoreRanks, AGroupThatLostAllItsRanksSendsEveryoneToThePeriodicCheckpoint
   EXPECT_EQ(restore_environment(choice).ranks, "-1");
   EXPECT_EQ(restore_environment(choice).map, std::nullopt);
   EXPECT_EQ(lost_groups(choice),
-            (std::vector<std::string>{"the part of ranks 1,5 has no living copy: all of them are faulty. All ranks have to go back to a periodic checkpoint"}));
+            (std::vector<std::string>{"the part of ranks 1,5 has no living copy: all of them are faulty. All ranks "
+                                      "have to go back to a periodic checkpoint"}));
 }
 
 TEST(RestoreRanks, ARankWithoutCopiesIsItsOwnGroup) {
   const Result<RestoreChoice> choice = choose_restore_ranks({{0, {0}}, {1, {1}}}, {1});
   ASSERT_TRUE(choice);
   EXPECT_EQ(lost_groups(*choice),
-            (std::vector<std::string>{"the part of rank 1 has no living copy: no other rank holds it. All ranks have to go back to a periodic checkpoint"}));
+            (std::vector<std::string>{"the part of rank 1 has no living copy: no other rank holds it. All ranks have "
+                                      "to go back to a periodic checkpoint"}));
 }
 
 TEST(RestoreRanks, ARankWithoutAFileIsKnownFromItsGroup) {
@@ -67,7 +70,8 @@ TEST(RestoreRanks, AFileOfAnotherRankIsRefused) {
 TEST(RestoreRanks, RanksThatDisagreeAreRefused) {
   std::map<std::uint32_t, RankGroup> groups = eight_ranks();
   groups[4] = {4};
-  EXPECT_EQ(refusal(groups), "the file of rank 0 lists ranks 0,4 and the file of rank 4 lists rank 4; they are of different runs");
+  EXPECT_EQ(refusal(groups),
+            "the file of rank 0 lists ranks 0,4 and the file of rank 4 lists rank 4; they are of different runs");
 }
 
 TEST(RestoreRanks, ARankThatNoFileListsIsRefused) {
@@ -80,7 +84,8 @@ TEST(RestoreRanks, ARankThatNoFileListsIsRefused) {
 TEST(RestoreRanks, TheWorldSizeSaysWhichRanksThereAre) {
   EXPECT_EQ(refusal(eight_ranks(), {}, 8), "accepted");
   EXPECT_EQ(refusal(eight_ranks(), {}, 9), "no file tells the group of rank 8; nobody knows who could replace it");
-  EXPECT_EQ(refusal(eight_ranks(), {}, 7), "the file of rank 3 lists rank 7, but a world of 7 has none; the file is of another run");
+  EXPECT_EQ(refusal(eight_ranks(), {}, 7),
+            "the file of rank 3 lists rank 7, but a world of 7 has none; the file is of another run");
 }
 
 TEST(RestoreRanks, AFaultyRankThatNobodyListsIsRefused) {
@@ -120,7 +125,8 @@ TEST(CheckCopies, AChosenRankWithAnotherStepIsRefused) {
   auto held = equal_copies();
   held[2] = {100, "older"};
   EXPECT_EQ(copies_refusal({}, held),
-            "rank 2, chosen for ranks 2,6, has step 100 where others have step 184; parts of different steps do not fit together");
+            "rank 2, chosen for ranks 2,6, has step 100 where others have step 184; parts of different steps do not "
+            "fit together");
 }
 
 TEST(CheckCopies, AChosenRankWithoutACheckpointIsRefused) {
@@ -133,12 +139,14 @@ TEST(CheckCopies, CopiesThatDifferAreRefused) {
   auto held = equal_copies();
   held[5].hash = "damaged";
   EXPECT_EQ(copies_refusal({}, held),
-            "rank 1, chosen for ranks 1,5, and rank 5 hold different parameters for step 184 though they should be copies; at least one is damaged");
+            "rank 1, chosen for ranks 1,5, and rank 5 hold different parameters for step 184 though they should be "
+            "copies; at least one is damaged");
 }
 
 TEST(CheckCopies, AGroupWithoutALivingCopyIsRefused) {
   EXPECT_EQ(copies_refusal({1, 5}, equal_copies()),
-            "the part of ranks 1,5 has no living copy: all of them are faulty. All ranks have to go back to a periodic checkpoint");
+            "the part of ranks 1,5 has no living copy: all of them are faulty. All ranks have to go back to a periodic "
+            "checkpoint");
 }
 
 }  // namespace

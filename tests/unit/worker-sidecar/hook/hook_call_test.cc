@@ -1,8 +1,8 @@
 #include "worker-sidecar/hook/hook_call.h"
 
-#include <future>
-
 #include <gtest/gtest.h>
+
+#include <future>
 
 #include "tests/support/scripted_sidecar.h"
 
@@ -15,7 +15,8 @@ using testing::ScriptedSidecar;
 // The hook runs while the test plays the sidecar.
 std::future<HookResult> call(const std::string& socket_path, Duration connect_limit = 20s) {
   return std::async(std::launch::async, [=] {
-    return call_sidecar({.socket_path = socket_path, .container = "main", .connect_limit = connect_limit, .answer_limit = 20s});
+    return call_sidecar(
+        {.socket_path = socket_path, .container = "main", .connect_limit = connect_limit, .answer_limit = 20s});
   });
 }
 
@@ -30,7 +31,8 @@ HookResult answered_with(const HookDoneMessage& done) {
 }
 
 TEST(HookCall, ADurableStepIsToldInOneLine) {
-  const HookResult result = answered_with({.outcome = HookOutcome::durable, .step = 184, .path = "a1-s184-x", .milliseconds = 31});
+  const HookResult result =
+      answered_with({.outcome = HookOutcome::durable, .step = 184, .path = "a1-s184-x", .milliseconds = 31});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.line, "rekindle-hook: step 184 is durable in a1-s184-x after 31 ms");
 }
@@ -60,7 +62,8 @@ TEST(HookCall, ASidecarThatIsRestartedMeanwhileIsAskedAgain) {
 }
 
 TEST(HookCall, ASidecarThatIsGoneIsNamedWithItsSocket) {
-  const HookResult result = call_sidecar({.socket_path = "/nonexistent/sidecar.sock", .container = "main", .connect_limit = 0s});
+  const HookResult result =
+      call_sidecar({.socket_path = "/nonexistent/sidecar.sock", .container = "main", .connect_limit = 0s});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.line.find("/nonexistent/sidecar.sock"), std::string::npos);
   EXPECT_NE(result.line.find("rekindle-sidecar"), std::string::npos);

@@ -1,4 +1,5 @@
-// Jobs whose ranks hold different parts: rows of common tensors, as shards of them, or tensors of their own.
+// Jobs whose ranks hold different parts: rows of common tensors, as shards of them, or tensors of
+// their own.
 #include <csignal>
 
 #include "tests/unit/worker-sidecar/launcher/local_run.h"
@@ -36,7 +37,8 @@ TEST_P(LocalLayouts, AreSavedWhenTheRunIsEndedAndTheNextOneGoesOn) {
   expect_undisturbed_end();
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, LocalLayouts, testing::Values("rows", "stages"), [](const auto& layout) { return std::string(layout.param); });
+INSTANTIATE_TEST_SUITE_P(Kinds, LocalLayouts, testing::Values("rows", "stages"),
+                         [](const auto& layout) { return std::string(layout.param); });
 
 struct OtherNumber {
   int before, after;
@@ -62,7 +64,9 @@ TEST_P(LocalReshard, RowsOfOneNumberOfRanksAreThoseOfAnother) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Numbers, LocalReshard, testing::Values(OtherNumber{2, 3}, OtherNumber{4, 2}),
-                         [](const auto& numbers) { return std::to_string(numbers.param.before) + "To" + std::to_string(numbers.param.after); });
+                         [](const auto& numbers) {
+                           return std::to_string(numbers.param.before) + "To" + std::to_string(numbers.param.after);
+                         });
 
 }  // namespace
 }  // namespace rekindle

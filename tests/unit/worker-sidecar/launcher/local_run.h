@@ -1,18 +1,18 @@
 // `rekindle run` with real processes of test_rank, and what they leave.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_process.h"
@@ -31,7 +31,8 @@ class LocalRun : public testing::Test {
   }
 
   std::vector<std::string> command(const std::vector<std::string>& options, int ranks) {
-    std::vector<std::string> words{REKINDLE_PROGRAM, "run", "-n", std::to_string(ranks), "--events", folder_.at("events")};
+    std::vector<std::string> words{REKINDLE_PROGRAM,      "run",      "-n",
+                                   std::to_string(ranks), "--events", folder_.at("events")};
     words.insert(words.end(), options.begin(), options.end());
     words.insert(words.end(), {"--", REKINDLE_TEST_RANK});
     return words;
@@ -46,12 +47,15 @@ class LocalRun : public testing::Test {
     return {std::istream_iterator<pid_t>(words), {}};
   }
 
-  // What every rank that holds everything ends an undisturbed run of 40 steps with: weights, then moments.
+  // What every rank that holds everything ends an undisturbed run of 40 steps with: weights, then
+  // moments.
   std::string undisturbed() {
     TemporaryFolder other;
     std::filesystem::create_directory(other.at("out"));
-    TestProcess run({REKINDLE_PROGRAM, "run", "--", REKINDLE_TEST_RANK},
-                    {{"TEST_FOLDER", other.at("out")}, {"TEST_STEPS", "40"}, {"REKINDLE_CHECKPOINT_DIR", other.at("checkpoints")}}, other.at("log"));
+    TestProcess run(
+        {REKINDLE_PROGRAM, "run", "--", REKINDLE_TEST_RANK},
+        {{"TEST_FOLDER", other.at("out")}, {"TEST_STEPS", "40"}, {"REKINDLE_CHECKPOINT_DIR", other.at("checkpoints")}},
+        other.at("log"));
     EXPECT_EQ(run.wait(), 0) << run.output();
     return read_bytes(other.at("out/weights-0"));
   }
@@ -62,7 +66,8 @@ class LocalRun : public testing::Test {
     const bool alike = !environment_.contains("TEST_LAYOUT");
     for (int rank = 0; rank < ranks; ++rank) {
       const std::string found = read_bytes(folder_.at("out/weights-" + std::to_string(rank)));
-      EXPECT_TRUE(found == (alike ? expected : rows_of(expected, rank, ranks))) << "rank " << rank << " ended with other weights, " << found.size() << " bytes";
+      EXPECT_TRUE(found == (alike ? expected : rows_of(expected, rank, ranks)))
+          << "rank " << rank << " ended with other weights, " << found.size() << " bytes";
     }
   }
 

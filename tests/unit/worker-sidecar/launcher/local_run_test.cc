@@ -16,8 +16,8 @@ TEST_F(LocalRun, UndisturbedRanksEndWithZeroAndLeaveNoCheckpoint) {
 
 struct Kill {
   const char* name;
-  const char* fault;       // TEST_FAULT
-  std::uint64_t saved;     // the step that has to be saved
+  const char* fault;    // TEST_FAULT
+  std::uint64_t saved;  // the step that has to be saved
 };
 
 class LocalRunKilled : public LocalRun, public testing::WithParamInterface<Kill> {};
@@ -36,7 +36,8 @@ TEST_P(LocalRunKilled, GoesOnWithTheNextStepAndEndsAsIfNothingHadHappened) {
 
 INSTANTIATE_TEST_SUITE_P(Moments, LocalRunKilled,
                          testing::Values(Kill{"Computing", "1:20:computing", 19}, Kill{"Updating", "0:20:updating", 20},
-                                         Kill{"AfterTheCommit", "2:20:committed", 20}, Kill{"ByExitCode", "1:9:exit3", 8}),
+                                         Kill{"AfterTheCommit", "2:20:committed", 20},
+                                         Kill{"ByExitCode", "1:9:exit3", 8}),
                          [](const auto& kill) { return kill.param.name; });
 
 TEST_F(LocalRun, ADeathBeforeTrainingBeganIsRestartedWithNothingLost) {
@@ -89,7 +90,11 @@ TEST_F(LocalRun, AKilledLauncherTakesItsRanksAlong) {
   ASSERT_EQ(ranks.size(), static_cast<std::size_t>(kRanks));
   run->signal(SIGKILL);
   EXPECT_EQ(run->wait(), 137);
-  for (const pid_t rank : ranks) EXPECT_TRUE(eventually([&] { return !fs::exists("/proc/" + std::to_string(rank)) || read_bytes("/proc/" + std::to_string(rank) + "/stat").contains(") Z"); }));
+  for (const pid_t rank : ranks)
+    EXPECT_TRUE(eventually([&] {
+      return !fs::exists("/proc/" + std::to_string(rank)) ||
+             read_bytes("/proc/" + std::to_string(rank) + "/stat").contains(") Z");
+    }));
 }
 
 TEST_F(LocalRun, ASecondRunOfTheSameJobInTheSameFolderIsRefusedByName) {
@@ -126,9 +131,12 @@ TEST_F(LocalRun, ADamagedLastCheckpointStopsTheRunInsteadOfStartingAfresh) {
 }
 
 TEST_F(LocalRun, OutputIsTaggedLineByLine) {
-  TestProcess run({REKINDLE_PROGRAM, "run", "-n", "2", "--tag-output", "--", "/bin/sh", "-c", "echo one; printf two; echo err >&2"}, environment_, folder_.at("log"));
+  TestProcess run(
+      {REKINDLE_PROGRAM, "run", "-n", "2", "--tag-output", "--", "/bin/sh", "-c", "echo one; printf two; echo err >&2"},
+      environment_, folder_.at("log"));
   EXPECT_EQ(run.wait(), 0);
-  for (const char* line : {"[rank 0] one\n", "[rank 1] one\n", "[rank 0] two\n", "[rank 1] err\n"}) EXPECT_TRUE(run.output().contains(line)) << run.output();
+  for (const char* line : {"[rank 0] one\n", "[rank 1] one\n", "[rank 0] two\n", "[rank 1] err\n"})
+    EXPECT_TRUE(run.output().contains(line)) << run.output();
 }
 
 TEST_F(LocalRun, ACommandThatDoesNotExistIsNotTriedTenTimes) {

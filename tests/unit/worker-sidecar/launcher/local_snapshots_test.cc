@@ -1,9 +1,10 @@
-// Periodic checkpoints and shadows of real processes that all die at once, or whose part nobody else has.
+// Periodic checkpoints and shadows of real processes that all die at once, or whose part nobody
+// else has.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstring>
 #include <set>
-
-#include <unistd.h>
 
 #include "tests/unit/worker-sidecar/launcher/local_run.h"
 
@@ -30,12 +31,14 @@ class LocalSnapshots : public LocalRun {
   }
   static std::string run_folder(const TestProcess& run) {
     const std::vector<pid_t> ranks = ranks_of(run);
-    const std::string environment = ranks.empty() ? "" : read_bytes("/proc/" + std::to_string(ranks.front()) + "/environ");
+    const std::string environment =
+        ranks.empty() ? "" : read_bytes("/proc/" + std::to_string(ranks.front()) + "/environ");
     const std::size_t begin = environment.find("REKINDLE_SOCKET=");
     if (begin == std::string::npos) return "";
     return std::filesystem::path(environment.c_str() + begin + std::strlen("REKINDLE_SOCKET=")).parent_path();
   }
-  // Whether the shadows follow one plan in which the tensor is, and each has copies of two steps (docs/formats/shadow.md).
+  // Whether the shadows follow one plan in which the tensor is, and each has copies of two steps
+  // (docs/formats/shadow.md).
   static bool shadows_keep(const std::string& tensor, const std::string& folder) {
     std::set<std::uint64_t> serials;
     bool planned = false;
@@ -106,8 +109,10 @@ TEST_F(LocalSnapshots, WhenAllRanksDieAtOnceTheStepIsWrittenFromTheirShadows) {
   EXPECT_GE(events("durable")[0]["step"], committed);
   EXPECT_EQ(number_in("first-0-2"), events("durable")[0]["step"].get<std::uint64_t>() + 1);
   const std::string path = events("durable")[0]["path"];
-  const auto sealed = nlohmann::json::parse(read_bytes(folder_.at("checkpoints/local.local/" + path + "/manifest.json")));
-  EXPECT_EQ(sealed["manifest"]["states"].size(), static_cast<std::size_t>(kRanks)) << "small state of every rank outlives it";
+  const auto sealed =
+      nlohmann::json::parse(read_bytes(folder_.at("checkpoints/local.local/" + path + "/manifest.json")));
+  EXPECT_EQ(sealed["manifest"]["states"].size(), static_cast<std::size_t>(kRanks))
+      << "small state of every rank outlives it";
   expect_undisturbed_end();
 }
 
@@ -160,8 +165,12 @@ TEST_F(LocalSnapshots, MomentsThatAppearLateAndWeightsThatMoveAreInTheShadow) {
 TEST_F(LocalSnapshots, MemoryThatIsTooSmallForShadowsIsSaidOnceAndTrainingGoesOn) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
   // A mount of its own for this run: room for control blocks, none for copies.
-  std::vector<std::string> words{"/usr/bin/unshare", "--mount", "/bin/sh", "-c",
-                                 "mount --bind \"$0\" /mnt && mount -t tmpfs -o size=560k none /dev/shm && mkdir -p \"$0\" && mount --bind /mnt \"$0\" && exec \"$@\"",
+  std::vector<std::string> words{"/usr/bin/unshare",
+                                 "--mount",
+                                 "/bin/sh",
+                                 "-c",
+                                 "mount --bind \"$0\" /mnt && mount -t tmpfs -o size=560k none /dev/shm && mkdir -p "
+                                 "\"$0\" && mount --bind /mnt \"$0\" && exec \"$@\"",
                                  folder_.path()};
   for (const std::string& word : command(kShadow, kRanks)) words.push_back(word);
   TestProcess run(words, environment_, folder_.at("log"));
@@ -174,8 +183,9 @@ TEST_F(LocalSnapshots, MemoryThatIsTooSmallForShadowsIsSaidOnceAndTrainingGoesOn
 }
 
 TEST_F(LocalSnapshots, ALimitForFilesThatIsTooSmallForShadowsEndsNoRank) {
-  TestProcess run({REKINDLE_PROGRAM, "run", "-n", "2", "--shadow-every", "1 step", "--", "/bin/sh", "-c", "ulimit -f 200 && exec \"$0\"", REKINDLE_TEST_RANK}, environment_,
-                  folder_.at("log"));
+  TestProcess run({REKINDLE_PROGRAM, "run", "-n", "2", "--shadow-every", "1 step", "--", "/bin/sh", "-c",
+                   "ulimit -f 200 && exec \"$0\"", REKINDLE_TEST_RANK},
+                  environment_, folder_.at("log"));
   EXPECT_EQ(run.wait(), 0) << run.output();
   EXPECT_TRUE(run.output().contains("ulimit -f")) << run.output();
   expect_undisturbed_end(2);
@@ -218,8 +228,10 @@ TEST_P(LocalOnlyCopy, WithoutAShadowIsLostAndThePreviousCheckpointStands) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, LocalOnlyCopy,
-                         testing::Values(OnlyCopy{"OfRowsComputing", "rows", "computing"}, OnlyCopy{"OfRowsUpdating", "rows", "updating"},
-                                         OnlyCopy{"OfRowsCommitted", "rows", "committed"}, OnlyCopy{"OfAStageUpdating", "stages", "updating"}),
+                         testing::Values(OnlyCopy{"OfRowsComputing", "rows", "computing"},
+                                         OnlyCopy{"OfRowsUpdating", "rows", "updating"},
+                                         OnlyCopy{"OfRowsCommitted", "rows", "committed"},
+                                         OnlyCopy{"OfAStageUpdating", "stages", "updating"}),
                          [](const auto& copy) { return copy.param.name; });
 
 }  // namespace

@@ -8,7 +8,8 @@ namespace rekindle {
 namespace {
 
 TEST(RunOptions, WordsBehindTheDividerAreTheCommandUntouched) {
-  const ParsedRun parsed = parse_run({"-n", "4", "--max-restarts", "2", "--tag-output", "--", "python", "train.py", "-n", "7", "--", "x"});
+  const ParsedRun parsed =
+      parse_run({"-n", "4", "--max-restarts", "2", "--tag-output", "--", "python", "train.py", "-n", "7", "--", "x"});
   EXPECT_EQ(parsed.text, "");
   EXPECT_EQ(parsed.options.ranks, 4u);
   EXPECT_EQ(parsed.options.restarts_max, 2u);
@@ -33,7 +34,8 @@ TEST(RunOptions, HelpSaysHowToCallIt) {
 }
 
 TEST(EventLine, LeavesOutWhatSaysNothing) {
-  EXPECT_EQ(event_line({.event = "hold", .attempt = 2, .term = 65536, .message = "a \"quoted\"\nline"}, std::chrono::microseconds(1500)),
+  EXPECT_EQ(event_line({.event = "hold", .attempt = 2, .term = 65536, .message = "a \"quoted\"\nline"},
+                       std::chrono::microseconds(1500)),
             R"({"attempt":2,"event":"hold","message":"a \"quoted\"\nline","milliseconds":1.5,"term":65536})");
 }
 

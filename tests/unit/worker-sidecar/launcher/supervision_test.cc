@@ -1,10 +1,11 @@
 #include "worker-sidecar/launcher/supervision.h"
 
+#include <gtest/gtest.h>
+
 #include <csignal>
-#include "common/base/sentence.h"
 #include <string>
 
-#include <gtest/gtest.h>
+#include "common/base/sentence.h"
 
 namespace rekindle {
 namespace {
@@ -12,7 +13,8 @@ namespace {
 using namespace std::chrono_literals;
 
 std::string text_of(const SupervisionAction& action) {
-  if (const auto* save = std::get_if<SaveBecauseRankEnded>(&action)) return sentence("save rank={} code={}", save->rank, save->exit_code);
+  if (const auto* save = std::get_if<SaveBecauseRankEnded>(&action))
+    return sentence("save rank={} code={}", save->rank, save->exit_code);
   if (std::holds_alternative<SaveBecauseTerminated>(action)) return "save terminated";
   if (const auto* signal = std::get_if<SignalRanks>(&action)) return signal->signal == SIGTERM ? "SIGTERM" : "SIGKILL";
   const auto& over = std::get<LifeOver>(action);
@@ -30,7 +32,8 @@ class Life {
   }
   std::string tell(const SupervisionEvent& event) {
     std::string text;
-    for (const SupervisionAction& action : machine_.advance(event, now_)) text += (text.empty() ? "" : ", ") + text_of(action);
+    for (const SupervisionAction& action : machine_.advance(event, now_))
+      text += (text.empty() ? "" : ", ") + text_of(action);
     return text;
   }
   Supervision& machine() { return machine_; }

@@ -27,7 +27,8 @@ std::string message_of(const std::string& bytes) {
   return file ? "fine" : file.error().message;
 }
 
-void add(Checkpoint& checkpoint, const std::string& name, const std::vector<std::int64_t>& dims, const std::string& type, const std::string& content) {
+void add(Checkpoint& checkpoint, const std::string& name, const std::vector<std::int64_t>& dims,
+         const std::string& type, const std::string& content) {
   auto* value = checkpoint.add_value();
   value->set_tag(name);
   for (const std::int64_t extent : dims) value->mutable_tensor()->add_dims(extent);
@@ -76,12 +77,14 @@ TEST(MindSporeFile, ComplexNumbersHaveEightBytesEach) {
   EXPECT_FALSE(index(checkpoint.SerializeAsString()));
 }
 
-// These bytes came out of MindSpore 2.10.0's own save_checkpoint: w is Float32 [2, 3] with 0 to 5, s a scalar of 3.5.
+// These bytes came out of MindSpore 2.10.0's own save_checkpoint: w is Float32 [2, 3] with 0 to 5,
+// s a scalar of 3.5.
 TEST(MindSporeFile, ReadsWhatMindSporeMade) {
-  const unsigned char made[] = {0x0a, 0x2c, 0x0a, 0x01, 0x77, 0x12, 0x27, 0x08, 0x02, 0x08, 0x03, 0x12, 0x07, 0x46, 0x6c, 0x6f, 0x61, 0x74, 0x33, 0x32, 0x1a, 0x18,
-                                0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x80, 0x3f, 0x00, 0x00, 0x00, 0x40, 0x00, 0x00, 0x40, 0x40, 0x00, 0x00, 0x80, 0x40, 0x00, 0x00,
-                                0xa0, 0x40, 0x0a, 0x14, 0x0a, 0x01, 0x73, 0x12, 0x0f, 0x12, 0x07, 0x46, 0x6c, 0x6f, 0x61, 0x74, 0x33, 0x32, 0x1a, 0x04, 0x00, 0x00,
-                                0x60, 0x40};
+  const unsigned char made[] = {0x0a, 0x2c, 0x0a, 0x01, 0x77, 0x12, 0x27, 0x08, 0x02, 0x08, 0x03, 0x12, 0x07, 0x46,
+                                0x6c, 0x6f, 0x61, 0x74, 0x33, 0x32, 0x1a, 0x18, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+                                0x80, 0x3f, 0x00, 0x00, 0x00, 0x40, 0x00, 0x00, 0x40, 0x40, 0x00, 0x00, 0x80, 0x40,
+                                0x00, 0x00, 0xa0, 0x40, 0x0a, 0x14, 0x0a, 0x01, 0x73, 0x12, 0x0f, 0x12, 0x07, 0x46,
+                                0x6c, 0x6f, 0x61, 0x74, 0x33, 0x32, 0x1a, 0x04, 0x00, 0x00, 0x60, 0x40};
   const std::string bytes(reinterpret_cast<const char*>(made), sizeof made);
   const Result<MindSporeFile> file = index(bytes);
   ASSERT_TRUE(file) << file.error().message;
@@ -113,7 +116,8 @@ TEST(MindSporeFile, WhatIsWrittenIsWhatProtobufsOwnReaderReads) {
 TEST(MindSporeFile, ATensorAboveTheSliceSizeIsCutAsMindSporeCutsIt) {
   EXPECT_EQ(slices_of(0), (std::vector<std::uint64_t>{0}));
   EXPECT_EQ(slices_of(kMindSporeSliceBytes), (std::vector<std::uint64_t>{kMindSporeSliceBytes}));
-  EXPECT_EQ(slices_of(2 * kMindSporeSliceBytes + 8), (std::vector<std::uint64_t>{kMindSporeSliceBytes, kMindSporeSliceBytes, 8}));
+  EXPECT_EQ(slices_of(2 * kMindSporeSliceBytes + 8),
+            (std::vector<std::uint64_t>{kMindSporeSliceBytes, kMindSporeSliceBytes, 8}));
 }
 
 TEST(MindSporeFile, SlicesOfOneTensorBecomeOne) {
@@ -132,7 +136,12 @@ TEST(MindSporeFile, OlderScalarsAndPackedShapesAreRead) {
   Checkpoint checkpoint;
   add(checkpoint, "s", {0}, "Float32", "aaaa");
   EXPECT_EQ(index(checkpoint.SerializeAsString())->entries[0].shape, Extents{});
-  const std::string packed("\x0a\x13\x0a\x01w\x12\x0e\x0a\x02\x02\x01\x12\x04" "Int8" "\x1a\x02" "ab", 21);
+  const std::string packed(
+      "\x0a\x13\x0a\x01w\x12\x0e\x0a\x02\x02\x01\x12\x04"
+      "Int8"
+      "\x1a\x02"
+      "ab",
+      21);
   EXPECT_EQ(index(packed)->entries.at(0).shape, (Extents{2, 1}));
 }
 
@@ -158,7 +167,8 @@ TEST(MindSporeFile, TheChecksumIsThatOfZlib) {
 TEST(MindSporeFile, WhatDoesNotFitIsRefusedByName) {
   Checkpoint checkpoint;
   add(checkpoint, "w", {2, 3}, "Float32", std::string(20, 'w'));
-  EXPECT_EQ(message_of(checkpoint.SerializeAsString()), "\"w\" has 20 bytes of content, which is not what its type and shape say");
+  EXPECT_EQ(message_of(checkpoint.SerializeAsString()),
+            "\"w\" has 20 bytes of content, which is not what its type and shape say");
   checkpoint.Clear();
   add(checkpoint, "w", {-1}, "Int8", "a");
   EXPECT_NE(message_of(checkpoint.SerializeAsString()), "fine") << "a negative extent";

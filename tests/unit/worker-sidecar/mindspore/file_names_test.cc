@@ -8,7 +8,8 @@ namespace {
 TEST(MindSporeFileNames, AreThoseOfMindSporeAndMindX) {
   EXPECT_EQ(periodic_file_name("resnet", {2, 84}), "resnet-2_84.ckpt");
   EXPECT_EQ(breakpoint_file_name("resnet", {2, 84}), "resnet-2_84_breakpoint.ckpt");
-  EXPECT_EQ(dying_folder_name(184) + "/" + rank_folder_name(3) + "/" + dying_file_name(3, {2, 84}), "tft_saved_checkpoints-step_184/rank_3/ttp_rank_3-2_84.ckpt");
+  EXPECT_EQ(dying_folder_name(184) + "/" + rank_folder_name(3) + "/" + dying_file_name(3, {2, 84}),
+            "tft_saved_checkpoints-step_184/rank_3/ttp_rank_3-2_84.ckpt");
 }
 
 TEST(MindSporeFileNames, AreUnderstood) {
@@ -24,8 +25,9 @@ TEST(MindSporeFileNames, AreUnderstood) {
 }
 
 TEST(MindSporeFileNames, OthersAreNot) {
-  for (const char* name : {"resnet.ckpt", "resnet-2_84.safetensors", "-2_84.ckpt", "resnet-2.ckpt", "resnet-02_84.ckpt", "resnet-2_84x.ckpt", "resnet-_84.ckpt",
-                           "resnet-2_.ckpt", "resnet-2_-84.ckpt", "resnet-99999999999999999999_1.ckpt", ".ckpt", ""}) {
+  for (const char* name : {"resnet.ckpt", "resnet-2_84.safetensors", "-2_84.ckpt", "resnet-2.ckpt", "resnet-02_84.ckpt",
+                           "resnet-2_84x.ckpt", "resnet-_84.ckpt", "resnet-2_.ckpt", "resnet-2_-84.ckpt",
+                           "resnet-99999999999999999999_1.ckpt", ".ckpt", ""}) {
     EXPECT_FALSE(parse_mindspore_file_name(name)) << name;
   }
 }
@@ -33,7 +35,8 @@ TEST(MindSporeFileNames, OthersAreNot) {
 TEST(MindSporeFileNames, ARanksFolderIsKnownByEitherName) {
   EXPECT_EQ(rank_of_folder("rank_12"), 12u);
   EXPECT_EQ(rank_of_folder("device0"), 0u);
-  for (const char* name : {"device", "device08", "device1x", "rank1", "rank_99999999999", "rank_-1"}) EXPECT_FALSE(rank_of_folder(name)) << name;
+  for (const char* name : {"device", "device08", "device1x", "rank1", "rank_99999999999", "rank_-1"})
+    EXPECT_FALSE(rank_of_folder(name)) << name;
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "worker-sidecar/protocol/frame.h"
 
-#include <vector>
-
 #include <gtest/gtest.h>
+
+#include <vector>
 
 #include "common/base/prng.h"
 
@@ -61,8 +61,16 @@ std::string some_body(Prng& prng, std::size_t most) {
 
 TEST(Frame, HasExactlyTheseBytes) {
   const std::string bytes = encode_frame(13, 2, 5, R"({"exit_code":0})");
-  EXPECT_EQ(hex_of(bytes.substr(0, 24)), "524b4631" "0001" "0d00" "0f000000" "02000000" "0500000000000000");
-  EXPECT_EQ(hex_of(bytes.substr(24, 8)), "0460b8a7" "e129eb90");
+  EXPECT_EQ(hex_of(bytes.substr(0, 24)),
+            "524b4631"
+            "0001"
+            "0d00"
+            "0f000000"
+            "02000000"
+            "0500000000000000");
+  EXPECT_EQ(hex_of(bytes.substr(24, 8)),
+            "0460b8a7"
+            "e129eb90");
   EXPECT_EQ(bytes.substr(32), R"({"exit_code":0})");
 }
 

@@ -1,8 +1,8 @@
 // Messages of more than one frame.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "common/base/prng.h"
 #include "worker-sidecar/protocol/frame.h"
@@ -61,7 +61,8 @@ TEST(LongMessage, ComesBackWholeAtEveryLengthAroundABorder) {
   FrameEncoder encoder;
   FrameDecoder decoder;
   std::uint64_t frames = 0;
-  for (const std::size_t bytes : {kFull - 1, kFull, kFull + 1, 2 * kFull - 1, 2 * kFull, 2 * kFull + 1, 5 * kFull + 77}) {
+  for (const std::size_t bytes :
+       {kFull - 1, kFull, kFull + 1, 2 * kFull - 1, 2 * kFull, 2 * kFull + 1, 5 * kFull + 77}) {
     const std::string body = body_of(bytes);
     frames += (bytes + kFull - 1) / kFull;
     const Heard heard = hear(decoder, *encoder.encode(4, 3, body));
@@ -109,7 +110,8 @@ TEST(LongMessage, TheLargestPassesAndALargerOneIsRefusedWithASentence) {
 TEST(LongMessage, CutShortItIsWaitedFor) {
   FrameEncoder encoder;
   const std::string stream = *encoder.encode(4, 1, body_of(2 * kFull + 5));
-  for (const std::size_t bytes : {kFull, kFull + kFrameHeaderBytes, kFull + kFrameHeaderBytes + 1, 2 * (kFull + kFrameHeaderBytes), stream.size() - 1}) {
+  for (const std::size_t bytes : {kFull, kFull + kFrameHeaderBytes, kFull + kFrameHeaderBytes + 1,
+                                  2 * (kFull + kFrameHeaderBytes), stream.size() - 1}) {
     const Heard heard = hear(std::string_view(stream).substr(0, bytes));
     EXPECT_FALSE(heard.fault) << bytes;
     EXPECT_TRUE(heard.messages.empty()) << bytes;
@@ -171,7 +173,8 @@ TEST(LongMessage, DamagedAnywhereItIsNotTakenForOne) {
   Prng prng(20260202);
   for (int i = 0; i < 40; ++i) {
     std::string damaged = stream;
-    const std::size_t at = prng.below(2) == 0 ? prng.below(damaged.size()) : kFull + kFrameHeaderBytes + prng.below(kFrameHeaderBytes);
+    const std::size_t at =
+        prng.below(2) == 0 ? prng.below(damaged.size()) : kFull + kFrameHeaderBytes + prng.below(kFrameHeaderBytes);
     damaged[at] = static_cast<char>(damaged[at] ^ 1 << prng.below(8));
     const Heard heard = hear(damaged);
     EXPECT_TRUE(heard.messages.empty()) << "byte " << at;

@@ -1,15 +1,16 @@
 // The order to rebuild in the control block.
 #include "worker-sidecar/protocol/rebuild_order.h"
 
+#include <gtest/gtest.h>
+
 #include <future>
 #include <memory>
-
-#include <gtest/gtest.h>
 
 namespace rekindle {
 namespace {
 
-const RebuildOrder kOrder{.term = 65536, .step = 184, .path = "a1-s184-x", .manifest_hash = "0123456789abcdef0123456789abcdef"};
+const RebuildOrder kOrder{
+    .term = 65536, .step = 184, .path = "a1-s184-x", .manifest_hash = "0123456789abcdef0123456789abcdef"};
 
 TEST(RebuildOrder, ComesBackAsItWasWritten) {
   const auto block = std::make_unique<ControlBlock>();
@@ -33,12 +34,19 @@ TEST(RebuildOrder, AShorterOneLeavesNothingOfTheOneBefore) {
 TEST(RebuildOrder, OneThatDoesNotFitLeavesTheBlockAsItWas) {
   const auto block = std::make_unique<ControlBlock>();
   ASSERT_TRUE(write_rebuild_order(*block, kOrder));
-  EXPECT_EQ(write_rebuild_order(*block, {.term = 131072, .step = 1, .path = std::string(256, 'x'), .manifest_hash = ""}).error().code, ErrorCode::invalid_input);
-  EXPECT_EQ(write_rebuild_order(*block, {.term = 131072, .step = 1, .path = "", .manifest_hash = std::string(64, 'x')}).error().code, ErrorCode::invalid_input);
+  EXPECT_EQ(write_rebuild_order(*block, {.term = 131072, .step = 1, .path = std::string(256, 'x'), .manifest_hash = ""})
+                .error()
+                .code,
+            ErrorCode::invalid_input);
+  EXPECT_EQ(write_rebuild_order(*block, {.term = 131072, .step = 1, .path = "", .manifest_hash = std::string(64, 'x')})
+                .error()
+                .code,
+            ErrorCode::invalid_input);
   EXPECT_EQ(read_rebuild_order(*block), kOrder);
 }
 
-// The sidecar may replace an order while the rank reads it: it gets the one or the other, or is told to look again.
+// The sidecar may replace an order while the rank reads it: it gets the one or the other, or is
+// told to look again.
 TEST(RebuildOrder, IsNeverReadInHalves) {
   const auto block = std::make_unique<ControlBlock>();
   constexpr std::uint64_t kOrders = 20'000;

@@ -1,20 +1,26 @@
 #include "worker-sidecar/protocol/shadow_plan.h"
 
-#include <cstring>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cstring>
 
 namespace rekindle {
 namespace {
 
 using ::testing::HasSubstr;
 
-const Layout kLayout{{whole_tensor("weights", Dtype::f32, {10, 3}), whole_tensor("scale", Dtype::f64, {}), whole_tensor("nothing", Dtype::u8, {0, 4})}};
+const Layout kLayout{{whole_tensor("weights", Dtype::f32, {10, 3}), whole_tensor("scale", Dtype::f64, {}),
+                      whole_tensor("nothing", Dtype::u8, {0, 4})}};
 
 ShadowPlan plan(bool snapshots, std::uint64_t every) {
-  return *plan_shadow({.rank = 2, .incarnation = 7, .serial = 3, .snapshots = snapshots, .shadow_every_steps = every, .state_bytes = 8192}, kLayout,
-                      {{"weights", 4, 9}, {"scale", 0, 1}, {"nothing", 0, 0}});
+  return *plan_shadow({.rank = 2,
+                       .incarnation = 7,
+                       .serial = 3,
+                       .snapshots = snapshots,
+                       .shadow_every_steps = every,
+                       .state_bytes = 8192},
+                      kLayout, {{"weights", 4, 9}, {"scale", 0, 1}, {"nothing", 0, 0}});
 }
 
 TEST(ShadowPlan, HasTwoSlotsForAShadowAndOneForSnapshots) {
@@ -105,7 +111,8 @@ TEST(ShadowPlan, SlotsThatDoNotFitWhatTheyAreForAreRefused) {
     std::uint32_t snapshot_slot;
     std::uint64_t every_written;
   };
-  for (const Wrong& wrong : {Wrong{true, 5, 2, 0}, Wrong{false, 5, 2, 0}, Wrong{true, 0, 0, 5}, Wrong{true, 5, 0, 5}, Wrong{true, 5, 1, 5}}) {
+  for (const Wrong& wrong : {Wrong{true, 5, 2, 0}, Wrong{false, 5, 2, 0}, Wrong{true, 0, 0, 5}, Wrong{true, 5, 0, 5},
+                             Wrong{true, 5, 1, 5}}) {
     ShadowPlan changed = plan(wrong.snapshots, wrong.every);
     changed.snapshot_slot = wrong.snapshot_slot;
     changed.shadow_every_steps = wrong.every_written;
@@ -117,7 +124,8 @@ TEST(ShadowPlan, SlotsThatDoNotFitWhatTheyAreForAreRefused) {
 
 TEST(ShadowPlan, ACutFileIsAnErrorAtEveryLength) {
   const std::string whole = encode_shadow_plan(plan(true, 5));
-  for (std::uint64_t bytes = 0; bytes < *shadow_front_bytes(whole); ++bytes) EXPECT_FALSE(decode_shadow_plan(std::string_view(whole).substr(0, bytes)));
+  for (std::uint64_t bytes = 0; bytes < *shadow_front_bytes(whole); ++bytes)
+    EXPECT_FALSE(decode_shadow_plan(std::string_view(whole).substr(0, bytes)));
 }
 
 }  // namespace

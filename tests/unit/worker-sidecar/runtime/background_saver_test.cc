@@ -1,9 +1,9 @@
 // Periodic checkpoints of a process without a sidecar, through the C functions.
-#include <cstdlib>
-#include <filesystem>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
 
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker-sidecar/runtime/c_session.h"
@@ -18,7 +18,8 @@ class ProcessThatSavesByItself : public ::testing::Test {
  protected:
   ProcessThatSavesByItself() { options.checkpoint_dir = root.path().c_str(); }
   ~ProcessThatSavesByItself() override {
-    for (const char* name : {"REKINDLE_CHECKPOINT_EVERY", "REKINDLE_KEEP", "REKINDLE_RESUME", "REKINDLE_JOB_UID"}) ::unsetenv(name);
+    for (const char* name : {"REKINDLE_CHECKPOINT_EVERY", "REKINDLE_KEEP", "REKINDLE_RESUME", "REKINDLE_JOB_UID"})
+      ::unsetenv(name);
   }
   void start(CSession& run) {
     ASSERT_EQ(run.open(options), RK_OK) << rk_last_error();
@@ -27,7 +28,8 @@ class ProcessThatSavesByItself : public ::testing::Test {
   std::vector<std::string> folders() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(root.at("local.local"))) {
-      if (entry.path().filename().string().starts_with("a")  && entry.path().filename() != "attempts") names.push_back(entry.path().filename());
+      if (entry.path().filename().string().starts_with("a") && entry.path().filename() != "attempts")
+        names.push_back(entry.path().filename());
     }
     return names;
   }
@@ -38,7 +40,8 @@ class ProcessThatSavesByItself : public ::testing::Test {
   }
   std::size_t published() const {
     std::size_t count = 0;
-    for (const std::string& name : folders()) count += std::filesystem::exists(root.at("local.local/" + name + "/manifest.json"));
+    for (const std::string& name : folders())
+      count += std::filesystem::exists(root.at("local.local/" + name + "/manifest.json"));
     return count;
   }
 
@@ -96,7 +99,12 @@ TEST_F(ProcessThatSavesByItself, ATensorThatAppearsLateIsInTheNextOne) {
     CSession run;
     start(run);
     ASSERT_EQ(run.one_step(), RK_OK);
-    const rk_tensor moments{.struct_size = sizeof(rk_tensor), .name = "moments", .data = late.data(), .dtype = RK_F32, .rank = 1, .shape = {3}};
+    const rk_tensor moments{.struct_size = sizeof(rk_tensor),
+                            .name = "moments",
+                            .data = late.data(),
+                            .dtype = RK_F32,
+                            .rank = 1,
+                            .shape = {3}};
     ASSERT_EQ(rk_register(run.session, &moments), RK_OK) << rk_last_error();
     train_until_saved(run);
   }
@@ -104,7 +112,8 @@ TEST_F(ProcessThatSavesByItself, ATensorThatAppearsLateIsInTheNextOne) {
   for (const std::string& name : folders()) {
     const Verification verification = verify_checkpoint(real_file_system(), root.at("local.local"), name);
     ASSERT_TRUE(verification.sealed);
-    for (const ManifestTensor& tensor : verification.sealed->manifest.tensors) found = found || tensor.name == "moments";
+    for (const ManifestTensor& tensor : verification.sealed->manifest.tensors)
+      found = found || tensor.name == "moments";
   }
   EXPECT_TRUE(found);
 }

@@ -22,9 +22,20 @@ struct CSession {
 
   rk_status open(const rk_options& options) {
     if (const rk_status status = rk_open(&options, &session); status != RK_OK) return status;
-    const rk_tensor first{.struct_size = sizeof(rk_tensor), .name = "weights", .data = weights.data(), .dtype = RK_F32, .rank = 2, .shape = {2, 3}};
-    const rk_tensor second{.struct_size = sizeof(rk_tensor), .name = "statistics", .data = statistics.data(), .dtype = RK_F64, .rank = 1, .shape = {2},
-                           .shard = {}, .written_in = RK_ANYWHERE};
+    const rk_tensor first{.struct_size = sizeof(rk_tensor),
+                          .name = "weights",
+                          .data = weights.data(),
+                          .dtype = RK_F32,
+                          .rank = 2,
+                          .shape = {2, 3}};
+    const rk_tensor second{.struct_size = sizeof(rk_tensor),
+                           .name = "statistics",
+                           .data = statistics.data(),
+                           .dtype = RK_F64,
+                           .rank = 1,
+                           .shape = {2},
+                           .shard = {},
+                           .written_in = RK_ANYWHERE};
     if (rk_register(session, &first) != RK_OK || rk_register(session, &second) != RK_OK ||
         rk_register_state(session, "counter", &counter, sizeof counter) != RK_OK) {
       throw std::runtime_error(rk_last_error());

@@ -1,18 +1,18 @@
 #include "worker-sidecar/runtime/src/control_mapping.h"
 
-#include <cstdlib>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+
+#include <cstdlib>
 
 #include "tests/support/scripted_sidecar.h"
 
 namespace rekindle {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::ControlMemory;
+using ::testing::HasSubstr;
 
 std::string sentence_of(const Outcome<ControlMapping>& mapping) { return mapping ? "" : mapping.error().sentence; }
 
@@ -44,7 +44,8 @@ TEST(ControlMapping, AnotherVersionIsRefusedWithBothNumbers) {
 
 TEST(ControlMapping, ABlockOfAnotherRankIsRefused) {
   const ControlMemory control({.rank = 1, .world_size = 4});
-  EXPECT_THAT(sentence_of(ControlMapping::map(control.descriptor(), 2, 4)), HasSubstr("rank 1 of 4, this process is rank 2 of 4"));
+  EXPECT_THAT(sentence_of(ControlMapping::map(control.descriptor(), 2, 4)),
+              HasSubstr("rank 1 of 4, this process is rank 2 of 4"));
 }
 
 TEST(ControlMapping, AFileThatWasCutShortIsRefused) {
@@ -57,12 +58,9 @@ TEST(ControlMapping, AFileThatWasCutShortIsRefused) {
 
 TEST(ControlMapping, SlotsThatDoNotFitAreRefused) {
   const std::vector<std::function<void(ControlBlock&)>> breaks = {
-      [](ControlBlock& block) { block.slot_bytes = 0; },
-      [](ControlBlock& block) { block.slot_bytes += 1; },
-      [](ControlBlock& block) { block.slot_bytes = 0xfffff000; },
-      [](ControlBlock& block) { block.slot_offset = 0; },
-      [](ControlBlock& block) { block.slot_offset += 4096; },
-      [](ControlBlock& block) { block.total_bytes -= 1; },
+      [](ControlBlock& block) { block.slot_bytes = 0; },          [](ControlBlock& block) { block.slot_bytes += 1; },
+      [](ControlBlock& block) { block.slot_bytes = 0xfffff000; }, [](ControlBlock& block) { block.slot_offset = 0; },
+      [](ControlBlock& block) { block.slot_offset += 4096; },     [](ControlBlock& block) { block.total_bytes -= 1; },
   };
   for (const auto& break_one : breaks) {
     const ControlMemory control;

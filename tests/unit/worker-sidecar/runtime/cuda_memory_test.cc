@@ -1,12 +1,12 @@
-// rk_cuda_memory on the machine as it is: with a driver it moves real bytes, without one it says so. The stand-in's tests are cuda_stand_in_test.cc.
+// rk_cuda_memory on the machine as it is: with a driver it moves real bytes, without one it says
+// so. The stand-in's tests are cuda_stand_in_test.cc.
 #include "worker-sidecar/runtime/src/cuda_memory.h"
 
 #include <dlfcn.h>
-
-#include <string>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
 
 #include "tests/support/temporary_folder.h"
 
@@ -49,7 +49,13 @@ TEST(CudaMemory, OfARealDeviceSurvivesACheckpoint) {
   const auto open = [&](rk_position& position) {
     rk_session* session = nullptr;
     EXPECT_EQ(rk_open(&options, &session), RK_OK) << rk_last_error();
-    const rk_tensor tensor{.struct_size = sizeof(rk_tensor), .name = "w", .data = device, .memory = &*memory, .dtype = RK_U8, .rank = 1, .shape = {kBytes}};
+    const rk_tensor tensor{.struct_size = sizeof(rk_tensor),
+                           .name = "w",
+                           .data = device,
+                           .memory = &*memory,
+                           .dtype = RK_U8,
+                           .rank = 1,
+                           .shape = {kBytes}};
     EXPECT_EQ(rk_register(session, &tensor), RK_OK) << rk_last_error();
     EXPECT_EQ(rk_restore(session, &position), RK_OK) << rk_last_error();
     return session;

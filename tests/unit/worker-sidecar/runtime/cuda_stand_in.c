@@ -1,5 +1,6 @@
-/* A libcuda.so.1 for tests: the functions that librekindle uses, and those with which a program gets memory. Addresses of its memory cannot be read by
- * the processor. Copies are refused when no context is current. What it was asked for is counted in stand_in_counts. */
+/* A libcuda.so.1 for tests: the functions that librekindle uses, and those with which a program gets memory. Addresses
+ * of its memory cannot be read by the processor. Copies are refused when no context is current. What it was asked for
+ * is counted in stand_in_counts. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -44,7 +45,9 @@ static int outside(uint64_t address, size_t bytes) {
   return current == NULL || address < BASE || address - BASE > BYTES || bytes > BYTES - (address - BASE);
 }
 static int stream_token;
-int cuStreamCreate(void** stream, unsigned flags) { return current == NULL || flags != 1 ? 1 : (*stream = &stream_token, 0); }
+int cuStreamCreate(void** stream, unsigned flags) {
+  return current == NULL || flags != 1 ? 1 : (*stream = &stream_token, 0);
+}
 int cuStreamSynchronize(void* stream) { return current == NULL || stream != &stream_token ? 400 : 0; }
 int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
   if (outside(from, bytes) || stream != &stream_token) return 1;
@@ -58,4 +61,6 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stre
   memcpy(memory + (to - BASE), from, bytes);
   return 0;
 }
-int cuGetErrorName(int error, const char** name) { return *name = error == 719 ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR_OTHER", 0; }
+int cuGetErrorName(int error, const char** name) {
+  return *name = error == 719 ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR_OTHER", 0;
+}

@@ -1,12 +1,12 @@
-// rk_cuda_memory with a driver that the tests have built, which keeps "device" memory where the processor cannot reach it.
+// rk_cuda_memory with a driver that the tests have built, which keeps "device" memory where the
+// processor cannot reach it.
 #include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <cstring>
 #include <deque>
 #include <string>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/temporary_folder.h"
@@ -21,7 +21,8 @@ struct Counts {
   int retained, copies_out, copies_in, synchronized, fail_with;
 };
 
-// Loaded before the library looks for it under the same name, as any other library of the process would be.
+// Loaded before the library looks for it under the same name, as any other library of the process
+// would be.
 class OnAStandInDriver : public ::testing::Test {
  protected:
   OnAStandInDriver() : driver(::dlopen(REKINDLE_CUDA_STAND_IN, RTLD_NOW | RTLD_LOCAL)) {
@@ -94,7 +95,13 @@ TEST_F(OnAStandInDriver, TensorsOfTheDeviceAreSavedAndRestored) {
   const auto run = [&](const std::string& fill) {
     rk_session* session = nullptr;
     EXPECT_EQ(rk_open(&options, &session), RK_OK) << rk_last_error();
-    const rk_tensor tensor{.struct_size = sizeof(rk_tensor), .name = "w", .data = address, .memory = &memory, .dtype = RK_U8, .rank = 1, .shape = {24}};
+    const rk_tensor tensor{.struct_size = sizeof(rk_tensor),
+                           .name = "w",
+                           .data = address,
+                           .memory = &memory,
+                           .dtype = RK_U8,
+                           .rank = 1,
+                           .shape = {24}};
     EXPECT_EQ(rk_register(session, &tensor), RK_OK) << rk_last_error();
     rk_position position{.struct_size = sizeof(rk_position)};
     EXPECT_EQ(rk_restore(session, &position), RK_OK) << rk_last_error();
@@ -121,23 +128,36 @@ TEST_F(OnAStandInDriver, ColumnsOfSeveralRanksArePutTogetherInFewCopies) {
   // Four ranks had a column each: 1,000 rows of 4 bytes that lie 16 apart in the whole.
   constexpr std::uint64_t kRows = 1'000;
   const JobIdentity job{.namespace_name = "local", .name = "columns"};
-  const Result<JobFolder> opened = open_job_folder(real_file_system(), {.root = root.path(), .job = job, .nonce = "n0"});
+  const Result<JobFolder> opened =
+      open_job_folder(real_file_system(), {.root = root.path(), .job = job, .nonce = "n0"});
   ASSERT_TRUE(opened) << opened.error().message;
-  const std::string folder = *create_checkpoint_folder(real_file_system(), opened->path, {.attempt = 1, .step = 7, .nonce = "abc"});
+  const std::string folder =
+      *create_checkpoint_folder(real_file_system(), opened->path, {.attempt = 1, .step = 7, .nonce = "abc"});
   Manifest manifest{.job = job, .attempt = 1, .step = 7, .term = 1, .world_size = 4, .live_ranks = 4};
   const std::string whole = make_bytes(kRows * 16, 5);
   std::deque<Layout> layouts;
   std::vector<WrittenStripe> stripes;
   for (std::uint32_t rank = 0; rank < 4; ++rank) {
-    const TensorDescription& tensor = layouts.emplace_back(Layout{{{"w", Dtype::u16, {kRows, 2}, {kRows, 8}, {0, 2 * rank}}}}).tensors[0];
+    const TensorDescription& tensor =
+        layouts.emplace_back(Layout{{{"w", Dtype::u16, {kRows, 2}, {kRows, 8}, {0, 2 * rank}}}}).tensors[0];
     std::string column;
     for (std::uint64_t row = 0; row < kRows; ++row) column += whole.substr(row * 16 + rank * 4, 4);
     const MemoryPiece piece{.entry = entry_of_piece(tensor, 0, kRows), .data = column.data()};
-    const Result<WrittenDataFile> written = write_data_file(real_file_system(), opened->path + "/" + folder, rank_file_name(rank), {&piece, 1});
+    const Result<WrittenDataFile> written =
+        write_data_file(real_file_system(), opened->path + "/" + folder, rank_file_name(rank), {&piece, 1});
     ASSERT_TRUE(written) << written.error().message;
     const DataEntry& entry = written->entries[0];
-    WrittenFile report{.file = rank_file_name(rank), .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks, .entries = {}};
-    report.entries.push_back({.key = entry.key, .tensor = "w", .begin_row = 0, .end_row = kRows, .begin_byte = entry.begin_byte, .end_byte = entry.end_byte});
+    WrittenFile report{.file = rank_file_name(rank),
+                       .bytes = written->bytes,
+                       .hash = written->hash,
+                       .chunks = written->chunks,
+                       .entries = {}};
+    report.entries.push_back({.key = entry.key,
+                              .tensor = "w",
+                              .begin_row = 0,
+                              .end_row = kRows,
+                              .begin_byte = entry.begin_byte,
+                              .end_byte = entry.end_byte});
     stripes.push_back({&layouts.back(), std::move(report)});
   }
   ASSERT_TRUE(add_tensors(manifest, stripes));
@@ -148,7 +168,13 @@ TEST_F(OnAStandInDriver, ColumnsOfSeveralRanksArePutTogetherInFewCopies) {
   options.job = "columns";
   rk_session* session = nullptr;
   ASSERT_EQ(rk_open(&options, &session), RK_OK) << rk_last_error();
-  const rk_tensor tensor{.struct_size = sizeof(rk_tensor), .name = "w", .data = address, .memory = &memory, .dtype = RK_U16, .rank = 2, .shape = {kRows, 8}};
+  const rk_tensor tensor{.struct_size = sizeof(rk_tensor),
+                         .name = "w",
+                         .data = address,
+                         .memory = &memory,
+                         .dtype = RK_U16,
+                         .rank = 2,
+                         .shape = {kRows, 8}};
   ASSERT_EQ(rk_register(session, &tensor), RK_OK) << rk_last_error();
   rk_position position{.struct_size = sizeof(rk_position)};
   ASSERT_EQ(rk_restore(session, &position), RK_OK) << rk_last_error();
@@ -165,7 +191,13 @@ TEST_F(OnAStandInDriver, WorkThatFailedOnTheDeviceStopsTheUpdateWithItsNumber) {
   const rk_memory memory = memory_of(0);
   rk_session* session = nullptr;
   ASSERT_EQ(rk_open(&options, &session), RK_OK);
-  const rk_tensor tensor{.struct_size = sizeof(rk_tensor), .name = "w", .data = allocate(8), .memory = &memory, .dtype = RK_U8, .rank = 1, .shape = {8}};
+  const rk_tensor tensor{.struct_size = sizeof(rk_tensor),
+                         .name = "w",
+                         .data = allocate(8),
+                         .memory = &memory,
+                         .dtype = RK_U8,
+                         .rank = 1,
+                         .shape = {8}};
   ASSERT_EQ(rk_register(session, &tensor), RK_OK);
   rk_position position{.struct_size = sizeof(rk_position)};
   ASSERT_EQ(rk_restore(session, &position), RK_OK);

@@ -1,12 +1,13 @@
-// A rank for the tests of what can be registered: one tensor and one state of each kind, at a scripted sidecar.
+// A rank for the tests of what can be registered: one tensor and one state of each kind, at a
+// scripted sidecar.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <array>
 #include <future>
 #include <stdexcept>
 #include <string>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/temporary_folder.h"
@@ -17,7 +18,8 @@ namespace rekindle::testing {
 
 class EveryKind : public ::testing::Test {
  protected:
-  explicit EveryKind(std::uint32_t world_size = 1) : sidecar(ControlMemory::Shape{.world_size = world_size}), rank(sidecar.socket_path()) {
+  explicit EveryKind(std::uint32_t world_size = 1)
+      : sidecar(ControlMemory::Shape{.world_size = world_size}), rank(sidecar.socket_path()) {
     rank.options.world_size = world_size;
     rank.limits = testing::kQuick;
     job_folder = open_job_folder(real_file_system(), {.root = root.path(), .job = make_job(), .nonce = "abc"})->path;
@@ -32,17 +34,32 @@ class EveryKind : public ::testing::Test {
     if (restored.valid()) restored.wait();
   }
 
-  // A transposed view of `matrix`, 17 bytes on a device, one tensor that nobody saves, and a device tensor that changes in the forward pass.
+  // A transposed view of `matrix`, 17 bytes on a device, one tensor that nobody saves, and a device
+  // tensor that changes in the forward pass.
   void register_all() {
-    rk_tensor view{.struct_size = sizeof(rk_tensor), .name = "view", .data = matrix.data(), .dtype = RK_F32, .rank = 2, .shape = {3, 2}, .stride = {1, 3}};
+    rk_tensor view{.struct_size = sizeof(rk_tensor),
+                   .name = "view",
+                   .data = matrix.data(),
+                   .dtype = RK_F32,
+                   .rank = 2,
+                   .shape = {3, 2},
+                   .stride = {1, 3}};
     ASSERT_EQ(rank.session->add_tensor(view), RK_OK) << last_error();
     view.name = "cache";
     view.written_in = RK_DERIVED;
     ASSERT_EQ(rank.session->add_tensor(view), RK_OK) << last_error();
-    const rk_tensor there{.struct_size = sizeof(rk_tensor), .name = "there", .data = device.at(0), .memory = &functions, .dtype = RK_U8, .rank = 1, .shape = {17}};
+    const rk_tensor there{.struct_size = sizeof(rk_tensor),
+                          .name = "there",
+                          .data = device.at(0),
+                          .memory = &functions,
+                          .dtype = RK_U8,
+                          .rank = 1,
+                          .shape = {17}};
     ASSERT_EQ(rank.session->add_tensor(there), RK_OK) << last_error();
     functions = {};  // copied
-    ASSERT_EQ(rank.session->add_state("loader", 64, {VariableState::save, &loader}, {VariableState::load, &loader}), RK_OK) << last_error();
+    ASSERT_EQ(rank.session->add_state("loader", 64, {VariableState::save, &loader}, {VariableState::load, &loader}),
+              RK_OK)
+        << last_error();
     ASSERT_EQ(rank.session->add_cursor(&cursor), RK_OK) << last_error();
   }
   // To the point at which the rank waits for an offer.
@@ -73,14 +90,22 @@ class EveryKind : public ::testing::Test {
     return rank.session->step_end();
   }
   WriteMessage order(std::vector<PiecePlan> pieces) {
-    const std::string path = *create_checkpoint_folder(real_file_system(), job_folder, {.attempt = 1, .step = 1, .nonce = "abc"});
-    return {.term = 5, .hold = sidecar.control.hold(), .step = 1, .path = path, .file = "rank-0.safetensors", .pieces = std::move(pieces)};
+    const std::string path =
+        *create_checkpoint_folder(real_file_system(), job_folder, {.attempt = 1, .step = 1, .nonce = "abc"});
+    return {.term = 5,
+            .hold = sidecar.control.hold(),
+            .step = 1,
+            .path = path,
+            .file = "rank-0.safetensors",
+            .pieces = std::move(pieces)};
   }
   template <typename Value>
   static std::string bytes_of(const Value& value) {
     return std::string(reinterpret_cast<const char*>(&value), sizeof value);
   }
-  static std::string cursor_bytes(std::uint64_t epoch, std::uint64_t samples) { return bytes_of(epoch) + bytes_of(samples); }
+  static std::string cursor_bytes(std::uint64_t epoch, std::uint64_t samples) {
+    return bytes_of(epoch) + bytes_of(samples);
+  }
 
   std::future<Failure> restored;
   TemporaryFolder root;

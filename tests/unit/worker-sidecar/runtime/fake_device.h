@@ -1,5 +1,5 @@
-// A device for tests: its memory is at addresses that this process cannot read, so whoever uses them as pointers crashes. Work that is enqueued
-// changes the memory when somebody waits for it.
+// A device for tests: its memory is at addresses that this process cannot read, so whoever uses
+// them as pointers crashes. Work that is enqueued changes the memory when somebody waits for it.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,12 @@ class FakeDevice {
   bool idle() const { return queue_.empty(); }
 
   rk_memory functions() {
-    return {.struct_size = sizeof(rk_memory), .context = this, .copy_out = copy_out, .copy_in = copy_in, .wait = wait, .reserved = {}};
+    return {.struct_size = sizeof(rk_memory),
+            .context = this,
+            .copy_out = copy_out,
+            .copy_in = copy_in,
+            .wait = wait,
+            .reserved = {}};
   }
 
   int copies_out = 0;
@@ -47,13 +52,15 @@ class FakeDevice {
   static int copy_out(void* context, void* to_host, const void* from, std::size_t bytes) {
     auto& device = *static_cast<FakeDevice*>(context);
     ++device.copies_out;
-    if (device.copy_answer != 0 || !device.is_inside(from, bytes)) return device.copy_answer != 0 ? device.copy_answer : 1;
+    if (device.copy_answer != 0 || !device.is_inside(from, bytes))
+      return device.copy_answer != 0 ? device.copy_answer : 1;
     std::memcpy(to_host, device.place(from), bytes);
     return 0;
   }
   static int copy_in(void* context, void* to, const void* from_host, std::size_t bytes) {
     auto& device = *static_cast<FakeDevice*>(context);
-    if (device.copy_answer != 0 || !device.is_inside(to, bytes)) return device.copy_answer != 0 ? device.copy_answer : 1;
+    if (device.copy_answer != 0 || !device.is_inside(to, bytes))
+      return device.copy_answer != 0 ? device.copy_answer : 1;
     device.finish();
     std::memcpy(device.place(to), from_host, bytes);
     return 0;

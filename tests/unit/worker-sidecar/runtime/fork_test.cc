@@ -1,10 +1,11 @@
-// What a forked child of a training process may do with the session of its parent: nothing, and nothing of it is seen outside.
-#include <set>
-
+// What a forked child of a training process may do with the session of its parent: nothing, and
+// nothing of it is seen outside.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+
+#include <set>
 
 #include "tests/unit/worker-sidecar/runtime/c_session.h"
 #include "tests/unit/worker-sidecar/runtime/rank.h"
@@ -25,7 +26,12 @@ class ForkedChild : public ::testing::Test {
  protected:
   void SetUp() override {
     path = sidecar.socket_path();
-    const rk_options options{.struct_size = sizeof(rk_options), .socket_path = path.c_str(), .checkpoint_dir = nullptr, .job = nullptr, .rank = 0, .world_size = 1};
+    const rk_options options{.struct_size = sizeof(rk_options),
+                             .socket_path = path.c_str(),
+                             .checkpoint_dir = nullptr,
+                             .job = nullptr,
+                             .rank = 0,
+                             .world_size = 1};
     auto started = std::async(std::launch::async, [&] {
       if (run.open(options) != RK_OK || run.restore() != RK_OK) throw std::runtime_error(rk_last_error());
     });

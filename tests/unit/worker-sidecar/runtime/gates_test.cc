@@ -1,12 +1,12 @@
 #include "worker-sidecar/runtime/src/gates.h"
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <future>
 #include <iostream>
 #include <random>
 #include <thread>
-
-#include <gtest/gtest.h>
 
 #include "common/base/prng.h"
 #include "tests/support/scripted_sidecar.h"
@@ -60,7 +60,8 @@ TEST_F(GatesAtStep, APermitLetsExactlyThatUpdateThrough) {
   control.permit(6);  // of another step: nothing happens
   EXPECT_EQ(control.word(), (RankWord{4, RankPhase::waiting_at_update, 0}));
   control.permit(5);
-  testing::wait_until([&] { return control.word() == RankWord{5, RankPhase::waiting_at_update, 0}; }, "the rank waits with step 5 committed");
+  testing::wait_until([&] { return control.word() == RankWord{5, RankPhase::waiting_at_update, 0}; },
+                      "the rank waits with step 5 committed");
   control.release(GateOrder::stop);
   EXPECT_EQ(rank.get(), std::pair(GateAnswer::passed, GateAnswer::stop));
   EXPECT_EQ(control.word().step, 5u);
@@ -93,7 +94,9 @@ TEST_F(GatesAtStep, TheOrderToStopComesOutOfEveryGate) {
   stand_at(4);
   for (const bool at_update : {false, true}) {
     control.hold();
-    auto rank = std::async(std::launch::async, [&] { return at_update ? gates.pass_update_gate() : gates.pass_step_gate(RankPhase::computing); });
+    auto rank = std::async(std::launch::async, [&] {
+      return at_update ? gates.pass_update_gate() : gates.pass_step_gate(RankPhase::computing);
+    });
     control.wait_for_phase(at_update ? RankPhase::waiting_at_update : RankPhase::waiting_at_step);
     control.release(GateOrder::stop);
     EXPECT_EQ(rank.get(), GateAnswer::stop);
@@ -149,7 +152,8 @@ TEST_F(GatesAtStep, AfterAFailedCollectiveOnlyAHoldThatCameLaterCanEndTheWait) {
   stand_at(4);
   control.hold();  // of a periodic checkpoint that is under way
   std::promise<void> reported;
-  auto rank = std::async(std::launch::async, [&] { return gates.wait_for_order(false, [&] { reported.set_value(); }); });
+  auto rank =
+      std::async(std::launch::async, [&] { return gates.wait_for_order(false, [&] { reported.set_value(); }); });
   reported.get_future().wait();
   control.release(GateOrder::go_on);
   EXPECT_EQ(rank.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
@@ -164,17 +168,22 @@ TEST_F(GatesAtStep, TheOrderToRebuildComesOutOfEveryGateUntilItIsCarriedOut) {
   for (const bool at_update : {false, true}) {
     stand_at(4);
     control.hold();
-    auto rank = std::async(std::launch::async, [&] { return at_update ? gates.pass_update_gate() : gates.pass_step_gate(RankPhase::computing); });
+    auto rank = std::async(std::launch::async, [&] {
+      return at_update ? gates.pass_update_gate() : gates.pass_step_gate(RankPhase::computing);
+    });
     control.wait_for_phase(at_update ? RankPhase::waiting_at_update : RankPhase::waiting_at_step);
     control.release_to_rebuild(kRebuild);
     EXPECT_EQ(rank.get(), GateAnswer::rebuild);
-    EXPECT_EQ(control.word(), (RankWord{4, RankPhase::collective_failed, 0})) << "clean, and nobody waits for its update";
+    EXPECT_EQ(control.word(), (RankWord{4, RankPhase::collective_failed, 0}))
+        << "clean, and nobody waits for its update";
     EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::rebuild);
-    EXPECT_EQ(gates.pass_step_gate(RankPhase::restoring, Heeds::stop), GateAnswer::passed) << "on its way to carry it out";
+    EXPECT_EQ(gates.pass_step_gate(RankPhase::restoring, Heeds::stop), GateAnswer::passed)
+        << "on its way to carry it out";
   }
   EXPECT_EQ(gates.rebuild_order(), kRebuild);
   gates.publish_rebuilt({4, RankPhase::between, 0}, kRebuild.term);
-  EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::passed) << "also before the sidecar has heard of it";
+  EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::passed)
+      << "also before the sidecar has heard of it";
   control.settle_rebuild();
   EXPECT_EQ(gates.pass_update_gate(), GateAnswer::passed);
 }
@@ -223,8 +232,8 @@ TEST_F(GatesAtStep, WithoutASidecarAnOrderToRebuildStillStands) {
   EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::rebuild) << "the others have it too";
 }
 
-// The law of P3: once a hold is stored and the word reads clean, the memory is the result of exactly that many updates and
-// stays so until the release, however the two sides are timed.
+// The law of P3: once a hold is stored and the word reads clean, the memory is the result of
+// exactly that many updates and stays so until the release, however the two sides are timed.
 TEST_F(GatesAtStep, WhatIsReadUnderAHoldIsNeverTorn) {
   constexpr int kHolds = 4000;
   const std::uint64_t seed = std::random_device{}();
@@ -240,7 +249,8 @@ TEST_F(GatesAtStep, WhatIsReadUnderAHoldIsNeverTorn) {
       commit();
     }
   });
-  while (control.word().step == 0) std::this_thread::yield();  // its thread has begun: all holds could be over before
+  // its thread has begun: all holds could be over before
+  while (control.word().step == 0) std::this_thread::yield();
   int torn = 0;
   for (int i = 0; i < kHolds; ++i) {
     for (std::uint64_t pause = prng.below(300); pause > 0; --pause) std::atomic_signal_fence(std::memory_order_seq_cst);

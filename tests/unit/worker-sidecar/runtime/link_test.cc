@@ -1,4 +1,5 @@
-// How a rank comes to its sidecar, what it does when it is refused, and how it outlives a restart of the sidecar.
+// How a rank comes to its sidecar, what it does when it is refused, and how it outlives a restart
+// of the sidecar.
 #include "worker-sidecar/runtime/src/link.h"
 
 #include <gmock/gmock.h>
@@ -9,8 +10,8 @@
 namespace rekindle {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::ControlMemory;
+using ::testing::HasSubstr;
 using testing::Rank;
 using testing::ScriptedSidecar;
 
@@ -146,8 +147,12 @@ TEST_F(Restart, AHoldOutlivesItsSidecarAndTheNextOneDecides) {
   start();
   train();
   sidecar.control.hold();
-  testing::wait_until([&] { return sidecar.control.word().phase == RankPhase::waiting_at_step || sidecar.control.word().phase == RankPhase::waiting_at_update; },
-                      "the rank waits");
+  testing::wait_until(
+      [&] {
+        return sidecar.control.word().phase == RankPhase::waiting_at_step ||
+               sidecar.control.word().phase == RankPhase::waiting_at_update;
+      },
+      "the rank waits");
   sidecar.die();
   const std::uint64_t then = step();
   sidecar.listen();
@@ -173,8 +178,12 @@ TEST_F(Restart, AHeldGateOpensWhenNoSidecarComesBack) {
   sidecar.listen();
   sidecar.greet();
   sidecar.control.hold();
-  testing::wait_until([&] { return sidecar.control.word().phase == RankPhase::waiting_at_step || sidecar.control.word().phase == RankPhase::waiting_at_update; },
-                      "the gates are closed again");
+  testing::wait_until(
+      [&] {
+        return sidecar.control.word().phase == RankPhase::waiting_at_step ||
+               sidecar.control.word().phase == RankPhase::waiting_at_update;
+      },
+      "the gates are closed again");
 }
 
 TEST_F(Restart, AFailedCollectiveIsToldToTheNextSidecar) {
@@ -215,7 +224,8 @@ TEST_F(Restart, AnotherControlBlockIsNotTakenInTheMiddleOfALife) {
   sidecar.accept();
   sidecar.expect<HelloMessage>("hello");
   const ControlMemory other({.incarnation = 8});
-  sidecar.send(ControlMessage{.slot_bytes = other->slot_bytes, .incarnation = 8, .checkpoint_dir = "/nowhere"}, other.descriptor());
+  sidecar.send(ControlMessage{.slot_bytes = other->slot_bytes, .incarnation = 8, .checkpoint_dir = "/nowhere"},
+               other.descriptor());
   EXPECT_TRUE(sidecar.sees_end());
   const std::uint64_t then = step();
   testing::wait_until([&] { return step() > then; }, "training goes on with the old block");
@@ -243,7 +253,8 @@ TEST_F(Restart, FramesOfAnOlderAttemptAreDropped) {
   sidecar.attempt = 2;
   sidecar.send(EndMessage{.exit_code = 143});  // would end this very test
   sidecar.attempt = 3;
-  sidecar.send(WriteMessage{.term = 1, .hold = 99, .step = 0, .path = "a3-s0-abc", .file = "rank-0.safetensors", .pieces = {}});
+  sidecar.send(
+      WriteMessage{.term = 1, .hold = 99, .step = 0, .path = "a3-s0-abc", .file = "rank-0.safetensors", .pieces = {}});
   sidecar.expect<WriteFailedMessage>("write_failed");
 }
 

@@ -1,12 +1,11 @@
 #include "worker-sidecar/runtime/src/memory_reading.h"
 
-#include <filesystem>
-
 #include <fcntl.h>
-#include <unistd.h>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "tests/support/temporary_folder.h"
 
@@ -39,7 +38,8 @@ TEST_F(MemoryReading, OfVersionOneGoesUpToTheMount) {
   put("/groups/memory.limit_in_bytes", "9223372036854771712\n");
   put("/groups/memory.usage_in_bytes", "5000\n");
   EXPECT_THAT(read_memory_room(root_.path()).limits,
-              ElementsAre(MemoryLimit{at("/groups/pod/container/memory.limit_in_bytes"), 1000, 400}, MemoryLimit{at("/groups/pod/memory.limit_in_bytes"), 3000, 2000},
+              ElementsAre(MemoryLimit{at("/groups/pod/container/memory.limit_in_bytes"), 1000, 400},
+                          MemoryLimit{at("/groups/pod/memory.limit_in_bytes"), 3000, 2000},
                           MemoryLimit{at("/groups/memory.limit_in_bytes"), 9223372036854771712u, 5000}));
 }
 
@@ -51,7 +51,8 @@ TEST_F(MemoryReading, OfVersionTwoLeavesOutWhatHasNoLimit) {
   put("/sys/fs/cgroup/pod/memory.max", "2000\n");
   put("/sys/fs/cgroup/pod/memory.current", "900\n");
   put("/sys/fs/cgroup/pod/memory.stat", "file 500\ninactive_file 950\n");
-  EXPECT_THAT(read_memory_room(root_.path()).limits, ElementsAre(MemoryLimit{at("/sys/fs/cgroup/pod/memory.max"), 2000, 0}));
+  EXPECT_THAT(read_memory_room(root_.path()).limits,
+              ElementsAre(MemoryLimit{at("/sys/fs/cgroup/pod/memory.max"), 2000, 0}));
 }
 
 TEST_F(MemoryReading, OfTheMachine) {

@@ -1,9 +1,9 @@
 #include "worker-sidecar/runtime/src/open_options.h"
 
-#include <map>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <map>
 
 #include "worker-sidecar/runtime/src/c_struct.h"
 
@@ -44,7 +44,11 @@ TEST_F(OptionsFrom, NothingMeansOneRankAlone) {
 }
 
 TEST_F(OptionsFrom, TheEnvironmentCompletesWhatIsNotGiven) {
-  variables = {{"REKINDLE_SOCKET", "/run/s"}, {"REKINDLE_CHECKPOINT_DIR", "/c"}, {"REKINDLE_JOB", "digits"}, {"REKINDLE_RANK", "3"}, {"REKINDLE_WORLD_SIZE", "4"}};
+  variables = {{"REKINDLE_SOCKET", "/run/s"},
+               {"REKINDLE_CHECKPOINT_DIR", "/c"},
+               {"REKINDLE_JOB", "digits"},
+               {"REKINDLE_RANK", "3"},
+               {"REKINDLE_WORLD_SIZE", "4"}};
   given.job = "other";
   const Outcome<OpenOptions> options = read();
   ASSERT_TRUE(options);

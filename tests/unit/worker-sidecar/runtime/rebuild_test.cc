@@ -1,4 +1,5 @@
-// RK_REBUILD and rk_rebuild at a scripted sidecar: who keeps its memory, who loads, and what comes in between.
+// RK_REBUILD and rk_rebuild at a scripted sidecar: who keeps its memory, who loads, and what comes
+// in between.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,8 +8,8 @@
 namespace rekindle {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::EveryKind;
+using ::testing::HasSubstr;
 using testing::ScriptedSidecar;
 
 class Rebuilding : public ::testing::Test {
@@ -30,13 +31,19 @@ class Rebuilding : public ::testing::Test {
   }
   // What another rank has saved of `step`.
   RebuildOrder save(std::uint64_t term, std::uint64_t step, std::uint32_t world_size = 1) {
-    const Layout layout{{whole_tensor("weights", Dtype::f32, {4}), whole_tensor("statistics", Dtype::f32, {4}, WrittenIn::anywhere)}};
+    const Layout layout{
+        {whole_tensor("weights", Dtype::f32, {4}), whole_tensor("statistics", Dtype::f32, {4}, WrittenIn::anywhere)}};
     memory = make_memory(step, layout, {{"counter", 8}});
     const FolderName name{.attempt = 1, .step = step, .nonce = "n" + std::to_string(term)};
     const std::string path = *save_checkpoint(real_file_system(), job_folder, make_job(), name, memory, {}, world_size);
-    return {.term = term, .step = step, .path = path, .manifest_hash = read_manifest(real_file_system(), job_folder, path)->hash};
+    return {.term = term,
+            .step = step,
+            .path = path,
+            .manifest_hash = read_manifest(real_file_system(), job_folder, path)->hash};
   }
-  static RebuildOrder stay_at(std::uint64_t step, std::uint64_t term = 65536) { return {.term = term, .step = step, .path = "", .manifest_hash = ""}; }
+  static RebuildOrder stay_at(std::uint64_t step, std::uint64_t term = 65536) {
+    return {.term = term, .step = step, .path = "", .manifest_hash = ""};
+  }
   void order(const RebuildOrder& rebuild) {
     sidecar.control.hold();
     sidecar.control.release_to_rebuild(rebuild);
@@ -137,14 +144,16 @@ TEST_F(Rebuilding, AFailedCollectiveIsAnsweredByTheOrder) {
   train(3);
   ASSERT_EQ(rank.session->step_begin(4), RK_OK);
   auto answered = std::async(std::launch::async, [&] { return rank.session->collective_failed("ring broken"); });
-  EXPECT_EQ(sidecar.expect<CollectiveFailedMessage>("collective_failed"), (CollectiveFailedMessage{3, "ring broken", 0}));
+  EXPECT_EQ(sidecar.expect<CollectiveFailedMessage>("collective_failed"),
+            (CollectiveFailedMessage{3, "ring broken", 0}));
   order(stay_at(3));
   EXPECT_EQ(answered.get(), RK_REBUILD);
   ASSERT_EQ(rank.session->rebuild(rank.position), RK_OK);
   sidecar.expect<RebuiltMessage>("rebuilt");
   ASSERT_EQ(rank.session->step_begin(4), RK_OK);
   auto again = std::async(std::launch::async, [&] { return rank.session->collective_failed("ring broken"); });
-  EXPECT_EQ(sidecar.expect<CollectiveFailedMessage>("collective_failed").rebuilt, 65536u) << "of the communicators that were made after that order";
+  EXPECT_EQ(sidecar.expect<CollectiveFailedMessage>("collective_failed").rebuilt, 65536u)
+      << "of the communicators that were made after that order";
   order(stay_at(3, 131072));
   EXPECT_EQ(again.get(), RK_REBUILD);
 }

@@ -1,4 +1,5 @@
-// With a sidecar: what each kind of registered memory and state is in a write order and in the slot.
+// With a sidecar: what each kind of registered memory and state is in a write order and in the
+// slot.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,13 +8,15 @@
 namespace rekindle {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::EveryKind;
+using ::testing::HasSubstr;
 
 TEST_F(EveryKind, IsToldToTheSidecarWithoutWhatIsDerived) {
   start();
-  EXPECT_EQ(registered.layout, (Layout{{whole_tensor("view", Dtype::f32, {3, 2}), whole_tensor("there", Dtype::u8, {17})}}));
-  EXPECT_EQ(registered.states, (std::vector<StateDescription>{{.name = "loader", .bytes = 64, .variable = true}, {"rekindle.cursor", 16}}));
+  EXPECT_EQ(registered.layout,
+            (Layout{{whole_tensor("view", Dtype::f32, {3, 2}), whole_tensor("there", Dtype::u8, {17})}}));
+  EXPECT_EQ(registered.states, (std::vector<StateDescription>{{.name = "loader", .bytes = 64, .variable = true},
+                                                              {"rekindle.cursor", 16}}));
 }
 
 TEST_F(EveryKind, AWriteOrderGathersViewsAndFetchesFromDevices) {
@@ -36,7 +39,8 @@ TEST_F(EveryKind, ACopyThatFailsFailsTheSaveAndNothingElse) {
   device.copy_answer = 700;
   sidecar.send(order({{"there", 0, 17}}));
   const auto failed = sidecar.expect<WriteFailedMessage>("write_failed");
-  EXPECT_THAT(failed.error.message, HasSubstr("tensor 'there' cannot be copied from its device: rk_memory.copy_out returned 700"));
+  EXPECT_THAT(failed.error.message,
+              HasSubstr("tensor 'there' cannot be copied from its device: rk_memory.copy_out returned 700"));
   EXPECT_FALSE(std::filesystem::exists(job_folder + "/a1-s1-abc/rank-0.safetensors"));
   sidecar.control.release(GateOrder::go_on);
   device.copy_answer = 0;
@@ -59,7 +63,10 @@ TEST_F(EveryKind, WorkThatFailedOnTheDeviceMakesNoUpdate) {
   ASSERT_EQ(rank.session->step_begin(1), RK_OK);
   device.wait_answer = 719;
   EXPECT_EQ(rank.session->update_begin(), RK_ERROR_STATE);
-  EXPECT_THAT(last_error(), HasSubstr("rk_update_begin after step 0: work that was enqueued on a device has failed (rk_memory.wait returned 719)"));
+  EXPECT_THAT(
+      last_error(),
+      HasSubstr(
+          "rk_update_begin after step 0: work that was enqueued on a device has failed (rk_memory.wait returned 719)"));
   EXPECT_EQ(sidecar.control.word().phase, RankPhase::computing) << "the gate was not passed";
   EXPECT_EQ(rank.session->update_end(), RK_ERROR_STATE);
   device.wait_answer = 0;
@@ -89,7 +96,13 @@ TEST_F(EveryKind, SwappedWeightsAreBackWhenTheDeviceHasPutThemBack) {
 TEST_F(EveryKind, ADeviceTensorWrittenAnywhereIsCapturedWithTheCommit) {
   start();
   functions = device.functions();
-  rk_tensor scales{.struct_size = sizeof(rk_tensor), .name = "scales", .data = device.at(32), .memory = &functions, .dtype = RK_U8, .rank = 1, .shape = {4}};
+  rk_tensor scales{.struct_size = sizeof(rk_tensor),
+                   .name = "scales",
+                   .data = device.at(32),
+                   .memory = &functions,
+                   .dtype = RK_U8,
+                   .rank = 1,
+                   .shape = {4}};
   scales.written_in = RK_ANYWHERE;
   ASSERT_EQ(rank.session->add_tensor(scales), RK_OK) << last_error();
   sidecar.expect<RegisteredMessage>("registered");
@@ -98,13 +111,20 @@ TEST_F(EveryKind, ADeviceTensorWrittenAnywhereIsCapturedWithTheCommit) {
   device.bytes().replace(32, 4, "now!");
   sidecar.send(order({{"scales", 0, 4}}));
   const auto report = sidecar.expect<WrittenMessage>("written");
-  EXPECT_EQ(read_bytes(job_folder + "/a1-s1-abc/rank-0.safetensors").substr(report.written.entries[0].begin_byte), "then");
+  EXPECT_EQ(read_bytes(job_folder + "/a1-s1-abc/rank-0.safetensors").substr(report.written.entries[0].begin_byte),
+            "then");
 }
 
 TEST_F(EveryKind, WhatCouldNotBeCapturedMakesTheRankNoSourceOfThatTensor) {
   start();
   functions = device.functions();
-  rk_tensor scales{.struct_size = sizeof(rk_tensor), .name = "scales", .data = device.at(32), .memory = &functions, .dtype = RK_U8, .rank = 1, .shape = {4}};
+  rk_tensor scales{.struct_size = sizeof(rk_tensor),
+                   .name = "scales",
+                   .data = device.at(32),
+                   .memory = &functions,
+                   .dtype = RK_U8,
+                   .rank = 1,
+                   .shape = {4}};
   scales.written_in = RK_ANYWHERE;
   ASSERT_EQ(rank.session->add_tensor(scales), RK_OK) << last_error();
   sidecar.expect<RegisteredMessage>("registered");
@@ -113,7 +133,8 @@ TEST_F(EveryKind, WhatCouldNotBeCapturedMakesTheRankNoSourceOfThatTensor) {
   EXPECT_THAT(last_error(), HasSubstr("tensor 'scales' cannot be copied"));
   device.copy_answer = 0;
   sidecar.send(order({{"scales", 0, 4}}));
-  EXPECT_THAT(sidecar.expect<WriteFailedMessage>("write_failed").error.message, HasSubstr("'scales', which changes anywhere in a step, could not be copied"));
+  EXPECT_THAT(sidecar.expect<WriteFailedMessage>("write_failed").error.message,
+              HasSubstr("'scales', which changes anywhere in a step, could not be copied"));
 }
 
 TEST_F(EveryKind, TheSlotHasTheStateAsLongAsItIsAndTheCursor) {
@@ -123,7 +144,8 @@ TEST_F(EveryKind, TheSlotHasTheStateAsLongAsItIsAndTheCursor) {
   ASSERT_EQ(step(2), RK_OK);
   const auto slot = sidecar.control.slot(sidecar.control.word().slot);
   EXPECT_EQ(slot.fault, "");
-  EXPECT_EQ(slot.values, (std::vector<std::pair<std::string, std::string>>{{"rekindle.cursor", cursor_bytes(2, 256)}, {"loader", "a longer state"}}));
+  EXPECT_EQ(slot.values, (std::vector<std::pair<std::string, std::string>>{{"rekindle.cursor", cursor_bytes(2, 256)},
+                                                                           {"loader", "a longer state"}}));
 }
 
 TEST_F(EveryKind, ASaveFunctionThatFailsLeavesTheCommitAndASentence) {

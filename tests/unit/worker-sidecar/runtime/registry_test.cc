@@ -1,9 +1,9 @@
 #include "worker-sidecar/runtime/src/registry.h"
 
-#include <cstring>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cstring>
 
 #include "tests/unit/worker-sidecar/runtime/fake_device.h"
 #include "worker-sidecar/checkpoint/cursor.h"
@@ -24,7 +24,8 @@ void set_number(Enum& field, int number) {
 class RegistryWith1000Bytes : public ::testing::Test {
  protected:
   rk_tensor tensor(const char* name) {
-    return {.struct_size = sizeof(rk_tensor), .name = name, .data = memory, .dtype = RK_F32, .rank = 2, .shape = {4, 8}};
+    return {
+        .struct_size = sizeof(rk_tensor), .name = name, .data = memory, .dtype = RK_F32, .rank = 2, .shape = {4, 8}};
   }
   void expect_refused(const rk_tensor& given, const char* part) {
     const Done done = registry.add_tensor(given, kRoom);
@@ -47,9 +48,10 @@ TEST_F(RegistryWith1000Bytes, ATensorWithoutAShardIsWhole) {
 
 TEST_F(RegistryWith1000Bytes, EveryTypeHasItsSize) {
   const std::pair<rk_dtype, std::uint64_t> sizes[] = {
-      {RK_BOOL, 32},        {RK_U8, 32},          {RK_I8, 32},      {RK_I16, 64},     {RK_U16, 64},     {RK_F16, 64},      {RK_BF16, 64},           {RK_I32, 128},
-      {RK_U32, 128},        {RK_F32, 128},        {RK_F64, 256},    {RK_I64, 256},    {RK_U64, 256},    {RK_F8_E4M3, 32},  {RK_F8_E5M2, 32},        {RK_F8_E8M0, 32},
-      {RK_F8_E4M3FNUZ, 32}, {RK_F8_E5M2FNUZ, 32}, {RK_C64, 256},    {RK_F4, 16},      {RK_F6_E2M3, 24}, {RK_F6_E3M2, 24}};
+      {RK_BOOL, 32}, {RK_U8, 32},      {RK_I8, 32},      {RK_I16, 64},     {RK_U16, 64},         {RK_F16, 64},
+      {RK_BF16, 64}, {RK_I32, 128},    {RK_U32, 128},    {RK_F32, 128},    {RK_F64, 256},        {RK_I64, 256},
+      {RK_U64, 256}, {RK_F8_E4M3, 32}, {RK_F8_E5M2, 32}, {RK_F8_E8M0, 32}, {RK_F8_E4M3FNUZ, 32}, {RK_F8_E5M2FNUZ, 32},
+      {RK_C64, 256}, {RK_F4, 16},      {RK_F6_E2M3, 24}, {RK_F6_E3M2, 24}};
   for (const auto& [dtype, bytes] : sizes) {
     const std::string name = "w" + std::to_string(dtype);
     rk_tensor one = tensor(name.c_str());
@@ -126,7 +128,8 @@ TEST_F(RegistryWith1000Bytes, SmallStateAndTensorsWrittenAnywhereShareTheRoom) {
   const Done done = registry.add_state("one more", memory, 1, kRoom);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().status, RK_ERROR_ARGUMENT);
-  EXPECT_THAT(done.error().sentence, HasSubstr("to 1001 bytes, over state_bytes_max = 1000; raise rk_options.state_bytes_max"));
+  EXPECT_THAT(done.error().sentence,
+              HasSubstr("to 1001 bytes, over state_bytes_max = 1000; raise rk_options.state_bytes_max"));
 }
 
 TEST_F(RegistryWith1000Bytes, ASlotThatHasNoRoomForTheNamesIsSaid) {
@@ -247,14 +250,16 @@ TEST_F(RegistryWith1000Bytes, ADerivedTensorTakesItsNameAndNothingElse) {
 
 TEST_F(RegistryWith1000Bytes, NamesOfTheLibraryAreNotForPrograms) {
   expect_refused(tensor("rekindle.w"), "begins with 'rekindle.'");
-  EXPECT_THAT(registry.add_state("rekindle.cursor", memory, 16, kRoom).error().sentence, HasSubstr("begins with 'rekindle.'"));
+  EXPECT_THAT(registry.add_state("rekindle.cursor", memory, 16, kRoom).error().sentence,
+              HasSubstr("begins with 'rekindle.'"));
 }
 
 TEST_F(RegistryWith1000Bytes, TheCursorIsAStateOfSixteenBytes) {
   rk_cursor cursor{.struct_size = sizeof(rk_cursor), .epoch = 3, .samples = 512, .reserved = {}};
   ASSERT_TRUE(registry.add_cursor(&cursor, kRoom));
   EXPECT_EQ(registry.state_descriptions(), (std::vector<StateDescription>{{"rekindle.cursor", 16}}));
-  EXPECT_EQ(*decode_cursor({static_cast<const char*>(registry.captured_values()[0].data), 16}), (Cursor{.epoch = 3, .samples = 512}));
+  EXPECT_EQ(*decode_cursor({static_cast<const char*>(registry.captured_values()[0].data), 16}),
+            (Cursor{.epoch = 3, .samples = 512}));
   EXPECT_THAT(registry.add_cursor(&cursor, kRoom).error().sentence, HasSubstr("a session has one"));
   cursor.struct_size = 0;
   EXPECT_THAT(registry.add_cursor(&cursor, kRoom).error().sentence, HasSubstr("rk_cursor.struct_size is 0"));
@@ -264,11 +269,13 @@ TEST_F(RegistryWith1000Bytes, AStateOfVariableSizeTakesRoomForItsLargest) {
   testing::VariableState state;
   const SaveState save{testing::VariableState::save, &state};
   const LoadState load{testing::VariableState::load, &state};
-  EXPECT_THAT(registry.add_state("loader", 1001, save, load, kRoom).error().sentence, HasSubstr("over state_bytes_max = 1000"));
+  EXPECT_THAT(registry.add_state("loader", 1001, save, load, kRoom).error().sentence,
+              HasSubstr("over state_bytes_max = 1000"));
   EXPECT_THAT(registry.add_state("loader", 10, {}, load, kRoom).error().sentence, HasSubstr("save is NULL"));
   EXPECT_THAT(registry.add_state("loader", 10, save, {}, kRoom).error().sentence, HasSubstr("load is NULL"));
   ASSERT_TRUE(registry.add_state("loader", 900, save, load, kRoom));
-  EXPECT_EQ(registry.state_descriptions(), (std::vector<StateDescription>{{.name = "loader", .bytes = 900, .variable = true}}));
+  EXPECT_EQ(registry.state_descriptions(),
+            (std::vector<StateDescription>{{.name = "loader", .bytes = 900, .variable = true}}));
   EXPECT_THAT(registry.add_state("sampler", memory, 101, kRoom).error().sentence, HasSubstr("over state_bytes_max"));
 }
 
@@ -276,7 +283,8 @@ TEST_F(RegistryWith1000Bytes, WhatIsNotPlainIsCapturedLast) {
   testing::VariableState state;
   rk_tensor anywhere = tensor("tensor");
   anywhere.written_in = RK_ANYWHERE;
-  ASSERT_TRUE(registry.add_state("loader", 100, {testing::VariableState::save, &state}, {testing::VariableState::load, &state}, kRoom));
+  ASSERT_TRUE(registry.add_state("loader", 100, {testing::VariableState::save, &state},
+                                 {testing::VariableState::load, &state}, kRoom));
   ASSERT_TRUE(registry.add_state("sampler", memory, 4, kRoom));
   ASSERT_TRUE(registry.add_tensor(anywhere, kRoom));
   const std::vector<CapturedValue> values = registry.captured_values();

@@ -1,4 +1,5 @@
-// rk_restore with a sidecar: offers are loaded and verified, the job decides, the memory and the slot hold what was taken.
+// rk_restore with a sidecar: offers are loaded and verified, the job decides, the memory and the
+// slot hold what was taken.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,13 +27,16 @@ class Restoring : public ::testing::Test {
     if (restored.valid()) restored.wait();
   }
   static Layout layout() {
-    return {{whole_tensor("weights", Dtype::f32, {4}), whole_tensor("statistics", Dtype::f32, {4}, WrittenIn::anywhere)}};
+    return {
+        {whole_tensor("weights", Dtype::f32, {4}), whole_tensor("statistics", Dtype::f32, {4}, WrittenIn::anywhere)}};
   }
   // A checkpoint of `step` whose bytes come from `seed`.
-  OfferMessage save(std::uint64_t step, std::uint64_t seed, const Layout& saved = layout(), std::uint32_t world_size = 1) {
+  OfferMessage save(std::uint64_t step, std::uint64_t seed, const Layout& saved = layout(),
+                    std::uint32_t world_size = 1) {
     memory = make_memory(seed, saved, {{"counter", 8}});
-    const std::string path = *save_checkpoint(real_file_system(), job_folder, make_job(), {.attempt = 1, .step = step, .nonce = "n" + std::to_string(seed)},
-                                              memory, {}, world_size);
+    const std::string path =
+        *save_checkpoint(real_file_system(), job_folder, make_job(),
+                         {.attempt = 1, .step = step, .nonce = "n" + std::to_string(seed)}, memory, {}, world_size);
     return {.path = path, .step = step, .manifest_hash = read_manifest(real_file_system(), job_folder, path)->hash};
   }
   void damage(const OfferMessage& offer) {
@@ -57,7 +61,8 @@ class Restoring : public ::testing::Test {
     return sidecar.expect<LoadedMessage>("loaded");
   }
   void take(const OfferMessage& offer) {
-    sidecar.send(TakeMessage{.attempt = 2, .path = offer.path, .step = offer.step, .manifest_hash = offer.manifest_hash});
+    sidecar.send(
+        TakeMessage{.attempt = 2, .path = offer.path, .step = offer.step, .manifest_hash = offer.manifest_hash});
   }
   template <typename Value>
   static std::string bytes_of(const Value& value) {
@@ -127,7 +132,8 @@ TEST_F(Restoring, AnotherManifestThanTheOneOfferedIsRefused) {
 }
 
 TEST_F(Restoring, ALayoutThatDoesNotFitListsTheDifferences) {
-  const OfferMessage offer = save(20, 2, {{whole_tensor("weights", Dtype::f32, {8}), whole_tensor("old", Dtype::u8, {3})}});
+  const OfferMessage offer =
+      save(20, 2, {{whole_tensor("weights", Dtype::f32, {8}), whole_tensor("old", Dtype::u8, {3})}});
   open_and_register();
   const LoadedMessage refused = answer_to(offer);
   EXPECT_FALSE(refused.ok);

@@ -1,12 +1,12 @@
 #include "worker-sidecar/runtime/src/robust_owner.h"
 
-#include <csignal>
-#include <cstdlib>
-#include <thread>
-
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <thread>
 
 #include "tests/support/scripted_sidecar.h"
 
@@ -103,7 +103,8 @@ TEST(RobustOwner, HoldsAcrossPidNamespaces) {
     int status = 0;
     ::waitpid(outer, &status, 0);
     ::close(ready[0]);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 42) GTEST_SKIP() << "this machine does not let the test make a PID namespace";
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 42)
+      GTEST_SKIP() << "this machine does not let the test make a PID namespace";
     FAIL() << "the holder did not start";
   }
   EXPECT_LT(control->owner.load(), 16u) << "a thread id of the inner namespace";

@@ -125,7 +125,8 @@ TEST_F(SessionAlone, TensorsAreNotChangedInTheMiddleOfAStep) {
   rank.start();
   ASSERT_EQ(rank.session->step_begin(1), RK_OK);
   std::array<float, 4> more{};
-  expect_refused(rank.session->add_tensor(testing::vector_of_4("late", more.data())), RK_ERROR_STATE, "rk_register inside a step");
+  expect_refused(rank.session->add_tensor(testing::vector_of_4("late", more.data())), RK_ERROR_STATE,
+                 "rk_register inside a step");
   expect_refused(rank.session->add_state("late", more.data(), 4), RK_ERROR_STATE, "rk_register_state inside a step");
   expect_refused(rank.session->move_tensor("weights", more.data()), RK_ERROR_STATE, "rk_move inside a step");
   expect_refused(rank.session->remove_tensor("weights"), RK_ERROR_STATE, "rk_unregister inside a step");
@@ -243,9 +244,11 @@ TEST_F(SessionAtSidecar, ManyLateTensorsAreToldTogether) {
   constexpr std::size_t kMany = 5'000;
   std::array<float, 4> moments{};
   for (std::size_t i = 0; i < kMany; ++i) {
-    ASSERT_EQ(rank.session->add_tensor(testing::vector_of_4(("moments." + std::to_string(i)).c_str(), moments.data())), RK_OK);
+    ASSERT_EQ(rank.session->add_tensor(testing::vector_of_4(("moments." + std::to_string(i)).c_str(), moments.data())),
+              RK_OK);
   }
-  // Nobody has read yet: one description for each tensor would fill the socket with the first fifty or so.
+  // Nobody has read yet: one description for each tensor would fill the socket with the first fifty
+  // or so.
   std::size_t messages = 0;
   std::size_t told = 0;
   while (told < kMany + 2) {
@@ -261,7 +264,8 @@ TEST_F(SessionAtSidecar, ATensorThatMovedIsCapturedFromItsNewAddress) {
   ASSERT_EQ(rank.session->update_begin(), RK_OK);
   ASSERT_EQ(rank.session->move_tensor("statistics", elsewhere.data()), RK_OK) << "inside the bracket";
   ASSERT_EQ(rank.session->update_end(), RK_OK);
-  EXPECT_EQ(sidecar.control.slot(word().slot).values[0].second, std::string(reinterpret_cast<char*>(elsewhere.data()), sizeof elsewhere));
+  EXPECT_EQ(sidecar.control.slot(word().slot).values[0].second,
+            std::string(reinterpret_cast<char*>(elsewhere.data()), sizeof elsewhere));
   ASSERT_EQ(rank.session->move_tensor("statistics", rank.statistics.data()), RK_OK) << "between steps";
 }
 
@@ -279,7 +283,9 @@ TEST_F(SessionAtSidecar, AHoldStopsTrainingAndGoOnContinuesIt) {
   auto trained = std::async(std::launch::async, [&] { return rank.train_until_stopped(); });
   testing::wait_until([&] { return word().step >= 10; }, "ten steps are made");
   sidecar.control.hold();
-  testing::wait_until([&] { return word().phase == RankPhase::waiting_at_step || word().phase == RankPhase::waiting_at_update; }, "the rank waits at a gate");
+  testing::wait_until(
+      [&] { return word().phase == RankPhase::waiting_at_step || word().phase == RankPhase::waiting_at_update; },
+      "the rank waits at a gate");
   const std::uint64_t step = word().step;
   EXPECT_EQ(rank.weights[3], static_cast<float>(step));
   sidecar.control.release(GateOrder::go_on);
@@ -346,8 +352,12 @@ TEST(ParkedRank, IsEndedByTheSidecarWhenItsContainerIs) {
   sidecar.welcome();
   sidecar.begin();
   sidecar.control.hold();
-  testing::wait_until([&] { return sidecar.control.word().phase == RankPhase::waiting_at_step || sidecar.control.word().phase == RankPhase::waiting_at_update; },
-                      "the rank is parked");
+  testing::wait_until(
+      [&] {
+        return sidecar.control.word().phase == RankPhase::waiting_at_step ||
+               sidecar.control.word().phase == RankPhase::waiting_at_update;
+      },
+      "the rank is parked");
   sidecar.send(EndMessage{.exit_code = 143});
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
@@ -368,7 +378,8 @@ TEST(KilledRank, LeavesItsStateOfTheLastCommitInTheSlotAndItsDeathInTheFutex) {
   sidecar.begin();
   testing::wait_until([&] { return sidecar.control.word().step >= 100; }, "a hundred steps are made");
   ASSERT_EQ(::kill(child, SIGKILL), 0);
-  testing::wait_until([&] { return (sidecar.control->owner.load() & kFutexOwnerDied) != 0; }, "the kernel reports the death");
+  testing::wait_until([&] { return (sidecar.control->owner.load() & kFutexOwnerDied) != 0; },
+                      "the kernel reports the death");
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   const RankWord word = sidecar.control.word();
   const auto slot = sidecar.control.slot(word.slot);

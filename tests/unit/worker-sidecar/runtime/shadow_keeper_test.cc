@@ -1,9 +1,9 @@
 #include "worker-sidecar/runtime/src/shadow_keeper.h"
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstring>
-
-#include <gtest/gtest.h>
 
 #include "worker-sidecar/runtime/src/control_mapping.h"
 
@@ -12,14 +12,25 @@ namespace {
 
 constexpr std::uint64_t kAttempt = 2;
 
-// A rank with weights, running statistics (captured with each commit) and a counter, each equal to the number of the step.
+// A rank with weights, running statistics (captured with each commit) and a counter, each equal to
+// the number of the step.
 class ShadowOfARank : public ::testing::Test {
  protected:
   ShadowOfARank() {
     small_state.attach(*block);
     gates.attach(*block);
-    const rk_tensor first{.struct_size = sizeof(rk_tensor), .name = "weights", .data = weights.data(), .dtype = RK_I32, .rank = 1, .shape = {1000}};
-    rk_tensor second{.struct_size = sizeof(rk_tensor), .name = "statistics", .data = statistics.data(), .dtype = RK_I32, .rank = 1, .shape = {4}};
+    const rk_tensor first{.struct_size = sizeof(rk_tensor),
+                          .name = "weights",
+                          .data = weights.data(),
+                          .dtype = RK_I32,
+                          .rank = 1,
+                          .shape = {1000}};
+    rk_tensor second{.struct_size = sizeof(rk_tensor),
+                     .name = "statistics",
+                     .data = statistics.data(),
+                     .dtype = RK_I32,
+                     .rank = 1,
+                     .shape = {4}};
     second.written_in = RK_ANYWHERE;
     EXPECT_TRUE(registry.add_tensor(first, small_state.room()));
     EXPECT_TRUE(registry.add_tensor(second, small_state.room()));
@@ -27,8 +38,11 @@ class ShadowOfARank : public ::testing::Test {
     small_state.set_values(registry.captured_values());
     keeper.set_report([this](const SnapshottedMessage& taken) { reports.push_back(taken); });
   }
-  std::shared_ptr<ShadowMapping> offer(bool snapshots, std::uint64_t every, std::vector<PiecePlan> pieces = {{"weights", 0, 1000}, {"statistics", 0, 4}}) {
-    Result<ShadowPlan> plan = plan_shadow({.snapshots = snapshots, .shadow_every_steps = every, .state_bytes = block->slot_bytes}, registry.layout(), pieces);
+  std::shared_ptr<ShadowMapping> offer(bool snapshots, std::uint64_t every,
+                                       std::vector<PiecePlan> pieces = {{"weights", 0, 1000}, {"statistics", 0, 4}}) {
+    Result<ShadowPlan> plan =
+        plan_shadow({.snapshots = snapshots, .shadow_every_steps = every, .state_bytes = block->slot_bytes},
+                    registry.layout(), pieces);
     auto mapping = std::make_shared<ShadowMapping>(std::move(*ShadowMapping::make_private(*std::move(plan))));
     keeper.offer(mapping);
     return mapping;
@@ -49,7 +63,9 @@ class ShadowOfARank : public ::testing::Test {
     statistics.fill(-1);
     pass_gate(snapshot_step);
   }
-  static std::uint64_t step_of(const ShadowMapping& mapping, std::uint32_t slot) { return mapping.header_of(slot).step; }
+  static std::uint64_t step_of(const ShadowMapping& mapping, std::uint32_t slot) {
+    return mapping.header_of(slot).step;
+  }
   static std::int32_t first_of(const ShadowMapping& mapping, std::uint32_t slot, std::size_t piece) {
     std::int32_t value = 0;
     std::memcpy(&value, mapping.slot_begin(slot) + mapping.plan().pieces[piece].offset, sizeof value);

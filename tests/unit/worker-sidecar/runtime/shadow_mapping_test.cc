@@ -1,11 +1,10 @@
 #include "worker-sidecar/runtime/src/shadow_mapping.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace rekindle {
 namespace {
@@ -19,7 +18,8 @@ class ShadowMappingTest : public ::testing::Test {
  protected:
   ShadowMappingTest() {
     const Layout layout{{whole_tensor("weights", Dtype::u8, {20 * kMiB})}};
-    plan_ = *plan_shadow({.rank = 3, .incarnation = 7, .serial = 1, .shadow_every_steps = 1, .state_bytes = 4096}, layout, {{"weights", 0, 20 * kMiB}});
+    plan_ = *plan_shadow({.rank = 3, .incarnation = 7, .serial = 1, .shadow_every_steps = 1, .state_bytes = 4096},
+                         layout, {{"weights", 0, 20 * kMiB}});
     const std::string front = encode_shadow_plan(plan_);
     front_bytes_ = front.size();
     EXPECT_EQ(::pwrite(file_, front.data(), front.size(), 0), static_cast<ssize_t>(front.size()));
@@ -33,7 +33,7 @@ class ShadowMappingTest : public ::testing::Test {
             }};
   }
   std::uint64_t file_blocks() const {
-    struct stat about {};
+    struct stat about{};
     EXPECT_EQ(::fstat(file_, &about), 0);
     return static_cast<std::uint64_t>(about.st_blocks) * 512;
   }
@@ -55,7 +55,8 @@ TEST_F(ShadowMappingTest, TakesNothingBeyondALimitAndSaysWhatToSet) {
   const Outcome<ShadowMapping> mapping = ShadowMapping::map(file_, 3, 7, host(30 * kMiB));
   ASSERT_FALSE(mapping);
   EXPECT_EQ(mapping.error().status, RK_ERROR_MEMORY);
-  EXPECT_THAT(mapping.error().sentence, HasSubstr("rank 3 needs " + std::to_string(plan_.file_bytes()) + " bytes of memory for copies of its share"));
+  EXPECT_THAT(mapping.error().sentence, HasSubstr("rank 3 needs " + std::to_string(plan_.file_bytes()) +
+                                                  " bytes of memory for copies of its share"));
   EXPECT_THAT(mapping.error().sentence, HasSubstr("raise the memory limit of the training container by"));
   EXPECT_LE(file_blocks(), 2 * kShadowPageBytes);
 }

@@ -1,9 +1,9 @@
 #include "worker-sidecar/runtime/src/small_state.h"
 
-#include <cstring>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cstring>
 
 #include "tests/support/scripted_sidecar.h"
 #include "tests/unit/worker-sidecar/runtime/fake_device.h"
@@ -12,8 +12,8 @@
 namespace rekindle {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::ControlMemory;
+using ::testing::HasSubstr;
 using Values = std::vector<std::pair<std::string, std::string>>;
 
 class SmallStateInSlots : public ::testing::Test {
@@ -70,7 +70,8 @@ TEST_F(SmallStateInSlots, AnEmptyValueWithoutAddressIsKept) {
 
 TEST_F(SmallStateInSlots, AStateOfVariableSizeKeepsItsActualLengthBehindThePlainOnes) {
   testing::VariableState loader{.value = "long value"};
-  small_state.set_values({{"scale", scale.data(), scale.size()}, {.name = "loader", .bytes = 64, .save = {testing::VariableState::save, &loader}}});
+  small_state.set_values({{"scale", scale.data(), scale.size()},
+                          {.name = "loader", .bytes = 64, .save = {testing::VariableState::save, &loader}}});
   EXPECT_TRUE(small_state.capture(0, 1, 1));
   loader.value = "short";
   EXPECT_TRUE(small_state.capture(1, 2, 1));
@@ -115,7 +116,8 @@ TEST_F(SmallStateInSlots, AnArrayThatIsNotPlainMemoryIsFetched) {
   EXPECT_EQ(control.slot(0).values, (Values{{"scales", "456789"}}));
   device.copy_answer = 700;
   EXPECT_FALSE(small_state.capture(1, 2, 1));
-  EXPECT_THAT(small_state.problem(), HasSubstr("tensor 'scales' cannot be copied from its device: rk_memory.copy_out returned 700"));
+  EXPECT_THAT(small_state.problem(),
+              HasSubstr("tensor 'scales' cannot be copied from its device: rk_memory.copy_out returned 700"));
   EXPECT_EQ(control.slot(1).step, 2u);
   EXPECT_TRUE(control.slot(1).values.empty());
 }

@@ -1,11 +1,12 @@
-// Without a sidecar, through the C functions: every kind of registered memory and state is saved and comes back.
+// Without a sidecar, through the C functions: every kind of registered memory and state is saved
+// and comes back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker-sidecar/runtime/fake_device.h"
@@ -15,12 +16,12 @@
 namespace rekindle {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::FakeDevice;
+using ::testing::HasSubstr;
 using testing::VariableState;
 
-// One life of a program: a column of a matrix, every other row of a table of two elements a byte, a vector on a device, running scales there, a cache, a
-// loader's state, and the cursor.
+// One life of a program: a column of a matrix, every other row of a table of two elements a byte, a
+// vector on a device, running scales there, a cache, a loader's state, and the cursor.
 struct Life {
   std::array<float, 12> matrix{};
   std::array<unsigned char, 12> table{};  // 4 rows of 6 elements
@@ -35,16 +36,41 @@ struct Life {
     const rk_options options{.struct_size = sizeof(rk_options), .checkpoint_dir = root.c_str()};
     expect_ok(rk_open(&options, &session));
     const rk_memory memory = device.functions();
-    rk_tensor tensor{.struct_size = sizeof(rk_tensor), .name = "column", .data = matrix.data() + 1, .dtype = RK_F32, .rank = 2, .shape = {4, 1}, .stride = {3, 1}};
+    rk_tensor tensor{.struct_size = sizeof(rk_tensor),
+                     .name = "column",
+                     .data = matrix.data() + 1,
+                     .dtype = RK_F32,
+                     .rank = 2,
+                     .shape = {4, 1},
+                     .stride = {3, 1}};
     expect_ok(rk_register(session, &tensor));
-    tensor = {.struct_size = sizeof(rk_tensor), .name = "rows", .data = table.data(), .dtype = RK_F4, .rank = 2, .shape = {2, 6}, .stride = {12, 1}};
+    tensor = {.struct_size = sizeof(rk_tensor),
+              .name = "rows",
+              .data = table.data(),
+              .dtype = RK_F4,
+              .rank = 2,
+              .shape = {2, 6},
+              .stride = {12, 1}};
     expect_ok(rk_register(session, &tensor));
-    tensor = {.struct_size = sizeof(rk_tensor), .name = "vector", .data = device.at(0), .memory = &memory, .dtype = RK_BF16, .rank = 1, .shape = {8}};
+    tensor = {.struct_size = sizeof(rk_tensor),
+              .name = "vector",
+              .data = device.at(0),
+              .memory = &memory,
+              .dtype = RK_BF16,
+              .rank = 1,
+              .shape = {8}};
     expect_ok(rk_register(session, &tensor));
-    tensor = {.struct_size = sizeof(rk_tensor), .name = "scales", .data = device.at(16), .memory = &memory, .dtype = RK_F8_E4M3, .rank = 1, .shape = {5}};
+    tensor = {.struct_size = sizeof(rk_tensor),
+              .name = "scales",
+              .data = device.at(16),
+              .memory = &memory,
+              .dtype = RK_F8_E4M3,
+              .rank = 1,
+              .shape = {5}};
     tensor.written_in = RK_ANYWHERE;
     expect_ok(rk_register(session, &tensor));
-    tensor = {.struct_size = sizeof(rk_tensor), .name = "cache", .data = cache, .dtype = RK_F32, .rank = 1, .shape = {2}};
+    tensor = {
+        .struct_size = sizeof(rk_tensor), .name = "cache", .data = cache, .dtype = RK_F32, .rank = 1, .shape = {2}};
     tensor.written_in = RK_DERIVED;
     expect_ok(rk_register(session, &tensor));
     expect_ok(rk_register_state_callback(session, "loader", 128, VariableState::save, VariableState::load, &loader));
@@ -143,7 +169,12 @@ TEST(EveryKindAlone, AViewThatIsLargerThanTheBufferItGoesThroughComesBackWhole) 
     const rk_options options{.struct_size = sizeof(rk_options), .checkpoint_dir = root.path().c_str()};
     rk_session* session = nullptr;
     EXPECT_EQ(rk_open(&options, &session), RK_OK) << rk_last_error();
-    const rk_tensor view{.struct_size = sizeof(rk_tensor), .name = "view", .data = matrix.data(), .dtype = RK_F64, .rank = 2, .shape = {kColumns - 1, kRows},
+    const rk_tensor view{.struct_size = sizeof(rk_tensor),
+                         .name = "view",
+                         .data = matrix.data(),
+                         .dtype = RK_F64,
+                         .rank = 2,
+                         .shape = {kColumns - 1, kRows},
                          .stride = {1, kColumns}};
     EXPECT_EQ(rk_register(session, &view), RK_OK) << rk_last_error();
     EXPECT_EQ(rk_restore(session, &position), RK_OK) << rk_last_error();

@@ -9,8 +9,8 @@
 namespace rekindle {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::CSession;
+using ::testing::HasSubstr;
 
 class StandAloneProcess : public ::testing::Test {
  protected:
@@ -111,7 +111,8 @@ TEST_F(StandAloneProcess, AChangedProgramIsToldTheDifferences) {
   CSession run;
   ASSERT_EQ(run.open(options), RK_OK);
   std::array<float, 2> more{};
-  const rk_tensor bias{.struct_size = sizeof(rk_tensor), .name = "bias", .data = more.data(), .dtype = RK_F32, .rank = 1, .shape = {2}};
+  const rk_tensor bias{
+      .struct_size = sizeof(rk_tensor), .name = "bias", .data = more.data(), .dtype = RK_F32, .rank = 1, .shape = {2}};
   ASSERT_EQ(rk_register(run.session, &bias), RK_OK);
   EXPECT_EQ(run.restore(), RK_ERROR_MISMATCH);
   EXPECT_THAT(rk_last_error(), HasSubstr("bias"));
@@ -125,7 +126,8 @@ TEST_F(StandAloneProcess, KeepsTheThreeNewestCheckpoints) {
     ASSERT_EQ(rk_checkpoint(run.session), RK_OK) << rk_last_error();
   }
   int folders = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(job_folder())) folders += entry.path().filename().string().starts_with("a1-s");
+  for (const auto& entry : std::filesystem::directory_iterator(job_folder()))
+    folders += entry.path().filename().string().starts_with("a1-s");
   EXPECT_EQ(folders, 3);
 }
 

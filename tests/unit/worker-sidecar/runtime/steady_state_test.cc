@@ -1,14 +1,15 @@
-// P8: a step with open gates makes no system call and reads no clock. The kernel is the witness: a filter kills the process at the first
-// system call, and the time stamp counter (from which the C library reads clocks without a call) raises a signal.
-#include <cstddef>
-#include <ctime>
-
+// P8: a step with open gates makes no system call and reads no clock. The kernel is the witness: a
+// filter kills the process at the first system call, and the time stamp counter (from which the C
+// library reads clocks without a call) raises a signal.
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+
+#include <cstddef>
+#include <ctime>
 
 #include "tests/unit/worker-sidecar/runtime/c_session.h"
 #include "tests/unit/worker-sidecar/runtime/rank.h"
@@ -48,7 +49,12 @@ TEST(SteadyState, AHundredThousandStepsMakeNoSystemCallAndReadNoClock) {
   const pid_t child = ::fork();
   if (child == 0) {
     CSession run;
-    const rk_options options{.struct_size = sizeof(rk_options), .socket_path = path.c_str(), .checkpoint_dir = nullptr, .job = nullptr, .rank = 0, .world_size = 1};
+    const rk_options options{.struct_size = sizeof(rk_options),
+                             .socket_path = path.c_str(),
+                             .checkpoint_dir = nullptr,
+                             .job = nullptr,
+                             .rank = 0,
+                             .world_size = 1};
     if (run.open(options) != RK_OK || run.restore() != RK_OK || run.one_step() != RK_OK) ::_exit(1);
     allow_nothing_but_the_end();
     for (int i = 0; i < kSteps; ++i) {

@@ -1,11 +1,11 @@
 #include "worker-sidecar/runtime/src/strided_memory.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <numeric>
 #include <random>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace rekindle {
 namespace {
@@ -14,7 +14,8 @@ using ::testing::HasSubstr;
 
 class AView : public ::testing::Test {
  protected:
-  Outcome<std::unique_ptr<StridedMemory>> make(Extents shape, std::vector<std::int64_t> strides, Dtype dtype = Dtype::u16) {
+  Outcome<std::unique_ptr<StridedMemory>> make(Extents shape, std::vector<std::int64_t> strides,
+                                               Dtype dtype = Dtype::u16) {
     strides.resize(kDimensionsMax);
     return StridedMemory::make(whole_tensor("view", dtype, std::move(shape)), strides.data(), memory.data());
   }
@@ -84,7 +85,8 @@ TEST_F(AView, OfPackedElementsIsGatheredByWholeBytes) {
     return dense;
   };
   EXPECT_EQ(gathered(make({3, 4}, {10, 1}, Dtype::f4), 6), (std::vector<unsigned char>{0, 1, 5, 6, 10, 11}));
-  EXPECT_EQ(gathered(make({3, 4}, {20, 1}, Dtype::f6_e2m3), 9), (std::vector<unsigned char>{0, 1, 2, 15, 16, 17, 30, 31, 32}));
+  EXPECT_EQ(gathered(make({3, 4}, {20, 1}, Dtype::f6_e2m3), 9),
+            (std::vector<unsigned char>{0, 1, 2, 15, 16, 17, 30, 31, 32}));
   // The outer dimensions the other way round, and a last one of a single byte.
   EXPECT_EQ(gathered(make({2, 3, 2}, {2, 4, 1}, Dtype::f4), 6), (std::vector<unsigned char>{0, 2, 4, 1, 3, 5}));
 }
@@ -99,7 +101,10 @@ TEST_F(AView, OfPackedElementsThatIsDenseNeedsNoWalk) {
 }
 
 TEST_F(AView, ThatBeginsInsideAByteIsRefused) {
-  expect_refused({4, 4}, {1, 4}, "'view' is F4, of which only 2 elements together are whole bytes: stride[0] is 1 and has to be a multiple of 2", Dtype::f4);
+  expect_refused(
+      {4, 4}, {1, 4},
+      "'view' is F4, of which only 2 elements together are whole bytes: stride[0] is 1 and has to be a multiple of 2",
+      Dtype::f4);
   expect_refused({3, 4}, {5, 1}, "stride[0] is 5 and has to be a multiple of 2", Dtype::f4);
   expect_refused({3, 4}, {8, 2}, "stride[1] is 2 and has to be 1", Dtype::f4);
   expect_refused({3, 4}, {6, 1}, "stride[0] is 6 and has to be a multiple of 4", Dtype::f6_e3m2);
@@ -135,7 +140,8 @@ TEST_F(AView, OfAnyKindIsReadAndWrittenInAnyPortions) {
       strides.push_back(step);
       std::vector<std::uint16_t> next;
       for (const std::uint16_t before : expected) {
-        for (std::uint64_t i = 0; i < extent; ++i) next.push_back(static_cast<std::uint16_t>(before + i * static_cast<std::uint64_t>(step)));
+        for (std::uint64_t i = 0; i < extent; ++i)
+          next.push_back(static_cast<std::uint16_t>(before + i * static_cast<std::uint64_t>(step)));
       }
       expected = next;
     }

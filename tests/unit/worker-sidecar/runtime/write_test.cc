@@ -39,7 +39,8 @@ class PausingFileSystem : public FaultyFileSystem {
 };
 
 int train(testing::Rank& rank) { return rank.train_until_stopped(); }
-// It updates memory that is being written: a race, on purpose, and the only one that the thread sanitizer is told of (tests/checkpoint/tsan.supp).
+// It updates memory that is being written: a race, on purpose, and the only one that the thread
+// sanitizer is told of (tests/checkpoint/tsan.supp).
 int train_under_the_writers_hands(testing::Rank& rank) { return rank.train_until_stopped(); }
 
 class WriteOrder : public ::testing::Test {
@@ -66,7 +67,8 @@ class WriteOrder : public ::testing::Test {
     sidecar.control.wait_for_phase(RankPhase::waiting_at_step);
   }
   WriteMessage order(std::vector<PiecePlan> pieces) {
-    return {.term = 5, .hold = hold, .step = 3, .path = path, .file = "rank-0.safetensors", .pieces = std::move(pieces)};
+    return {
+        .term = 5, .hold = hold, .step = 3, .path = path, .file = "rank-0.safetensors", .pieces = std::move(pieces)};
   }
   std::string file() const { return folder.at(path + "/rank-0.safetensors"); }
   Error failure() { return sidecar.expect<WriteFailedMessage>("write_failed").error; }

@@ -1,16 +1,15 @@
 #include "worker-sidecar/sidecar/control_file.h"
 
-#include <cstring>
-#include <filesystem>
-#include <string>
-
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <gtest/gtest.h>
 #include <xxhash.h>
+
+#include <cstring>
+#include <filesystem>
+#include <string>
 
 #include "tests/support/temporary_folder.h"
 
@@ -32,14 +31,18 @@ std::string payload_of(const std::vector<std::pair<std::string, std::string>>& e
 }
 
 SlotHeader header_of(std::uint64_t step, const std::string& payload, std::uint32_t entries) {
-  return {.step = step, .attempt = 1, .bytes = static_cast<std::uint32_t>(payload.size()), .entries = entries,
+  return {.step = step,
+          .attempt = 1,
+          .bytes = static_cast<std::uint32_t>(payload.size()),
+          .entries = entries,
           .checksum = XXH3_64bits(payload.data(), payload.size())};
 }
 
 class ControlFileTest : public testing::Test {
  protected:
   ControlFile create() {
-    Result<ControlFile> file = ControlFile::create(folder_.path(), {.rank = kRank, .world_size = kWorld, .incarnation = 77, .state_bytes_max = 5000});
+    Result<ControlFile> file = ControlFile::create(
+        folder_.path(), {.rank = kRank, .world_size = kWorld, .incarnation = 77, .state_bytes_max = 5000});
     EXPECT_TRUE(file) << file.error().message;
     return std::move(*file);
   }
@@ -51,14 +54,15 @@ class ControlFileTest : public testing::Test {
   void put_slot(const ControlFile& file, int slot, const SlotHeader& header, const std::string& payload) {
     const off_t at = 4096 + static_cast<off_t>(slot) * file.slot_bytes();
     ASSERT_EQ(::pwrite(file.descriptor(), &header, sizeof header, at), static_cast<ssize_t>(sizeof header));
-    ASSERT_EQ(::pwrite(file.descriptor(), payload.data(), payload.size(), at + 32), static_cast<ssize_t>(payload.size()));
+    ASSERT_EQ(::pwrite(file.descriptor(), payload.data(), payload.size(), at + 32),
+              static_cast<ssize_t>(payload.size()));
   }
   TemporaryFolder folder_;
 };
 
 TEST_F(ControlFileTest, IsAllocatedBeforehandAndClosedToOthers) {
   const ControlFile file = create();
-  struct stat about {};
+  struct stat about{};
   ASSERT_EQ(::fstat(file.descriptor(), &about), 0);
   EXPECT_EQ(about.st_size, 4096 + 2 * 8192);
   EXPECT_GE(about.st_blocks * 512, about.st_size);
@@ -97,7 +101,9 @@ TEST_F(ControlFileTest, ASidecarThatComesBackFindsWordHoldAndNumber) {
 }
 
 TEST_F(ControlFileTest, WhatIsNoControlBlockOfThisRankIsRefused) {
-  { const ControlFile file = create(); }
+  {
+    const ControlFile file = create();
+  }
   EXPECT_EQ(ControlFile::open(folder_.path(), kRank, kWorld + 1).error().code, ErrorCode::corrupt);
   EXPECT_EQ(ControlFile::open(folder_.path(), kRank + 1, kWorld).error().code, ErrorCode::not_found);
   ASSERT_EQ(::truncate((folder_.path() + "/rank-3.control").c_str(), 100), 0);
@@ -199,11 +205,12 @@ TEST_F(ControlFileTest, ARankThatShortensTheFileDoesNotEndTheReader) {
 }
 
 TEST(ControlFileOnAFullVolume, SaysWhatToChange) {
-  // Room for nothing: a memory volume of one page, in a mount namespace of this test's own. Needs root.
+  // Room for nothing: a memory volume of one page, in a mount namespace of this test's own. Needs
+  // root.
   if (::geteuid() != 0) GTEST_SKIP() << "only root can mount";
   TemporaryFolder folder;
-  const std::string command = "unshare --mount sh -c 'mount -t tmpfs -o size=8k none " + folder.path() + " && exec \"$@\"' x " +
-                              std::string(REKINDLE_FULL_VOLUME_PROBE) + " " + folder.path();
+  const std::string command = "unshare --mount sh -c 'mount -t tmpfs -o size=8k none " + folder.path() +
+                              " && exec \"$@\"' x " + std::string(REKINDLE_FULL_VOLUME_PROBE) + " " + folder.path();
   FILE* output = ::popen(command.c_str(), "r");
   ASSERT_NE(output, nullptr);
   char line[1024] = "";

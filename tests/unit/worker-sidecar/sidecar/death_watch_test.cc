@@ -1,15 +1,14 @@
 #include "worker-sidecar/sidecar/death_watch.h"
 
-#include <csignal>
-#include <semaphore>
-
+#include <gtest/gtest.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <gtest/gtest.h>
+#include <csignal>
+#include <semaphore>
 
 #include "worker-sidecar/protocol/control_block.h"
 
@@ -21,7 +20,9 @@ using namespace std::chrono_literals;
 // A control block that parent and child share.
 class SharedBlock {
  public:
-  SharedBlock() : block_(static_cast<ControlBlock*>(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
+  SharedBlock()
+      : block_(static_cast<ControlBlock*>(
+            ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
   ~SharedBlock() { ::munmap(block_, 4096); }
   ControlBlock* operator->() { return block_; }
 
@@ -86,7 +87,9 @@ TEST(DeathWatch, AnEndThatWasAnnouncedIsNoDeath) {
 TEST(DeathWatch, EndsAtOnceWhileNobodyHasComeYet) {
   SharedBlock block;
   bool died = false;
-  { const DeathWatch watch(block->owner, block->owner_ready, [&] { died = true; }); }
+  {
+    const DeathWatch watch(block->owner, block->owner_ready, [&] { died = true; });
+  }
   EXPECT_FALSE(died);
 }
 

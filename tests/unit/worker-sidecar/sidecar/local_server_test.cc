@@ -1,15 +1,14 @@
 // The Unix socket of the sidecar against clients that mean no good.
 #include "worker-sidecar/sidecar/local_server.h"
 
-#include <cstring>
-#include <random>
-
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <gtest/gtest.h>
+#include <cstring>
+#include <random>
 
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/protocol/frame.h"
@@ -32,7 +31,9 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   bool connected() const { return connected_; }
-  void send(const std::string& bytes) { [[maybe_unused]] const auto sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+  void send(const std::string& bytes) {
+    [[maybe_unused]] const auto sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
   void send_descriptors(int count) {
     std::vector<int> descriptors(static_cast<std::size_t>(count), 0);
     std::string control(CMSG_SPACE(descriptors.size() * sizeof(int)), '\0');
@@ -75,10 +76,15 @@ class LocalServerTest : public testing::Test {
  protected:
   void SetUp() override {
     auto server = LocalServer::listen(loop_, path(),
-                                      {.hello = [this](LinkId, const HelloMessage& hello, std::uint32_t, OwnedDescriptor) { hellos_.push_back(hello.rank); },
+                                      {.hello = [this](LinkId, const HelloMessage& hello, std::uint32_t,
+                                                       OwnedDescriptor) { hellos_.push_back(hello.rank); },
                                        .message = [this](LinkId, const LocalMessage&, std::uint32_t) { ++messages_; },
                                        .hook = [this](LinkId, const HookMessage&) { ++hooks_; },
-                                       .status = [this](LinkId link) { server_->send(link, StatusMessage{"{\"fine\":true}"}, 0); ++asked_; },
+                                       .status =
+                                           [this](LinkId link) {
+                                             server_->send(link, StatusMessage{"{\"fine\":true}"}, 0);
+                                             ++asked_;
+                                           },
                                        .ended = [this](LinkId, const std::string& why) { ended_.push_back(why); }});
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
@@ -190,7 +196,9 @@ TEST(LocalServer, AFileInTheWayAndAPathTooLongAreNamed) {
   asio::io_context loop;
   write_bytes(folder.at("file"), "x");
   EXPECT_NE(LocalServer::listen(loop, folder.at("file"), {}).error().message.find("is no socket"), std::string::npos);
-  EXPECT_NE(LocalServer::listen(loop, folder.at(std::string(200, 'x')), {}).error().message.find("choose a shorter folder"), std::string::npos);
+  EXPECT_NE(
+      LocalServer::listen(loop, folder.at(std::string(200, 'x')), {}).error().message.find("choose a shorter folder"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -1,15 +1,15 @@
-// The operator as far as sidecars see it: one HTTPS endpoint that keeps a table of the pods that have called, and remembers what they
-// report. Speaks docs/formats/operator-protocol.md with long polls.
+// The operator as far as sidecars see it: one HTTPS endpoint that keeps a table of the pods that
+// have called, and remembers what they report. Speaks docs/formats/operator-protocol.md with long
+// polls.
 #pragma once
 
 #include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-
-#include <nlohmann/json.hpp>
 
 #include "common/net/http_server.h"
 #include "tests/support/certificates.h"
@@ -18,7 +18,8 @@ namespace rekindle {
 
 class OperatorStandIn {
  public:
-  OperatorStandIn(const TestAuthority& authority, std::string job_uid, std::uint32_t pods) : job_uid_(std::move(job_uid)), pods_(pods) {
+  OperatorStandIn(const TestAuthority& authority, std::string job_uid, std::uint32_t pods)
+      : job_uid_(std::move(job_uid)), pods_(pods) {
     auto server = HttpServer::start({.address = "127.0.0.1",
                                      .tls = server_context(authority.server({.ip = {"127.0.0.1"}}), authority.pem()),
                                      .workers = 16},
@@ -43,7 +44,8 @@ class OperatorStandIn {
     ++version_;
     changed_.notify_all();
   }
-  // As an operator that was started anew: it knows the pods, and where they are only once they have called.
+  // As an operator that was started anew: it knows the pods, and where they are only once they have
+  // called.
   void forget_addresses() {
     const std::lock_guard lock(mutex_);
     for (auto& [ordinal, pod] : table_) pod["address"] = "";
@@ -85,7 +87,7 @@ class OperatorStandIn {
     std::unique_lock lock(mutex_);
     const std::uint32_t ordinal = request["ordinal"];
     nlohmann::json pod{{"name", request["pod"]["name"]}, {"uid", request["pod"]["uid"]}, {"ordinal", ordinal},
-                       {"address", request["address"]}, {"port", request["port"]}, {"old", false}};
+                       {"address", request["address"]},  {"port", request["port"]},      {"old", false}};
     // A last call of the old life may be read after the new one has begun.
     if (gone_.contains(pod["uid"].get<std::string>())) return {.status = 404};
     if (table_[ordinal] != pod) {
@@ -96,11 +98,14 @@ class OperatorStandIn {
     reports_[ordinal] = request["report"];
     const std::uint64_t seen = request["seen"];
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(request["wait_seconds"].get<int>());
-    while (version_ <= seen && !served.stopping.stop_requested() && !served.peer_gone() && std::chrono::steady_clock::now() < until) {
+    while (version_ <= seen && !served.stopping.stop_requested() && !served.peer_gone() &&
+           std::chrono::steady_clock::now() < until) {
       changed_.wait_for(lock, std::chrono::milliseconds(20));
     }
-    nlohmann::json answer{{"version", version_}, {"job", {{"namespace", "team"}, {"name", "digits"}, {"uid", job_uid_}}},
-                          {"pods_expected", pods_}, {"pods", nlohmann::json::array()}, {"go", table_.size() == pods_}, {"orders", orders_}};
+    nlohmann::json answer{
+        {"version", version_},          {"job", {{"namespace", "team"}, {"name", "digits"}, {"uid", job_uid_}}},
+        {"pods_expected", pods_},       {"pods", nlohmann::json::array()},
+        {"go", table_.size() == pods_}, {"orders", orders_}};
     for (const auto& [place, entry] : table_) answer["pods"].push_back(entry);
     return {.status = 200, .headers = {{"Content-Type", "application/json"}}, .body = answer.dump()};
   }

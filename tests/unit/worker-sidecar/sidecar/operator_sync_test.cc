@@ -1,20 +1,34 @@
 #include "worker-sidecar/sidecar/cluster/operator_sync.h"
-#include "tests/support/source_folder.h"
-
-#include <fstream>
 
 #include <gtest/gtest.h>
+
+#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "tests/support/source_folder.h"
 
 namespace rekindle {
 namespace {
 
 TEST(OperatorSync, ARequestSaysWhoItIsAndWhatHappened) {
-  SyncRequest request{.pod_name = "digits-worker-1", .pod_uid = "u1", .address = "10.1.2.3", .port = 8471, .ordinal = 1, .seen = 17, .coordinating = true};
-  request.report = {.attempt = 2, .step = 190, .phase = "training", .ranks_expected = 4, .ranks_live = 4,
-                    .restored = {.attempt = 2, .step = 184, .path = "a1-s184-x", .first_step = 185},
-                    .breakpoints = {{.record = {.id = "digits-1", .term = 65537, .pod = 0, .state = BreakpointState::durable, .step = 184}, .time = "now"}},
-                    .problems = {{"storage", "it is full"}}};
+  SyncRequest request{.pod_name = "digits-worker-1",
+                      .pod_uid = "u1",
+                      .address = "10.1.2.3",
+                      .port = 8471,
+                      .ordinal = 1,
+                      .seen = 17,
+                      .coordinating = true};
+  request.report = {
+      .attempt = 2,
+      .step = 190,
+      .phase = "training",
+      .ranks_expected = 4,
+      .ranks_live = 4,
+      .restored = {.attempt = 2, .step = 184, .path = "a1-s184-x", .first_step = 185},
+      .breakpoints =
+          {{.record = {.id = "digits-1", .term = 65537, .pod = 0, .state = BreakpointState::durable, .step = 184},
+            .time = "now"}},
+      .problems = {{"storage", "it is full"}}};
   const auto json = nlohmann::json::parse(encode_sync_request(request, {"digits-worker-0"}));
   EXPECT_EQ(json["pod"]["uid"], "u1");
   EXPECT_EQ(json["seen"], 17);
@@ -27,16 +41,42 @@ TEST(OperatorSync, ARequestSaysWhoItIsAndWhatHappened) {
 
 // The operator's decoder is tested with the same file, so the two ends cannot drift apart.
 TEST(OperatorSync, ARequestIsTheExampleOfTheFormat) {
-  SyncRequest request{.pod_name = "digits-worker-1", .pod_uid = "u1", .address = "10.1.2.3", .port = 8471, .ordinal = 1, .seen = 17,
-                      .wait_seconds = 25, .coordinating = true};
-  request.report = {.attempt = 2, .step = 190, .phase = "training", .ranks_expected = 4, .ranks_live = 4,
-                    .restored = {.attempt = 2, .step = 184, .path = "a1-s184-x", .first_step = 185, .manifest_hash = "7d",
-                                 .summary = CheckpointSummary{.bytes = 1212000, .world_size = 4, .live_ranks = 4, .agreed_milliseconds = 6}},
-                    .breakpoints = {{.record = {.id = "digits-1", .term = 65537, .cause = TriggerCause::hook, .pod = 0, .detail = "digits-worker-0",
-                                                .state = BreakpointState::durable, .step = 184, .path = "a1-s184-x", .manifest_hash = "7d",
-                                                .bytes = 1212000, .ranks = 4, .agreed_milliseconds = 5.25, .durable_milliseconds = 31.5},
-                                     .time = "2026-11-21T12:00:00Z"}},
-                    .problems = {{"storage", "it is full"}}};
+  SyncRequest request{.pod_name = "digits-worker-1",
+                      .pod_uid = "u1",
+                      .address = "10.1.2.3",
+                      .port = 8471,
+                      .ordinal = 1,
+                      .seen = 17,
+                      .wait_seconds = 25,
+                      .coordinating = true};
+  request.report = {
+      .attempt = 2,
+      .step = 190,
+      .phase = "training",
+      .ranks_expected = 4,
+      .ranks_live = 4,
+      .restored = {.attempt = 2,
+                   .step = 184,
+                   .path = "a1-s184-x",
+                   .first_step = 185,
+                   .manifest_hash = "7d",
+                   .summary =
+                       CheckpointSummary{.bytes = 1212000, .world_size = 4, .live_ranks = 4, .agreed_milliseconds = 6}},
+      .breakpoints = {{.record = {.id = "digits-1",
+                                  .term = 65537,
+                                  .cause = TriggerCause::hook,
+                                  .pod = 0,
+                                  .detail = "digits-worker-0",
+                                  .state = BreakpointState::durable,
+                                  .step = 184,
+                                  .path = "a1-s184-x",
+                                  .manifest_hash = "7d",
+                                  .bytes = 1212000,
+                                  .ranks = 4,
+                                  .agreed_milliseconds = 5.25,
+                                  .durable_milliseconds = 31.5},
+                       .time = "2026-11-21T12:00:00Z"}},
+      .problems = {{"storage", "it is full"}}};
   std::ifstream file(test::source_path("docs/formats/examples/sync-request.json"));
   EXPECT_EQ(nlohmann::json::parse(encode_sync_request(request, {"digits-worker-0"})), nlohmann::json::parse(file));
 }
@@ -72,8 +112,12 @@ TEST(OperatorSync, AnAnswerIsReadWhole) {
 TEST(OperatorSync, WhatDoesNotFitIsAnErrorAndNoCrash) {
   const std::string whole = kAnswer;
   for (std::size_t cut = 0; cut < whole.size(); ++cut) EXPECT_FALSE(decode_sync_answer(whole.substr(0, cut))) << cut;
-  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
-           {"8471", "84710"}, {"\"park\"", "\"dance\""}, {"29.5", "-1"}, {"29.5", "\"soon\""}, {"true", "1"}, {"\"ordinal\":0", "\"ordinal\":-1"}}) {
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{{"8471", "84710"},
+                                                                                 {"\"park\"", "\"dance\""},
+                                                                                 {"29.5", "-1"},
+                                                                                 {"29.5", "\"soon\""},
+                                                                                 {"true", "1"},
+                                                                                 {"\"ordinal\":0", "\"ordinal\":-1"}}) {
     std::string changed = whole;
     changed.replace(changed.find(from), from.size(), to);
     EXPECT_FALSE(decode_sync_answer(changed)) << to;

@@ -1,9 +1,9 @@
 #include "worker-sidecar/sidecar/cluster/peer_mesh.h"
 
-#include <algorithm>
-
-#include <asio/io_context.hpp>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <asio/io_context.hpp>
 
 #include "tests/support/certificates.h"
 
@@ -16,27 +16,43 @@ constexpr const char* kIdentity = "rekindle://team/uid-1";
 
 // One sidecar's mesh with what it was told.
 struct Node {
-  Node(asio::io_context& loop, const TestAuthority& authority, std::uint32_t ordinal_, const std::string& certificate = kIdentity,
-       const std::string& job_uid = "uid-1")
+  Node(asio::io_context& loop, const TestAuthority& authority, std::uint32_t ordinal_,
+       const std::string& certificate = kIdentity, const std::string& job_uid = "uid-1")
       : ordinal(ordinal_) {
-    const TlsKeyPair own = sign_certificate(authority.pair(), {.common_name = "sidecar", .names = {.uri = {certificate}}, .validity = valid_around_now(),
-                                                               .for_server = true, .for_client = true}).value();
-    auto started = PeerMesh::start(loop,
-                                   {.identity = kIdentity, .job_uid = job_uid, .pod_uid = "pod-" + std::to_string(ordinal), .ordinal = ordinal, .pods = 3,
-                                    .version = "test", .port = 0, .client = client_context(authority.pem(), own),
-                                    .server = server_context(own, authority.pem())},
-                                   {.connected = [this](std::uint32_t peer) { said.push_back("up " + std::to_string(peer)); },
-                                    .lost = [this](std::uint32_t peer) { said.push_back("lost " + std::to_string(peer)); },
-                                    .message = [this](std::uint32_t from, std::uint32_t attempt, PeerMessage message) {
-                                      if (const auto* finished = std::get_if<PodFinishedMessage>(&message)) {
-                                        said.push_back("finished " + std::to_string(finished->ordinal) + " from " + std::to_string(from) + " attempt " + std::to_string(attempt));
-                                      }
-                                    },
-                                    .log = [this](Severity, const std::string& what, std::uint32_t, const std::string& why) { logged += what + ": " + why + "\n"; }});
+    const TlsKeyPair own = sign_certificate(authority.pair(), {.common_name = "sidecar",
+                                                               .names = {.uri = {certificate}},
+                                                               .validity = valid_around_now(),
+                                                               .for_server = true,
+                                                               .for_client = true})
+                               .value();
+    auto started =
+        PeerMesh::start(loop,
+                        {.identity = kIdentity,
+                         .job_uid = job_uid,
+                         .pod_uid = "pod-" + std::to_string(ordinal),
+                         .ordinal = ordinal,
+                         .pods = 3,
+                         .version = "test",
+                         .port = 0,
+                         .client = client_context(authority.pem(), own),
+                         .server = server_context(own, authority.pem())},
+                        {.connected = [this](std::uint32_t peer) { said.push_back("up " + std::to_string(peer)); },
+                         .lost = [this](std::uint32_t peer) { said.push_back("lost " + std::to_string(peer)); },
+                         .message =
+                             [this](std::uint32_t from, std::uint32_t attempt, PeerMessage message) {
+                               if (const auto* finished = std::get_if<PodFinishedMessage>(&message)) {
+                                 said.push_back("finished " + std::to_string(finished->ordinal) + " from " +
+                                                std::to_string(from) + " attempt " + std::to_string(attempt));
+                               }
+                             },
+                         .log = [this](Severity, const std::string& what, std::uint32_t,
+                                       const std::string& why) { logged += what + ": " + why + "\n"; }});
     EXPECT_TRUE(started) << started.error().message;
     mesh = std::move(*started);
   }
-  PeerAddress address() const { return {.ordinal = ordinal, .uid = "pod-" + std::to_string(ordinal), .address = "127.0.0.1", .port = mesh->port()}; }
+  PeerAddress address() const {
+    return {.ordinal = ordinal, .uid = "pod-" + std::to_string(ordinal), .address = "127.0.0.1", .port = mesh->port()};
+  }
   bool heard(const std::string& text) const { return std::ranges::find(said, text) != said.end(); }
 
   std::uint32_t ordinal;
@@ -64,7 +80,8 @@ TEST_F(PeerMeshTest, EachPairHasOneConnectionAndMessagesKnowTheirSender) {
   ASSERT_TRUE(until([&] { return zero.heard("up 1") && one.heard("up 0"); })) << zero.logged << one.logged;
   zero.mesh->send(1, PodFinishedMessage{0}, 7);
   one.mesh->send(0, PodFinishedMessage{1}, 7);
-  EXPECT_TRUE(until([&] { return one.heard("finished 0 from 0 attempt 7") && zero.heard("finished 1 from 1 attempt 7"); }));
+  EXPECT_TRUE(
+      until([&] { return one.heard("finished 0 from 0 attempt 7") && zero.heard("finished 1 from 1 attempt 7"); }));
   EXPECT_EQ(zero.mesh->connections(), 1u);
 }
 

@@ -1,8 +1,9 @@
-// rekindle-sidecar as pods run it: real processes, mutual TLS on loopback, an operator stand-in, ranks that train and die.
+// rekindle-sidecar as pods run it: real processes, mutual TLS on loopback, an operator stand-in,
+// ranks that train and die.
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
-
-#include <gtest/gtest.h>
 
 #include "operator_stand_in.h"
 #include "tests/support/temporary_folder.h"
@@ -18,12 +19,15 @@ constexpr const char* kJobUid = "0b1c-job";
 // One pod: a folder with run, bin and tls volumes, a sidecar and its rank.
 class Pod {
  public:
-  Pod(const std::string& folder, const TestAuthority& authority, const OperatorStandIn& the_operator, const std::string& shared, std::uint32_t ordinal,
-      std::uint32_t pods, const std::string& life)
+  Pod(const std::string& folder, const TestAuthority& authority, const OperatorStandIn& the_operator,
+      const std::string& shared, std::uint32_t ordinal, std::uint32_t pods, const std::string& life)
       : folder_(folder) {
     for (const char* name : {"run", "bin", "tls"}) fs::create_directories(at(name));
-    const LeafCertificate leaf{.common_name = "sidecar", .names = {.uri = {std::string("rekindle://team/") + kJobUid}}, .validity = valid_around_now(),
-                               .for_server = true, .for_client = true};
+    const LeafCertificate leaf{.common_name = "sidecar",
+                               .names = {.uri = {std::string("rekindle://team/") + kJobUid}},
+                               .validity = valid_around_now(),
+                               .for_server = true,
+                               .for_client = true};
     const TlsKeyPair pair = sign_certificate(authority.pair(), leaf).value();
     write_bytes(at("tls/tls.crt"), pair.certificate_pem);
     write_bytes(at("tls/tls.key"), pair.private_key_pem);
@@ -55,8 +59,13 @@ class Pod {
 
   std::string at(const std::string& name) const { return folder_ + "/" + name; }
   TestProcess::Environment& environment() { return environment_; }
-  void start_sidecar() { sidecar_ = std::make_unique<TestProcess>(std::vector<std::string>{REKINDLE_SIDECAR}, environment_, at("sidecar.log")); }
-  void start_rank() { rank_ = std::make_unique<TestProcess>(std::vector<std::string>{REKINDLE_TEST_RANK}, environment_, at("rank.log")); }
+  void start_sidecar() {
+    sidecar_ =
+        std::make_unique<TestProcess>(std::vector<std::string>{REKINDLE_SIDECAR}, environment_, at("sidecar.log"));
+  }
+  void start_rank() {
+    rank_ = std::make_unique<TestProcess>(std::vector<std::string>{REKINDLE_TEST_RANK}, environment_, at("rank.log"));
+  }
   bool ready() {
     TestProcess probe({REKINDLE_SIDECAR, "ready"}, environment_, at("probe.log"));
     return probe.wait() == 0;
@@ -79,12 +88,13 @@ class PodSidecar : public testing::Test {
   void SetUp() override { fs::create_directory(shared_.at("checkpoints")); }
 
   // The pods of one life, sidecars started.
-  std::vector<std::unique_ptr<Pod>> start_pods(std::uint32_t count, const std::string& life, const std::string& fault = "",
-                                               std::uint32_t ranks_per_pod = 1) {
+  std::vector<std::unique_ptr<Pod>> start_pods(std::uint32_t count, const std::string& life,
+                                               const std::string& fault = "", std::uint32_t ranks_per_pod = 1) {
     if (!operator_) operator_ = std::make_unique<OperatorStandIn>(authority_, kJobUid, count);
     std::vector<std::unique_ptr<Pod>> pods;
     for (std::uint32_t ordinal = 0; ordinal < count; ++ordinal) {
-      pods.push_back(std::make_unique<Pod>(pods_.at(life + std::to_string(ordinal)), authority_, *operator_, shared_.path(), ordinal, count, life));
+      pods.push_back(std::make_unique<Pod>(pods_.at(life + std::to_string(ordinal)), authority_, *operator_,
+                                           shared_.path(), ordinal, count, life));
       TestProcess::Environment& environment = pods.back()->environment();
       environment["REKINDLE_RANKS_PER_POD"] = std::to_string(ranks_per_pod);
       environment["REKINDLE_WORLD_SIZE"] = std::to_string(count * ranks_per_pod);
@@ -145,7 +155,8 @@ TEST_F(PodSidecar, ARankThatIsKilledIsSavedByTheOthersAndTheNextLifeGoesOn) {
     saved = breakpoint["step"];
     EXPECT_EQ(saved, 19u);
     EXPECT_EQ(breakpoint["cause"], "rank_died");
-    // Its container has ended, so the kubelet ends the sidecar; it has nothing to wait for any more.
+    // Its container has ended, so the kubelet ends the sidecar; it has nothing to wait for any
+    // more.
     pods[1]->sidecar().signal(SIGTERM);
     EXPECT_EQ(pods[1]->sidecar().wait(), 0) << logs(pods);
     // The other pod is deleted: hook, then SIGTERM.
@@ -209,7 +220,11 @@ TEST_F(PodSidecar, AnOrderOfTheOperatorIsCarriedOutOnceAndTrainingGoesOn) {
   auto pods = start_pods(2, "a");
   for (auto& pod : pods) pod->start_rank();
   ASSERT_TRUE(trains_to(5, 2)) << logs(pods);
-  operator_->order({{"breakpoint", "digits-1-ab12"}, {"cause", "operator"}, {"detail", "asked by hand"}, {"seconds_left", 20}, {"after", "go_on"}});
+  operator_->order({{"breakpoint", "digits-1-ab12"},
+                    {"cause", "operator"},
+                    {"detail", "asked by hand"},
+                    {"seconds_left", 20},
+                    {"after", "go_on"}});
   ASSERT_TRUE(eventually([&] { return !operator_->breakpoint("durable").is_null(); })) << logs(pods);
   EXPECT_EQ(operator_->breakpoint("durable")["id"], "digits-1-ab12");
   for (auto& pod : pods) EXPECT_EQ(pod->rank().wait(), 0) << logs(pods);
@@ -222,7 +237,8 @@ TEST_F(PodSidecar, AnOperatorThatWasStartedAnewDoesNotPartThePods) {
   for (auto& pod : pods) pod->start_rank();
   ASSERT_TRUE(trains_to(5, 2)) << logs(pods);
   operator_->forget_addresses();
-  ASSERT_TRUE(trains_to(40, 2)) << logs(pods);  // the answers without addresses have come long before
+  // the answers without addresses have come long before
+  ASSERT_TRUE(trains_to(40, 2)) << logs(pods);
   EXPECT_FALSE(logs(pods).contains("a peer is gone")) << logs(pods);
   for (auto& pod : pods) EXPECT_EQ(pod->rank().wait(), 0) << logs(pods);
 }
@@ -240,13 +256,16 @@ TEST_F(PodSidecar, ASidecarThatIsKilledAndComesBackLosesNothing) {
 
 TEST_F(PodSidecar, ASidecarThatComesBackTellsNothingAboutARestoreThatItDidNotSee) {
   auto pods = start_pods(2, "a");
-  for (auto& pod : pods) pod->environment()["TEST_STEPS"] = "2000";  // they still train when it is back
+  // they still train when it is back
+  for (auto& pod : pods) pod->environment()["TEST_STEPS"] = "2000";
   for (auto& pod : pods) pod->start_rank();
   ASSERT_TRUE(eventually([&] { return operator_->report_of(1).contains("restored"); })) << logs(pods);
   pods[1]->sidecar().signal(SIGKILL);
   pods[1]->sidecar().wait();
   pods[1]->start_sidecar();
-  EXPECT_TRUE(eventually([&] { return operator_->report_of(1).value("attempt", 0) == 1 && !operator_->report_of(1).contains("restored"); })) << logs(pods);
+  EXPECT_TRUE(eventually([&] {
+    return operator_->report_of(1).value("attempt", 0) == 1 && !operator_->report_of(1).contains("restored");
+  })) << logs(pods);
 }
 
 TEST_F(PodSidecar, AFolderThatCannotBeUsedIsToldToTheRankAndTheOperator) {
@@ -255,7 +274,8 @@ TEST_F(PodSidecar, AFolderThatCannotBeUsedIsToldToTheRankAndTheOperator) {
   pods[0]->start_rank();
   EXPECT_NE(pods[0]->rank().wait(), 0);
   EXPECT_TRUE(pods[0]->rank().output().contains(shared_.at("checkpoints"))) << logs(pods);
-  EXPECT_TRUE(eventually([&] { return operator_->problem("storage").contains(shared_.at("checkpoints")); })) << logs(pods);
+  EXPECT_TRUE(eventually([&] { return operator_->problem("storage").contains(shared_.at("checkpoints")); }))
+      << logs(pods);
 }
 
 TEST_F(PodSidecar, TheHookOfAPodWhoseSidecarIsGoneSaysSoAndDoesNotHoldThePod) {
@@ -279,7 +299,8 @@ TEST_F(PodSidecar, TheHookBeforeTrainingBeganHasNothingToSave) {
 TEST_F(PodSidecar, TheLauncherInAPodEndsItsRanksAfterTheSaveAndTellsTheFirstFailure) {
   auto pods = start_pods(1, "a", "1:20:exit3", 2);
   ASSERT_TRUE(eventually([&] { return pods[0]->ready(); })) << logs(pods);
-  TestProcess launcher({pods[0]->at("bin/rekindle"), "run", "-n", "2", "--", REKINDLE_TEST_RANK}, pods[0]->environment(), pods[0]->at("launcher.log"));
+  TestProcess launcher({pods[0]->at("bin/rekindle"), "run", "-n", "2", "--", REKINDLE_TEST_RANK},
+                       pods[0]->environment(), pods[0]->at("launcher.log"));
   EXPECT_EQ(launcher.wait(), 3) << launcher.output() << logs(pods);
   ASSERT_TRUE(eventually([&] { return !operator_->breakpoint("durable").is_null(); })) << logs(pods);
   EXPECT_EQ(operator_->breakpoint("durable")["step"], 19u);
@@ -288,7 +309,8 @@ TEST_F(PodSidecar, TheLauncherInAPodEndsItsRanksAfterTheSaveAndTellsTheFirstFail
 TEST_F(PodSidecar, ALauncherWithAnotherNumberOfRanksThanThePodHasIsRefused) {
   auto pods = start_pods(1, "a");
   ASSERT_TRUE(eventually([&] { return pods[0]->ready(); })) << logs(pods);
-  TestProcess launcher({pods[0]->at("bin/rekindle"), "run", "-n", "3", "--", REKINDLE_TEST_RANK}, pods[0]->environment(), pods[0]->at("launcher.log"));
+  TestProcess launcher({pods[0]->at("bin/rekindle"), "run", "-n", "3", "--", REKINDLE_TEST_RANK},
+                       pods[0]->environment(), pods[0]->at("launcher.log"));
   EXPECT_EQ(launcher.wait(), 2);
   EXPECT_TRUE(launcher.output().contains("rekindle.dev/ranks-per-pod: \"3\"")) << launcher.output();
 }

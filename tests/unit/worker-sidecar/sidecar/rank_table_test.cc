@@ -2,15 +2,14 @@
 #include "worker-sidecar/sidecar/rank_table.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <stdexcept>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/runtime/src/small_state.h"
@@ -26,14 +25,16 @@ class SlotsOfARank : public ::testing::Test {
   SlotsOfARank() : table(loop, folder.path(), 1, [](std::uint32_t, RankWord) {}) {
     if (!table.admit(0, ::getpid(), 4096, LinkId{1}, {})) throw std::runtime_error("no control block");
     const int descriptor = ::open((folder.path() + "/rank-0.control").c_str(), O_RDWR | O_CLOEXEC);
-    struct stat info {};
+    struct stat info{};
     ::fstat(descriptor, &info);
     bytes = static_cast<std::size_t>(info.st_size);
     memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     ::close(descriptor);
     if (memory == MAP_FAILED) throw std::runtime_error("no mapping");
     small_state.attach(*static_cast<ControlBlock*>(memory));
-    table.set_registered(0, {.layout = {}, .states = {{.name = "counter", .bytes = 8}, {.name = "loader", .bytes = 32, .variable = true}}});
+    table.set_registered(
+        0,
+        {.layout = {}, .states = {{.name = "counter", .bytes = 8}, {.name = "loader", .bytes = 32, .variable = true}}});
     set_values(true);
   }
   ~SlotsOfARank() override { ::munmap(memory, bytes); }

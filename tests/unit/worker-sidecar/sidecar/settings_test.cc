@@ -1,8 +1,8 @@
 #include "worker-sidecar/sidecar/settings.h"
 
-#include <map>
-
 #include <gtest/gtest.h>
+
+#include <map>
 
 namespace rekindle {
 namespace {

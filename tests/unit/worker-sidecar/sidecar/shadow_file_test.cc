@@ -1,15 +1,14 @@
 #include "worker-sidecar/sidecar/shadow_file.h"
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <xxhash.h>
+
 #include <cstring>
 #include <filesystem>
 #include <numeric>
-
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <xxhash.h>
 
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/checkpoint/names.h"
@@ -25,7 +24,8 @@ constexpr std::uint64_t kAttempt = 4;
 constexpr std::uint64_t kStateBytes = 4096;
 const Layout kLayout{{whole_tensor("weights", Dtype::i32, {6, 2}), whole_tensor("scale", Dtype::f64, {})}};
 
-// A shadow with two alternating slots and one for snapshots, of rows 2 to 6 of "weights" and of "scale"; the test plays the rank.
+// A shadow with two alternating slots and one for snapshots, of rows 2 to 6 of "weights" and of
+// "scale"; the test plays the rank.
 class ShadowFileTest : public ::testing::Test {
  protected:
   ShadowFileTest() {
@@ -34,9 +34,13 @@ class ShadowFileTest : public ::testing::Test {
     std::filesystem::create_directory(job_folder + "/a4-s9-abc");
   }
   ShadowFile make(std::uint64_t incarnation = 7) {
-    Result<ShadowPlan> plan = plan_shadow(
-        {.rank = 1, .incarnation = incarnation, .serial = 1, .snapshots = true, .shadow_every_steps = 1, .state_bytes = kStateBytes}, kLayout,
-        {{"weights", 2, 6}, {"scale", 0, 1}});
+    Result<ShadowPlan> plan = plan_shadow({.rank = 1,
+                                           .incarnation = incarnation,
+                                           .serial = 1,
+                                           .snapshots = true,
+                                           .shadow_every_steps = 1,
+                                           .state_bytes = kStateBytes},
+                                          kLayout, {{"weights", 2, 6}, {"scale", 0, 1}});
     return std::move(*ShadowFile::create(folder.path(), *std::move(plan)));
   }
   void put(const void* data, std::size_t bytes, std::uint64_t offset) {
@@ -56,12 +60,18 @@ class ShadowFileTest : public ::testing::Test {
     stamp(slot, step);
   }
   WriteMessage order(std::uint64_t step, std::uint64_t begin_row = 2, std::uint64_t end_row = 6) const {
-    return {.term = 1, .step = step, .path = "a4-s9-abc", .file = "rank-1.safetensors", .pieces = {{"weights", begin_row, end_row}, {"scale", 0, 1}}};
+    return {.term = 1,
+            .step = step,
+            .path = "a4-s9-abc",
+            .file = "rank-1.safetensors",
+            .pieces = {{"weights", begin_row, end_row}, {"scale", 0, 1}}};
   }
   Result<WrittenFile> write(const WriteMessage& wanted) {
     return write_from_shadow(real_file_system(), job_folder, wanted, kAttempt, kLayout, *shadow, {});
   }
-  std::string file_bytes(const std::string& name) { return *read_whole_file(real_file_system(), job_folder + "/a4-s9-abc/" + name, 1 << 20); }
+  std::string file_bytes(const std::string& name) {
+    return *read_whole_file(real_file_system(), job_folder + "/a4-s9-abc/" + name, 1 << 20);
+  }
 
   TemporaryFolder folder;
   TemporaryFolder storage;
@@ -154,7 +164,10 @@ TEST_F(ShadowFileTest, KeepsTheSmallStateWithItsStep) {
   std::string payload("\x01\0s", 3);
   const std::uint64_t value_bytes = 2;
   payload.append(reinterpret_cast<const char*>(&value_bytes), sizeof value_bytes).append("ok");
-  const SlotHeader header{.step = 8, .attempt = kAttempt, .bytes = static_cast<std::uint32_t>(payload.size()), .entries = 1,
+  const SlotHeader header{.step = 8,
+                          .attempt = kAttempt,
+                          .bytes = static_cast<std::uint32_t>(payload.size()),
+                          .entries = 1,
                           .checksum = XXH3_64bits(payload.data(), payload.size())};
   const std::uint64_t at = shadow->plan().offset_of_slot(0) + shadow->plan().state_offset;
   put(&header, sizeof header, at);

@@ -1,8 +1,9 @@
-// Checkpoints that were published and cannot be read: from the folder on disk to the ranks that are refused.
+// Checkpoints that were published and cannot be read: from the folder on disk to the ranks that are
+// refused.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <filesystem>
-
-#include <gtest/gtest.h>
 
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/coordination/coordination.h"
@@ -44,7 +45,8 @@ TEST_F(UnreadableCheckpoints, DamageOfAllIsAnErrorThatNamesThem) {
   const auto listed = desk_->candidates();
   ASSERT_FALSE(listed);
   EXPECT_EQ(listed.error().code, ErrorCode::corrupt);
-  for (const char* name : {"a1-s7-x", "a1-s9-y"}) EXPECT_NE(listed.error().message.find(name), std::string::npos) << listed.error().message;
+  for (const char* name : {"a1-s7-x", "a1-s9-y"})
+    EXPECT_NE(listed.error().message.find(name), std::string::npos) << listed.error().message;
 }
 
 TEST(CoordinationOfUnreadableCheckpoints, RefusesTheRanksInsteadOfWaitingForEver) {
@@ -55,7 +57,8 @@ TEST(CoordinationOfUnreadableCheckpoints, RefusesTheRanksInsteadOfWaitingForEver
   const auto lists = [](const CoordinationOutput& output) { return std::holds_alternative<ListCandidates>(output); };
   ASSERT_TRUE(std::ranges::any_of(outputs, lists));
   outputs = coordination.advance(CandidatesListed{fail(ErrorCode::corrupt, "a1-s7-x is damaged")}, now);
-  const auto refused = std::ranges::find_if(outputs, [](const CoordinationOutput& output) { return std::holds_alternative<RefuseRank>(output); });
+  const auto refused = std::ranges::find_if(
+      outputs, [](const CoordinationOutput& output) { return std::holds_alternative<RefuseRank>(output); });
   ASSERT_NE(refused, outputs.end());
   EXPECT_EQ(std::get<RefuseRank>(*refused).error.message, "a1-s7-x is damaged");
 }

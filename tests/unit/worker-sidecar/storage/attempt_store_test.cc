@@ -15,13 +15,16 @@ namespace {
 
 class AttemptStore : public testing::Test {
  protected:
-  AttemptStore() : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {}
+  AttemptStore()
+      : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {}
 
   TemporaryFolder root_;
   const std::string folder_;
 };
 
-AttemptRecord make_record() { return {.job_uid = "5f1c", .pods = {{"digits-worker-0", "77"}}, .time = "2026-01-02T03:04:05Z"}; }
+AttemptRecord make_record() {
+  return {.job_uid = "5f1c", .pods = {{"digits-worker-0", "77"}}, .time = "2026-01-02T03:04:05Z"};
+}
 
 TEST_F(AttemptStore, NumbersBeginAtOneAndGrow) {
   EXPECT_EQ(claim_attempt(real_file_system(), folder_, make_record(), "n1")->attempt, 1u);
@@ -45,7 +48,8 @@ TEST_F(AttemptStore, ManyAtOnceGetDifferentNumbers) {
   std::vector<std::thread> claimants;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     claimants.emplace_back([&, i] {
-      const Result<AttemptRecord> record = claim_attempt(real_file_system(), folder_, make_record(), "n" + std::to_string(i));
+      const Result<AttemptRecord> record =
+          claim_attempt(real_file_system(), folder_, make_record(), "n" + std::to_string(i));
       numbers[i] = record ? record->attempt : 0;
     });
   }
@@ -62,7 +66,8 @@ TEST_F(AttemptStore, AClaimThatBreaksAnywhereIsWholeOrNotThere) {
     const Result<AttemptRecord> record = claim_attempt(broken, folder_, make_record(), "n" + std::to_string(k));
     const auto listed = list_attempts(real_file_system(), folder_);
     ASSERT_TRUE(listed.has_value());
-    for (const FoundAttempt& found : *listed) EXPECT_TRUE(found.record.has_value()) << "call " << k << " left a broken record";
+    for (const FoundAttempt& found : *listed)
+      EXPECT_TRUE(found.record.has_value()) << "call " << k << " left a broken record";
     if (broken.broken().empty()) {
       EXPECT_TRUE(record.has_value());
       break;

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kBlockBytes = 64u << 10;
 
-// A queue that does each write when it is waited for, the newest first, and says of the first ones what the test wants.
+// A queue that does each write when it is waited for, the newest first, and says of the first ones
+// what the test wants.
 class OddQueue final : public WriteQueue {
  public:
   OddQueue(FileSystem& file_system, std::deque<std::int64_t>& results) : file_system_(file_system), results_(results) {}
@@ -53,9 +54,13 @@ class OddQueue final : public WriteQueue {
 class OddFileSystem final : public FaultyFileSystem {
  public:
   explicit OddFileSystem(std::deque<std::int64_t> results = {}) : FaultyFileSystem({}), results_(std::move(results)) {}
-  std::unique_ptr<WriteQueue> make_write_queue(unsigned) override { return std::make_unique<OddQueue>(real_file_system(), results_); }
+  std::unique_ptr<WriteQueue> make_write_queue(unsigned) override {
+    return std::make_unique<OddQueue>(real_file_system(), results_);
+  }
   // Through the page cache, so that the test needs no storage that can do otherwise.
-  int open(const std::string& path, int flags, mode_t mode) override { return FaultyFileSystem::open(path, flags & ~O_DIRECT, mode); }
+  int open(const std::string& path, int flags, mode_t mode) override {
+    return FaultyFileSystem::open(path, flags & ~O_DIRECT, mode);
+  }
 
  private:
   std::deque<std::int64_t> results_;
@@ -74,8 +79,11 @@ Sunk sink_bytes(FileSystem& file_system, const std::string& data, WriteWay way_m
   Sunk sunk;
   {
     OpenFile file(file_system, file_system.open(path, O_WRONLY | O_CREAT | O_EXCL, 0600));
-    Result<BlockSink> sink = BlockSink::open(file_system, file, path, data.size(),
-                                             {.block_bytes = kBlockBytes, .way_max = way_max, .on_bytes = [&](const char* from, std::size_t bytes) { sunk.hashed.append(from, bytes); }});
+    Result<BlockSink> sink = BlockSink::open(
+        file_system, file, path, data.size(),
+        {.block_bytes = kBlockBytes, .way_max = way_max, .on_bytes = [&](const char* from, std::size_t bytes) {
+           sunk.hashed.append(from, bytes);
+         }});
     if (!sink) {
       sunk.status = std::unexpected(sink.error());
       return sunk;
@@ -94,7 +102,8 @@ Sunk sink_bytes(FileSystem& file_system, const std::string& data, WriteWay way_m
 }
 
 TEST(BlockSink, EveryWayWritesTheSameBytes) {
-  for (const std::size_t bytes : {std::size_t{1}, kBlockBytes - 1, kBlockBytes, kBlockBytes + 1, 16 * kBlockBytes, 40 * kBlockBytes + 4097}) {
+  for (const std::size_t bytes :
+       {std::size_t{1}, kBlockBytes - 1, kBlockBytes, kBlockBytes + 1, 16 * kBlockBytes, 40 * kBlockBytes + 4097}) {
     const std::string data = make_bytes(bytes, 7);
     for (const WriteWay way : {WriteWay::plain, WriteWay::direct, WriteWay::queued}) {
       SCOPED_TRACE(std::to_string(bytes) + " bytes, " + std::string(to_string(way)));
@@ -143,7 +152,8 @@ TEST(BlockSink, AWriteThatFailedLateIsToldByFinish) {
 }
 
 TEST(BlockSink, AFullDiskIsKnownBeforeTheFirstByte) {
-  // The second call after the file is there: it is opened for direct writes, then its space is reserved.
+  // The second call after the file is there: it is opened for direct writes, then its space is
+  // reserved.
   FaultyFileSystem full({.at_call = 3, .error_number = ENOSPC});
   const Sunk sunk = sink_bytes(full, make_bytes(16 * kBlockBytes, 12), WriteWay::direct);
   ASSERT_EQ(full.broken(), "allocate");

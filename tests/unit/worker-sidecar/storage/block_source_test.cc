@@ -15,10 +15,12 @@ namespace {
 
 constexpr std::size_t kSourceBlockBytes = 64u << 10;
 
-// A queue that does each read when it is waited for, the newest first, and says of the first ones what the test wants.
+// A queue that does each read when it is waited for, the newest first, and says of the first ones
+// what the test wants.
 class OddReadQueue final : public ReadQueue {
  public:
-  OddReadQueue(FileSystem& file_system, std::deque<std::int64_t>& results, std::size_t& most) : file_system_(file_system), results_(results), most_(most) {}
+  OddReadQueue(FileSystem& file_system, std::deque<std::int64_t>& results, std::size_t& most)
+      : file_system_(file_system), results_(results), most_(most) {}
 
   int begin(int descriptor, void* data, std::size_t bytes, std::uint64_t offset, std::uint64_t tag) override {
     under_way_.push_back({descriptor, data, bytes, offset, tag});
@@ -55,11 +57,18 @@ class OddReadQueue final : public ReadQueue {
 
 class OddReads final : public FaultyFileSystem {
  public:
-  explicit OddReads(std::deque<std::int64_t> results = {}, Breakage breakage = {}) : FaultyFileSystem(breakage), results_(std::move(results)) {}
-  std::unique_ptr<ReadQueue> make_read_queue(unsigned) override { return std::make_unique<OddReadQueue>(real_file_system(), results_, most_); }
+  explicit OddReads(std::deque<std::int64_t> results = {}, Breakage breakage = {})
+      : FaultyFileSystem(breakage), results_(std::move(results)) {}
+  std::unique_ptr<ReadQueue> make_read_queue(unsigned) override {
+    return std::make_unique<OddReadQueue>(real_file_system(), results_, most_);
+  }
   // Through the page cache, so that the test needs no storage that can do otherwise.
-  int open(const std::string& path, int flags, mode_t mode) override { return FaultyFileSystem::open(path, flags & ~O_DIRECT, mode); }
-  void will_read(int, std::uint64_t offset, std::uint64_t bytes) override { hinted_ = std::max(hinted_, offset + bytes); }
+  int open(const std::string& path, int flags, mode_t mode) override {
+    return FaultyFileSystem::open(path, flags & ~O_DIRECT, mode);
+  }
+  void will_read(int, std::uint64_t offset, std::uint64_t bytes) override {
+    hinted_ = std::max(hinted_, offset + bytes);
+  }
 
   std::size_t most() const { return most_; }  // reads under way at once
   std::uint64_t hinted() const { return hinted_; }
@@ -76,7 +85,8 @@ struct Drawn {
   ReadWay way = ReadWay::plain;
 };
 
-Drawn draw(FileSystem& file_system, const SourceFile& file, ReadWay way_max, std::function<std::optional<BlockSpan>()> take) {
+Drawn draw(FileSystem& file_system, const SourceFile& file, ReadWay way_max,
+           std::function<std::optional<BlockSpan>()> take) {
   Drawn drawn;
   BlockSource source(file_system, {.block_bytes = kSourceBlockBytes, .way_max = way_max});
   source.start(file, std::move(take));
@@ -99,7 +109,8 @@ Drawn draw_file(FileSystem& file_system, const std::string& data, ReadWay way_ma
 }
 
 TEST(BlockSource, EveryWayReadsTheSameBytes) {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, kSourceBlockBytes - 1, kSourceBlockBytes, kSourceBlockBytes + 1, 16 * kSourceBlockBytes, 40 * kSourceBlockBytes + 4097}) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, kSourceBlockBytes - 1, kSourceBlockBytes,
+                                  kSourceBlockBytes + 1, 16 * kSourceBlockBytes, 40 * kSourceBlockBytes + 4097}) {
     const std::string data = make_bytes(bytes, 7);
     for (const ReadWay way : {ReadWay::plain, ReadWay::direct, ReadWay::queued}) {
       SCOPED_TRACE(std::to_string(bytes) + " bytes, " + std::string(to_string(way)));
@@ -128,7 +139,9 @@ TEST(BlockSource, OnlyTheSpansThatAreTakenAreRead) {
   write_bytes(folder.at("f"), data);
   const Result<SourceFile> file = SourceFile::open(odd, folder.at("f"), ReadWay::queued);
   ASSERT_TRUE(file.has_value());
-  std::deque<BlockSpan> spans{{3 * kSourceBlockBytes, kSourceBlockBytes}, {7 * kSourceBlockBytes, 10}, {39 * kSourceBlockBytes, kSourceBlockBytes}};
+  std::deque<BlockSpan> spans{{3 * kSourceBlockBytes, kSourceBlockBytes},
+                              {7 * kSourceBlockBytes, 10},
+                              {39 * kSourceBlockBytes, kSourceBlockBytes}};
   const Drawn drawn = draw(odd, *file, ReadWay::queued, [&]() -> std::optional<BlockSpan> {
     if (spans.empty()) return std::nullopt;
     const BlockSpan span = spans.front();
@@ -136,7 +149,8 @@ TEST(BlockSource, OnlyTheSpansThatAreTakenAreRead) {
     return span;
   });
   ASSERT_TRUE(drawn.status);
-  EXPECT_TRUE(drawn.bytes == data.substr(3 * kSourceBlockBytes, kSourceBlockBytes) + data.substr(7 * kSourceBlockBytes, 10) + data.substr(39 * kSourceBlockBytes));
+  EXPECT_TRUE(drawn.bytes == data.substr(3 * kSourceBlockBytes, kSourceBlockBytes) +
+                                 data.substr(7 * kSourceBlockBytes, 10) + data.substr(39 * kSourceBlockBytes));
 }
 
 TEST(BlockSource, WhatIsReadByHalfOrNotAtAllIsCarriedOn) {
@@ -176,7 +190,8 @@ TEST(BlockSource, AFileThatShrinksMeanwhileIsAClearError) {
     const Drawn drawn = draw(real_file_system(), *file, way, every_block(data.size(), kSourceBlockBytes));
     ASSERT_FALSE(drawn.status);
     EXPECT_EQ(drawn.status.error().code, ErrorCode::corrupt);
-    EXPECT_NE(drawn.status.error().message.find("ends at byte 1310820"), std::string::npos) << drawn.status.error().message;
+    EXPECT_NE(drawn.status.error().message.find("ends at byte 1310820"), std::string::npos)
+        << drawn.status.error().message;
   }
 }
 

@@ -49,7 +49,8 @@ TEST(OpenJobFolder, ASecondProcessFindsIt) {
 TEST(OpenJobFolder, JobFileGoldenBytes) {
   const TemporaryFolder root;
   ASSERT_TRUE(open_job_folder(real_file_system(), options_for(root.path())));
-  EXPECT_EQ(read_bytes(root.at("team-a.digits/job.json")), R"({"format":"rekindle-job","name":"digits","namespace":"team-a","version":1})");
+  EXPECT_EQ(read_bytes(root.at("team-a.digits/job.json")),
+            R"({"format":"rekindle-job","name":"digits","namespace":"team-a","version":1})");
 }
 
 TEST(OpenJobFolder, AMissingRootSaysWhatToMount) {
@@ -84,11 +85,14 @@ TEST(OpenJobFolder, ARootBehindALinkIsFine) {
 TEST(OpenJobFolder, AnotherJobsFolderIsRefusedByName) {
   const TemporaryFolder root;
   ASSERT_TRUE(open_job_folder(real_file_system(), options_for(root.path())));
-  write_bytes(root.at("team-a.digits/job.json"), R"({"format":"rekindle-job","name":"letters","namespace":"team-b","version":1})");
+  write_bytes(root.at("team-a.digits/job.json"),
+              R"({"format":"rekindle-job","name":"letters","namespace":"team-b","version":1})");
   const Result<JobFolder> folder = open_job_folder(real_file_system(), options_for(root.path()));
   ASSERT_FALSE(folder);
   EXPECT_EQ(folder.error().code, ErrorCode::refused);
-  EXPECT_NE(folder.error().message.find("belongs to job team-b/letters and cannot be used by team-a/digits"), std::string::npos) << folder.error().message;
+  EXPECT_NE(folder.error().message.find("belongs to job team-b/letters and cannot be used by team-a/digits"),
+            std::string::npos)
+      << folder.error().message;
 }
 
 TEST(OpenJobFolder, AJobsFolderIsNoRoot) {
@@ -102,7 +106,8 @@ TEST(OpenJobFolder, AJobsFolderIsNoRoot) {
 TEST(OpenJobFolder, AJobFileOfANewerVersionIsRefusedByName) {
   const TemporaryFolder root;
   ASSERT_TRUE(open_job_folder(real_file_system(), options_for(root.path())));
-  write_bytes(root.at("team-a.digits/job.json"), R"({"format":"rekindle-job","name":"digits","namespace":"team-a","version":4})");
+  write_bytes(root.at("team-a.digits/job.json"),
+              R"({"format":"rekindle-job","name":"digits","namespace":"team-a","version":4})");
   const Result<JobFolder> folder = open_job_folder(real_file_system(), options_for(root.path()));
   ASSERT_FALSE(folder);
   EXPECT_NE(folder.error().message.find("version 4"), std::string::npos);
@@ -115,8 +120,9 @@ struct Cause {
 };
 
 TEST(OpenJobFolder, EveryCallThatFailsGivesASentenceWithAdvice) {
-  for (const Cause& cause : {Cause{EROFS, ErrorCode::refused, "read-only"}, Cause{ENOSPC, ErrorCode::exhausted, "free space"},
-                             Cause{EACCES, ErrorCode::refused, "64532"}, Cause{EDQUOT, ErrorCode::exhausted, "quota"}}) {
+  for (const Cause& cause :
+       {Cause{EROFS, ErrorCode::refused, "read-only"}, Cause{ENOSPC, ErrorCode::exhausted, "free space"},
+        Cause{EACCES, ErrorCode::refused, "64532"}, Cause{EDQUOT, ErrorCode::exhausted, "quota"}}) {
     std::size_t failures = 0;
     for (std::size_t k = 1;; ++k) {
       const TemporaryFolder root;
@@ -128,10 +134,12 @@ TEST(OpenJobFolder, EveryCallThatFailsGivesASentenceWithAdvice) {
       }
       if (!folder) {
         ++failures;
-        EXPECT_NE(folder.error().message.find(cause.advice), std::string::npos) << "call " << k << " " << broken.broken() << ": " << folder.error().message;
+        EXPECT_NE(folder.error().message.find(cause.advice), std::string::npos)
+            << "call " << k << " " << broken.broken() << ": " << folder.error().message;
         EXPECT_EQ(folder.error().code, cause.code) << folder.error().message;
       }
-      EXPECT_TRUE(open_job_folder(real_file_system(), options_for(root.path()))) << "call " << k << " left something behind";
+      EXPECT_TRUE(open_job_folder(real_file_system(), options_for(root.path())))
+          << "call " << k << " left something behind";
     }
     EXPECT_GT(failures, 10u);
   }
@@ -150,7 +158,9 @@ class LinksThatReplace : public OddStorage {
 };
 class NoExclusiveCreate : public OddStorage {
  public:
-  int open(const std::string& path, int flags, mode_t mode) override { return real_file_system().open(path, flags & ~O_EXCL, mode); }
+  int open(const std::string& path, int flags, mode_t mode) override {
+    return real_file_system().open(path, flags & ~O_EXCL, mode);
+  }
 };
 class OtherBytes : public OddStorage {
  public:
@@ -166,10 +176,11 @@ TEST(ProbeStorage, RefusesStorageThatCannotKeepThePromises) {
   LinksThatReplace links_that_replace;
   NoExclusiveCreate no_exclusive_create;
   OtherBytes other_bytes;
-  for (auto& [storage, words] : std::initializer_list<std::pair<FileSystem*, const char*>>{{&no_links, "cannot make hard links"},
-                                                                                         {&links_that_replace, "lets a link replace"},
-                                                                                         {&no_exclusive_create, "creates a file twice"},
-                                                                                         {&other_bytes, "other bytes"}}) {
+  for (auto& [storage, words] :
+       std::initializer_list<std::pair<FileSystem*, const char*>>{{&no_links, "cannot make hard links"},
+                                                                  {&links_that_replace, "lets a link replace"},
+                                                                  {&no_exclusive_create, "creates a file twice"},
+                                                                  {&other_bytes, "other bytes"}}) {
     const TemporaryFolder folder;
     const Status status = probe_storage(*storage, folder.path(), "n1");
     ASSERT_FALSE(status) << words;
@@ -179,7 +190,8 @@ TEST(ProbeStorage, RefusesStorageThatCannotKeepThePromises) {
   }
 }
 
-// The rest needs a kernel that says no. Root is never refused by modes: as root a child takes another user's id and reports.
+// The rest needs a kernel that says no. Root is never refused by modes: as root a child takes
+// another user's id and reports.
 Result<JobFolder> open_as_nobody(const std::string& root) {
   int pipe_ends[2];
   EXPECT_EQ(::pipe(pipe_ends), 0);
@@ -188,7 +200,8 @@ Result<JobFolder> open_as_nobody(const std::string& root) {
     if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) ::_exit(9);
     const Result<JobFolder> folder = open_job_folder(real_file_system(), options_for(root));
     const std::string text = folder ? "" : folder.error().message;
-    ::_exit(::write(pipe_ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? (folder ? 0 : 1) : 9);
+    ::_exit(::write(pipe_ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? (folder ? 0 : 1)
+                                                                                                 : 9);
   }
   ::close(pipe_ends[1]);
   std::string text(4096, '\0');
@@ -211,7 +224,8 @@ TEST(OpenJobFolder, ARootThatTheUserMayNotWriteSaysWhichGroupNeedsIt) {
   EXPECT_NE(folder.error().message.find("64532"), std::string::npos) << folder.error().message;
 }
 
-// Real mounts where the machine allows them; where it does not, the same errors come from the faulty file system above.
+// Real mounts where the machine allows them; where it does not, the same errors come from the
+// faulty file system above.
 class TinyMount {
  public:
   explicit TinyMount(const std::string& path) : path_(path) {
@@ -259,7 +273,8 @@ TEST(SaveCheckpoint, AFullVolumeFailsTheNewSaveGivesTheSpaceBackAndKeepsTheOldOn
   if (mount.mounted()) {
     EXPECT_TRUE(std::filesystem::is_empty(job_folder + "/a1-s11-x"));
   }
-  EXPECT_EQ(load_checkpoint(real_file_system(), job_folder, "a1-s10-x", old_memory.layout, old_memory.states).value(), old_memory);
+  EXPECT_EQ(load_checkpoint(real_file_system(), job_folder, "a1-s10-x", old_memory.layout, old_memory.states).value(),
+            old_memory);
 }
 
 }  // namespace

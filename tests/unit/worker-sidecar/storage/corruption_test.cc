@@ -1,5 +1,6 @@
-// A thousand times something about the newest checkpoint is not as it was written. What restores is always one of the checkpoints that were really made, with every
-// byte and under its own step; and since an older one is there, something always restores.
+// A thousand times something about the newest checkpoint is not as it was written. What restores is
+// always one of the checkpoints that were really made, with every byte and under its own step; and
+// since an older one is there, something always restores.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,8 @@ const std::string kRoot = "/checkpoints";
 const std::string kOlder = "a1-s100-x";
 const std::string kNewest = "a2-s101-y";
 
-// Attempt 1 saved step 100 and went on to 110, which attempt 2 never saw; attempt 2 saved step 101. Another job has checkpoints of the same steps.
+// Attempt 1 saved step 100 and went on to 110, which attempt 2 never saw; attempt 2 saved step 101.
+// Another job has checkpoints of the same steps.
 Layout twin_layout() {
   Layout layout = small_layout();
   layout.tensors.push_back(whole_tensor("b2", Dtype::f32, {5}));  // of the size of b1
@@ -34,7 +36,8 @@ struct Disk {
   MemoryFileSystem files;
   std::string job = kRoot + "/team-a.digits";
   std::string other = kRoot + "/team-a.other";
-  std::map<std::uint64_t, RankMemory> memory{{100, make_memory(1, twin_layout())}, {101, make_memory(2, twin_layout())}, {110, make_memory(3, twin_layout())}};
+  std::map<std::uint64_t, RankMemory> memory{
+      {100, make_memory(1, twin_layout())}, {101, make_memory(2, twin_layout())}, {110, make_memory(3, twin_layout())}};
 };
 
 Disk make_disk() {
@@ -50,7 +53,8 @@ Disk make_disk() {
     RK_ASSERT(save_checkpoint(disk.files, folder, job, {1, 100, "x"}, ours ? disk.memory.at(100) : others).has_value());
     RK_ASSERT(save_checkpoint(disk.files, folder, job, {1, 110, "w"}, ours ? disk.memory.at(110) : others).has_value());
     RK_ASSERT(claim_attempt(disk.files, folder, {.parent = parent}, "n2").has_value());
-    RK_ASSERT(save_checkpoint(disk.files, folder, job, {2, 101, "y"}, ours ? disk.memory.at(101) : others, parent).has_value());
+    RK_ASSERT(save_checkpoint(disk.files, folder, job, {2, 101, "y"}, ours ? disk.memory.at(101) : others, parent)
+                  .has_value());
   }
   return disk;
 }
@@ -91,7 +95,8 @@ void change_one_value(Prng& prng, Json& manifest) {
   Json& leaf = *leaves[prng.below(leaves.size())];
   if (leaf.is_number()) {
     const std::uint64_t value = leaf.get<std::uint64_t>();
-    const std::uint64_t changes[] = {value + 1, value - std::min<std::uint64_t>(value, 1), value + 8, value * 2, 0, prng.below(1000)};
+    const std::uint64_t changes[] = {
+        value + 1, value - std::min<std::uint64_t>(value, 1), value + 8, value * 2, 0, prng.below(1000)};
     leaf = changes[prng.below(std::size(changes))];
   } else if (leaf.is_string()) {
     std::string text = leaf.get<std::string>();
@@ -136,47 +141,73 @@ struct Harm {
 
 const std::vector<Harm>& harms() {
   static const std::vector<Harm> all = {
-      {"a bit is flipped", [](Prng& prng, Disk& disk) {
+      {"a bit is flipped",
+       [](Prng& prng, Disk& disk) {
          std::string& text = one_of(prng, disk, disk.job + "/" + kNewest);
          text[prng.below(text.size())] ^= static_cast<char>(1u << prng.below(8));
        }},
-      {"a file is cut short", [](Prng& prng, Disk& disk) {
+      {"a file is cut short",
+       [](Prng& prng, Disk& disk) {
          std::string& text = one_of(prng, disk, disk.job + "/" + kNewest);
          text.resize(prng.below(text.size()));
        }},
-      {"a file is longer", [](Prng& prng, Disk& disk) { one_of(prng, disk, disk.job + "/" + kNewest).append(1 + prng.below(64), static_cast<char>(prng.next())); }},
-      {"a part is zero", [](Prng& prng, Disk& disk) {
+      {"a file is longer",
+       [](Prng& prng, Disk& disk) {
+         one_of(prng, disk, disk.job + "/" + kNewest).append(1 + prng.below(64), static_cast<char>(prng.next()));
+       }},
+      {"a part is zero",
+       [](Prng& prng, Disk& disk) {
          std::string& text = one_of(prng, disk, disk.job + "/" + kNewest);
          const std::size_t begin = prng.below(text.size());
          const std::size_t bytes = 1 + prng.below(text.size() - begin);
          text.replace(begin, bytes, bytes, '\0');
        }},
-      {"two of its files are swapped", [](Prng& prng, Disk& disk) { std::swap(one_of(prng, disk, disk.job + "/" + kNewest), one_of(prng, disk, disk.job + "/" + kNewest)); }},
-      {"a file comes from an older checkpoint", [](Prng& prng, Disk& disk) {
+      {"two of its files are swapped",
+       [](Prng& prng, Disk& disk) {
+         std::swap(one_of(prng, disk, disk.job + "/" + kNewest), one_of(prng, disk, disk.job + "/" + kNewest));
+       }},
+      {"a file comes from an older checkpoint",
+       [](Prng& prng, Disk& disk) {
          const std::vector<std::string> files = files_below(disk, disk.job + "/" + kNewest);
          const std::string path = files[prng.below(files.size())];
          *disk.files.content(path) = *disk.files.content(disk.job + "/" + kOlder + path.substr(path.rfind('/')));
        }},
-      {"a file comes from another job", [](Prng& prng, Disk& disk) {
+      {"a file comes from another job",
+       [](Prng& prng, Disk& disk) {
          const std::vector<std::string> files = files_below(disk, disk.job + "/" + kNewest);
          const std::string path = files[prng.below(files.size())];
          *disk.files.content(path) = *disk.files.content(disk.other + "/" + kNewest + path.substr(path.rfind('/')));
        }},
-      {"a file is missing", [](Prng& prng, Disk& disk) {
+      {"a file is missing",
+       [](Prng& prng, Disk& disk) {
          const std::vector<std::string> files = files_below(disk, disk.job + "/" + kNewest);
          disk.files.unlink(files[prng.below(files.size())]);
        }},
-      {"the manifest is edited", [](Prng& prng, Disk& disk) {
+      {"the manifest is edited",
+       [](Prng& prng, Disk& disk) {
          std::string& text = *disk.files.content(disk.job + "/" + kNewest + "/manifest.json");
          Json sealed = *parse_json(text, "manifest");
          change_one_value(prng, sealed["manifest"]);
          text = dump_json(sealed);
        }},
-      {"the manifest is edited and sealed again", [](Prng& prng, Disk& disk) { edit_and_seal(prng, *disk.files.content(disk.job + "/" + kNewest + "/manifest.json")); }},
-      {"two tensors trade places", [](Prng& prng, Disk& disk) { swap_and_seal(prng.below(2) == 0, *disk.files.content(disk.job + "/" + kNewest + "/manifest.json")); }},
-      {"a checkpoint of another job stands there", [](Prng& prng, Disk& disk) { copy_folder(disk, disk.other + "/" + kNewest, disk.job + "/a2-s" + std::to_string(102 + prng.below(9)) + "-o"); }},
-      {"the same, under its own step", [](Prng&, Disk& disk) { copy_folder(disk, disk.other + "/" + kNewest, disk.job + "/a2-s101-zz"); }},
-      {"a checkpoint of an abandoned line is renamed", [](Prng& prng, Disk& disk) { copy_folder(disk, disk.job + "/a1-s110-w", disk.job + "/a2-s" + std::to_string(102 + prng.below(9)) + "-v"); }},
+      {"the manifest is edited and sealed again",
+       [](Prng& prng, Disk& disk) {
+         edit_and_seal(prng, *disk.files.content(disk.job + "/" + kNewest + "/manifest.json"));
+       }},
+      {"two tensors trade places",
+       [](Prng& prng, Disk& disk) {
+         swap_and_seal(prng.below(2) == 0, *disk.files.content(disk.job + "/" + kNewest + "/manifest.json"));
+       }},
+      {"a checkpoint of another job stands there",
+       [](Prng& prng, Disk& disk) {
+         copy_folder(disk, disk.other + "/" + kNewest, disk.job + "/a2-s" + std::to_string(102 + prng.below(9)) + "-o");
+       }},
+      {"the same, under its own step",
+       [](Prng&, Disk& disk) { copy_folder(disk, disk.other + "/" + kNewest, disk.job + "/a2-s101-zz"); }},
+      {"a checkpoint of an abandoned line is renamed",
+       [](Prng& prng, Disk& disk) {
+         copy_folder(disk, disk.job + "/a1-s110-w", disk.job + "/a2-s" + std::to_string(102 + prng.below(9)) + "-v");
+       }},
   };
   return all;
 }
@@ -214,11 +245,15 @@ TEST(Corruption, NeverRestoresAndNeverLosesTheOlderCheckpoint) {
     ASSERT_TRUE(memory.tensor_bytes_held == made.tensor_bytes_held) << "step " << *step << " has other bytes";
     // Of a world of another size (an edited manifest may say so) no state is taken.
     const std::vector<std::string> untouched(1, std::string(24, '\xee'));
-    ASSERT_TRUE(memory.state_bytes_held == made.state_bytes_held || memory.state_bytes_held == untouched) << "step " << *step << " has another state";
+    ASSERT_TRUE(memory.state_bytes_held == made.state_bytes_held || memory.state_bytes_held == untouched)
+        << "step " << *step << " has another state";
     refused[harm.name] += *step == 100 ? 1 : 0;
   }
-  // What leaves the newest alone, or changes what no reader uses (the time, who asked), may restore it.
-  for (const char* name : {"a bit is flipped", "a file is cut short", "a file is longer", "the manifest is edited", "two tensors trade places"}) EXPECT_GT(refused[name], 60) << name;
+  // What leaves the newest alone, or changes what no reader uses (the time, who asked), may restore
+  // it.
+  for (const char* name : {"a bit is flipped", "a file is cut short", "a file is longer", "the manifest is edited",
+                           "two tensors trade places"})
+    EXPECT_GT(refused[name], 60) << name;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A whole save, broken at every single call in every way we know: afterwards the old or the new checkpoint restores, bit for bit, never a mix,
-// and nothing of the old one is lost.
+// A whole save, broken at every single call in every way we know: afterwards the old or the new
+// checkpoint restores, bit for bit, never a mix, and nothing of the old one is lost.
 #include <gtest/gtest.h>
 
 #include "tests/support/checkpoint_builder.h"
@@ -25,7 +25,8 @@ void walk_every_call(const char* name, const Breakage& kind, Outcome& outcome) {
   for (std::size_t k = 1;; ++k) {
     SCOPED_TRACE(std::string(name) + ", call " + std::to_string(k));
     const TemporaryFolder root;
-    const std::string folder = open_job_folder(real_file_system(), {.root = root.path(), .job = make_job(), .nonce = "n0"})->path;
+    const std::string folder =
+        open_job_folder(real_file_system(), {.root = root.path(), .job = make_job(), .nonce = "n0"})->path;
     ASSERT_TRUE(claim_attempt(real_file_system(), folder, {}, "n1"));
     ASSERT_TRUE(save_checkpoint(real_file_system(), folder, make_job(), {1, 100, "x"}, old_memory));
 
@@ -48,7 +49,8 @@ void walk_every_call(const char* name, const Breakage& kind, Outcome& outcome) {
     const CandidateOrder order = order_candidates(*scan, make_job());
     ASSERT_FALSE(order.usable.empty());
     const Candidate& newest = order.usable.front();
-    const Result<RankMemory> loaded = load_checkpoint(real_file_system(), folder, newest.path, old_memory.layout, old_memory.states);
+    const Result<RankMemory> loaded =
+        load_checkpoint(real_file_system(), folder, newest.path, old_memory.layout, old_memory.states);
     ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
     if (newest.step == 101) {
       ASSERT_TRUE(*loaded == new_memory);

@@ -17,11 +17,14 @@ namespace {
 const std::uint32_t kNumbers[] = {1, 2};
 const char kFlags[] = {7, 8, 9};
 
-std::vector<MemoryPiece> make_pieces() { return {{{"flags", Dtype::u8, {3}}, kFlags}, {{"w[2:4]", Dtype::u32, {2}}, kNumbers}}; }
+std::vector<MemoryPiece> make_pieces() {
+  return {{{"flags", Dtype::u8, {3}}, kFlags}, {{"w[2:4]", Dtype::u32, {2}}, kNumbers}};
+}
 
 TEST(WriteDataFile, GoldenBytes) {
   const TemporaryFolder folder;
-  const Result<WrittenDataFile> written = write_data_file(real_file_system(), folder.path(), "rank-0.safetensors", make_pieces());
+  const Result<WrittenDataFile> written =
+      write_data_file(real_file_system(), folder.path(), "rank-0.safetensors", make_pieces());
   ASSERT_TRUE(written.has_value()) << written.error().message;
   const std::string bytes = read_bytes(folder.at("rank-0.safetensors"));
   const std::string json =
@@ -43,11 +46,13 @@ TEST(WriteDataFile, ChunksHaveHashesOfTheirOwn) {
   const TemporaryFolder folder;
   const std::string data = make_bytes(2 * kHashChunkBytes + 5, 1);
   const std::vector<MemoryPiece> pieces{{{"w", Dtype::u8, {data.size()}}, data.data()}};
-  const Result<WrittenDataFile> written = write_data_file(real_file_system(), folder.path(), "f", pieces, {.block_bytes = 1'000'003});
+  const Result<WrittenDataFile> written =
+      write_data_file(real_file_system(), folder.path(), "f", pieces, {.block_bytes = 1'000'003});
   ASSERT_TRUE(written.has_value());
   const std::string bytes = read_bytes(folder.at("f"));
   ASSERT_EQ(written->chunks.size(), 3u);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(written->chunks[i], chunk_hash_of(std::string_view(bytes).substr(i * kHashChunkBytes, kHashChunkBytes)));
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(written->chunks[i], chunk_hash_of(std::string_view(bytes).substr(i * kHashChunkBytes, kHashChunkBytes)));
   EXPECT_EQ(written->hash, hash_of(bytes));
 }
 
@@ -65,9 +70,11 @@ TEST(WriteDataFile, APinThatIsLostStopsItAtEveryChunkAndLeavesNothing) {
     const TemporaryFolder folder;
     int asked = 0;
     const WriteOptions options{.block_bytes = 4, .may_go_on = [&]() -> Status {
-                                 return ++asked == lost_at ? Status(fail(ErrorCode::conflict, "the rank was released")) : Status();
+                                 return ++asked == lost_at ? Status(fail(ErrorCode::conflict, "the rank was released"))
+                                                           : Status();
                                }};
-    const Result<WrittenDataFile> written = write_data_file(real_file_system(), folder.path(), "f", make_pieces(), options);
+    const Result<WrittenDataFile> written =
+        write_data_file(real_file_system(), folder.path(), "f", make_pieces(), options);
     if (asked < lost_at) {
       EXPECT_TRUE(written.has_value());
       EXPECT_GT(lost_at, 5);
@@ -99,12 +106,14 @@ TEST(WriteDataFile, EveryFailingCallIsReportedAndTheSpaceGivenBack) {
   for (std::size_t k = 1;; ++k) {
     const TemporaryFolder folder;
     FaultyFileSystem broken({.at_call = k, .error_number = k % 2 == 0 ? ENOSPC : EIO});
-    const Result<WrittenDataFile> written = write_data_file(broken, folder.path(), "f", make_pieces(), {.block_bytes = 5});
+    const Result<WrittenDataFile> written =
+        write_data_file(broken, folder.path(), "f", make_pieces(), {.block_bytes = 5});
     if (broken.broken().empty()) {
       EXPECT_GT(k, 10u);
       break;
     }
-    // A mode that cannot be set, and a read-only descriptor of a folder that cannot be closed, harm nobody.
+    // A mode that cannot be set, and a read-only descriptor of a folder that cannot be closed, harm
+    // nobody.
     if (broken.broken() == "fchmod" || written) continue;
     EXPECT_NE(written.error().message.find(folder.path()), std::string::npos) << written.error().message;
     EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "call " << k << " " << broken.broken();
@@ -146,9 +155,11 @@ TEST(WriteDataFile, WhateverFailsWhereverItFailsSaysWhatToDoAndGivesTheSpaceBack
         const TemporaryFolder folder;
         write_bytes(folder.at("before"), "precious");
         FaultyFileSystem broken({.at_call = k, .error_number = cause.error_number});
-        const Result<WrittenDataFile> written = write_data_file(broken, folder.path(), "f", pieces, {.block_bytes = 512u << 10, .way_max = way});
+        const Result<WrittenDataFile> written =
+            write_data_file(broken, folder.path(), "f", pieces, {.block_bytes = 512u << 10, .way_max = way});
         if (broken.broken().empty()) break;
-        SCOPED_TRACE(std::string(to_string(way)) + ": " + broken.broken() + " fails with errno " + std::to_string(cause.error_number));
+        SCOPED_TRACE(std::string(to_string(way)) + ": " + broken.broken() + " fails with errno " +
+                     std::to_string(cause.error_number));
         EXPECT_EQ(read_bytes(folder.at("before")), "precious");
         if (written) {
           // Nothing was lost: the file is whole.
@@ -199,8 +210,9 @@ TEST(WriteDataFile, ACappedWriteTakesAsLongAsItsBytesAreWorth) {
   ManualWaiter waiter;
   const std::string data = make_bytes(1u << 20, 5);
   const std::vector<MemoryPiece> pieces{{{"w", Dtype::u8, {data.size()}}, data.data()}};
-  const Result<WrittenDataFile> written = write_data_file(real_file_system(), folder.path(), "f", pieces,
-                                                          {.block_bytes = 64u << 10, .bytes_per_second_max = 256u << 10, .waiter = &waiter});
+  const Result<WrittenDataFile> written =
+      write_data_file(real_file_system(), folder.path(), "f", pieces,
+                      {.block_bytes = 64u << 10, .bytes_per_second_max = 256u << 10, .waiter = &waiter});
   ASSERT_TRUE(written.has_value()) << written.error().message;
   EXPECT_NEAR(to_seconds(waiter.now()), static_cast<double>(written->bytes) / (256u << 10), 1e-6);
   EXPECT_EQ(hash_of(read_bytes(folder.at("f"))), written->hash);
@@ -212,9 +224,11 @@ TEST(WriteDataFile, SlowStorageIsNotSlowedDownFurtherByACap) {
   SlowFileSystem slow(waiter);
   const std::string data = make_bytes(1u << 20, 6);
   const std::vector<MemoryPiece> pieces{{{"w", Dtype::u8, {data.size()}}, data.data()}};
-  ASSERT_TRUE(write_data_file(slow, folder.path(), "f", pieces,
-                              {.block_bytes = 64u << 10, .way_max = WriteWay::plain, .bytes_per_second_max = 64u << 10, .waiter = &waiter}));
-  EXPECT_EQ(waiter.now(), std::chrono::seconds(17 * 20 + 1)) << "17 blocks of 20 s, and the second in which the first was earned";
+  ASSERT_TRUE(write_data_file(
+      slow, folder.path(), "f", pieces,
+      {.block_bytes = 64u << 10, .way_max = WriteWay::plain, .bytes_per_second_max = 64u << 10, .waiter = &waiter}));
+  EXPECT_EQ(waiter.now(), std::chrono::seconds(17 * 20 + 1))
+      << "17 blocks of 20 s, and the second in which the first was earned";
 }
 
 TEST(WriteDataFile, WhoeverMayStopACappedWriteIsAskedAllThroughItsPauses) {
@@ -226,7 +240,8 @@ TEST(WriteDataFile, WhoeverMayStopACappedWriteIsAskedAllThroughItsPauses) {
                              },
                              .bytes_per_second_max = 1,
                              .waiter = &waiter};
-  const Result<WrittenDataFile> written = write_data_file(real_file_system(), folder.path(), "f", make_pieces(), options);
+  const Result<WrittenDataFile> written =
+      write_data_file(real_file_system(), folder.path(), "f", make_pieces(), options);
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().message, "the rank was released");
   EXPECT_EQ(waiter.now(), std::chrono::seconds(3)) << "minutes before all of it would have been earned";
@@ -236,7 +251,8 @@ TEST(WriteDataFile, WhoeverMayStopACappedWriteIsAskedAllThroughItsPauses) {
 TEST(DataFileWriter, MissingBytesAreNoticed) {
   const TemporaryFolder folder;
   {
-    Result<DataFileWriter> writer = DataFileWriter::create(real_file_system(), folder.path(), "f", {{"w", Dtype::u8, {4}}});
+    Result<DataFileWriter> writer =
+        DataFileWriter::create(real_file_system(), folder.path(), "f", {{"w", Dtype::u8, {4}}});
     ASSERT_TRUE(writer.has_value());
     ASSERT_TRUE(writer->append("abc", 3));
     EXPECT_FALSE(writer->finish());

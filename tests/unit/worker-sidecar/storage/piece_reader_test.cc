@@ -16,7 +16,8 @@ namespace {
 
 class ReadPlan : public testing::Test {
  protected:
-  ReadPlan() : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
+  ReadPlan()
+      : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
     const Result<std::string> saved = save_checkpoint(real_file_system(), folder_, make_job(), {1, 184, "x"}, memory_);
     EXPECT_TRUE(saved.has_value()) << saved.error().message;
   }
@@ -100,7 +101,8 @@ TEST_F(ReadPlan, AFileThatIsGoneIsRefused) {
   EXPECT_EQ(load().error().code, ErrorCode::not_found);
 }
 
-// How many bytes of files whose names hold a text were read, in how many calls, and from how many threads.
+// How many bytes of files whose names hold a text were read, in how many calls, and from how many
+// threads.
 class CountingFileSystem final : public FaultyFileSystem {
  public:
   explicit CountingFileSystem(std::string name) : FaultyFileSystem({}), name_(std::move(name)) {}
@@ -146,8 +148,10 @@ class ReadPartOfPlan : public testing::Test {
   static constexpr std::uint64_t kRowBytes = 1u << 20;
   static constexpr std::uint64_t kRows = 32;
 
-  ReadPartOfPlan() : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
-    const Result<std::string> saved = save_checkpoint(real_file_system(), folder_, make_job(), {1, 184, "x"}, memory_, {}, 1);
+  ReadPartOfPlan()
+      : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
+    const Result<std::string> saved =
+        save_checkpoint(real_file_system(), folder_, make_job(), {1, 184, "x"}, memory_, {}, 1);
     EXPECT_TRUE(saved.has_value()) << saved.error().message;
   }
 
@@ -157,22 +161,30 @@ class ReadPartOfPlan : public testing::Test {
     std::string rows;
     ReadReport report;
   };
-  Loaded load(FileSystem& file_system, std::uint64_t begin, std::uint64_t end, ReadOptions options = {}, const std::function<Status()>& may_go_on = {}) {
+  Loaded load(FileSystem& file_system, std::uint64_t begin, std::uint64_t end, ReadOptions options = {},
+              const std::function<Status()>& may_go_on = {}) {
     SealedManifest sealed = *read_manifest(real_file_system(), folder_, "a1-s184-x");
     if (without_chunks_) {
       for (ManifestFile& file : sealed.manifest.files) file.chunks.clear();
     }
-    const TensorDescription part{.name = "w", .dtype = Dtype::u8, .shape = {end - begin, kRowBytes}, .global_shape = {kRows, kRowBytes}, .offset = {begin, 0}};
+    const TensorDescription part{.name = "w",
+                                 .dtype = Dtype::u8,
+                                 .shape = {end - begin, kRowBytes},
+                                 .global_shape = {kRows, kRowBytes},
+                                 .offset = {begin, 0}};
     const Result<RestorePlan> plan = plan_restore(sealed.manifest, {0, 2, {{part}}, {}});
     EXPECT_TRUE(plan.has_value()) << plan.error().message;
     Loaded loaded;
     loaded.rows.resize((end - begin) * kRowBytes);
     const Destination destination{loaded.rows.data(), loaded.rows.size()};
     options.report = &loaded.report;
-    loaded.status = read_plan(file_system, folder_ + "/a1-s184-x", sealed.manifest, *plan, {{&destination, 1}, {}}, may_go_on, options);
+    loaded.status = read_plan(file_system, folder_ + "/a1-s184-x", sealed.manifest, *plan, {{&destination, 1}, {}},
+                              may_go_on, options);
     return loaded;
   }
-  std::string rows(std::uint64_t begin, std::uint64_t end) const { return memory_.tensor_bytes_held[0].substr(begin * kRowBytes, (end - begin) * kRowBytes); }
+  std::string rows(std::uint64_t begin, std::uint64_t end) const {
+    return memory_.tensor_bytes_held[0].substr(begin * kRowBytes, (end - begin) * kRowBytes);
+  }
   void flip_byte(std::uint64_t offset) {
     std::fstream file(folder_ + "/a1-s184-x/rank-0.safetensors", std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(static_cast<std::streamoff>(offset));
@@ -192,7 +204,8 @@ TEST_F(ReadPartOfPlan, OnlyTheChunksWithSomethingNeededAreRead) {
   const Loaded loaded = load(counting, 14, 18, {.way_max = ReadWay::plain});
   ASSERT_TRUE(loaded.status) << loaded.status.error().message;
   EXPECT_TRUE(loaded.rows == rows(14, 18));
-  // Four rows lie in two chunks, behind a header of less than a chunk; one chunk is the header's, which is read once more to be compared.
+  // Four rows lie in two chunks, behind a header of less than a chunk; one chunk is the header's,
+  // which is read once more to be compared.
   EXPECT_EQ(loaded.report.bytes, 3 * kHashChunkBytes);
   EXPECT_GE(counting.bytes(), 3 * kHashChunkBytes);
   EXPECT_LT(counting.bytes(), 3 * kHashChunkBytes + 4096);
@@ -206,8 +219,10 @@ TEST_F(ReadPartOfPlan, AFlippedByteInANeededChunkIsFoundAndOneElsewhereIsNotLook
   const Loaded loaded = load(real_file_system(), 14, 18);
   ASSERT_FALSE(loaded.status) << "row 19 shares a chunk with row 17: nothing of it is taken on trust";
   EXPECT_EQ(loaded.status.error().code, ErrorCode::corrupt);
-  EXPECT_NE(loaded.status.error().message.find("rank-0.safetensors"), std::string::npos) << loaded.status.error().message;
-  EXPECT_NE(loaded.status.error().message.find("in bytes 16777216 to 20971520"), std::string::npos) << loaded.status.error().message;
+  EXPECT_NE(loaded.status.error().message.find("rank-0.safetensors"), std::string::npos)
+      << loaded.status.error().message;
+  EXPECT_NE(loaded.status.error().message.find("in bytes 16777216 to 20971520"), std::string::npos)
+      << loaded.status.error().message;
 }
 
 TEST_F(ReadPartOfPlan, ADamagedHeaderIsFoundThoughNoDataOfItsChunkIsNeeded) {
@@ -271,18 +286,25 @@ class ReadColumnsOfPlan : public testing::Test {
   static constexpr std::uint64_t kRowBytes = 8u << 20;
   static constexpr std::uint64_t kRows = 4;
 
-  ReadColumnsOfPlan() : job_folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
+  ReadColumnsOfPlan()
+      : job_folder_(
+            open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
     EXPECT_TRUE(save_checkpoint(real_file_system(), job_folder_, make_job(), {1, 184, "x"}, memory_, {}, 1));
     manifest_ = read_manifest(real_file_system(), job_folder_, "a1-s184-x")->manifest;
   }
 
   Result<RestorePlan> plan(std::uint64_t begin, std::uint64_t end) const {
-    const TensorDescription part{.name = "w", .dtype = Dtype::u8, .shape = {kRows, end - begin}, .global_shape = {kRows, kRowBytes}, .offset = {0, begin}};
+    const TensorDescription part{.name = "w",
+                                 .dtype = Dtype::u8,
+                                 .shape = {kRows, end - begin},
+                                 .global_shape = {kRows, kRowBytes},
+                                 .offset = {0, begin}};
     return plan_restore(manifest_, {0, 2, {{part}}, {}});
   }
   std::string columns(std::uint64_t begin, std::uint64_t end) const {
     std::string bytes;
-    for (std::uint64_t row = 0; row < kRows; ++row) bytes += memory_.tensor_bytes_held[0].substr(row * kRowBytes + begin, end - begin);
+    for (std::uint64_t row = 0; row < kRows; ++row)
+      bytes += memory_.tensor_bytes_held[0].substr(row * kRowBytes + begin, end - begin);
     return bytes;
   }
 
@@ -297,7 +319,8 @@ TEST_F(ReadColumnsOfPlan, ChunksBetweenTheRowsOfAColumnAreNotRead) {
   std::string bytes(kRows * 1000, '\xee');
   const Destination destination{bytes.data(), bytes.size()};
   ReadReport report;
-  ASSERT_TRUE(read_plan(real_file_system(), folder_, manifest_, *plan(6'000'000, 6'001'000), {{&destination, 1}, {}}, {}, {.report = &report}));
+  ASSERT_TRUE(read_plan(real_file_system(), folder_, manifest_, *plan(6'000'000, 6'001'000), {{&destination, 1}, {}},
+                        {}, {.report = &report}));
   EXPECT_TRUE(bytes == columns(6'000'000, 6'001'000));
   EXPECT_EQ(report.bytes, (kRows + 1) * kHashChunkBytes) << "a chunk for each row and the header's";
 }
@@ -315,8 +338,10 @@ TEST_F(ReadPlan, WithoutHashesRowsWithSmallGapsAreReadTogether) {
   constexpr std::uint64_t kRows = 100'000;
   const RankMemory narrow = make_memory(3, {{whole_tensor("a", Dtype::u16, {kRows, 64})}});
   ASSERT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 185, "x"}, narrow, {}, 1));
-  const TensorDescription half{.name = "a", .dtype = Dtype::u16, .shape = {kRows, 32}, .global_shape = {kRows, 64}, .offset = {0, 32}};
-  const Result<RestorePlan> plan = plan_restore(read_manifest(real_file_system(), folder_, "a1-s185-x")->manifest, {0, 2, {{half}}, {}});
+  const TensorDescription half{
+      .name = "a", .dtype = Dtype::u16, .shape = {kRows, 32}, .global_shape = {kRows, 64}, .offset = {0, 32}};
+  const Result<RestorePlan> plan =
+      plan_restore(read_manifest(real_file_system(), folder_, "a1-s185-x")->manifest, {0, 2, {{half}}, {}});
   ASSERT_TRUE(plan);
   CountingFileSystem counting("rank-0");
   std::string bytes(kRows * 64, '\xee');
@@ -329,9 +354,12 @@ TEST_F(ReadPlan, WithoutHashesRowsWithSmallGapsAreReadTogether) {
 }
 
 TEST_F(ReadPlan, RangesAcrossManyChunksArriveWhole) {
-  const RankMemory large = make_memory(3, {{whole_tensor("a", Dtype::u8, {3'000'001}), whole_tensor("b", Dtype::f32, {1'500, 1'000}), whole_tensor("c", Dtype::u8, {9})}});
+  const RankMemory large =
+      make_memory(3, {{whole_tensor("a", Dtype::u8, {3'000'001}), whole_tensor("b", Dtype::f32, {1'500, 1'000}),
+                       whole_tensor("c", Dtype::u8, {9})}});
   ASSERT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 185, "x"}, large, {}, 3));
-  const Result<RankMemory> loaded = load_checkpoint(real_file_system(), folder_, "a1-s185-x", large.layout, large.states, 2, 3);
+  const Result<RankMemory> loaded =
+      load_checkpoint(real_file_system(), folder_, "a1-s185-x", large.layout, large.states, 2, 3);
   ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
   EXPECT_TRUE(*loaded == large);
 }

@@ -1,5 +1,6 @@
-// The power goes off at every point of a save, and the disk keeps any part of what nobody had synced: the previous or the new checkpoint restores, bit for
-// bit, and whatever is published is whole. That the checks can fail is shown by taking each fsync away in turn.
+// The power goes off at every point of a save, and the disk keeps any part of what nobody had
+// synced: the previous or the new checkpoint restores, bit for bit, and whatever is published is
+// whole. That the checks can fail is shown by taking each fsync away in turn.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -17,7 +18,8 @@ namespace {
 
 const std::string kJobFolder = "/checkpoints/team-a.digits";
 
-// A job that has saved step 100, comes back as attempt 2, saves step 101 and removes the older one. Positions count operations.
+// A job that has saved step 100, comes back as attempt 2, saves step 101 and removes the older one.
+// Positions count operations.
 struct Story {
   MemoryFileSystem disk;
   RankMemory before = make_memory(1, small_layout());
@@ -34,7 +36,8 @@ void prepare(Story& story) {
   const int root = story.disk.open("/", 0, 0);  // the mount is there for good
   ASSERT_EQ(story.disk.fsync(root), 0);
   ASSERT_EQ(story.disk.close(root), 0);
-  const Result<JobFolder> folder = open_job_folder(story.disk, {.root = "/checkpoints", .job = make_job(), .nonce = "n0"});
+  const Result<JobFolder> folder =
+      open_job_folder(story.disk, {.root = "/checkpoints", .job = make_job(), .nonce = "n0"});
   ASSERT_TRUE(folder) << folder.error().message;
   ASSERT_EQ(folder->path, kJobFolder);
   ASSERT_TRUE(claim_attempt(story.disk, kJobFolder, {}, "n1"));
@@ -53,7 +56,8 @@ void go_on(Story& story) {
   const auto turn = [&](std::size_t client) { story.disk.set_client(client); };
   ASSERT_TRUE(save_checkpoint(story.disk, kJobFolder, make_job(), {2, 101, "y"}, story.after, parent, 2, turn));
   story.saved = story.disk.operations().size();
-  const Result<PruneReport> report = prune_checkpoints(story.disk, kJobFolder, make_job(), {.keep = 1, .own_attempt = 2});
+  const Result<PruneReport> report =
+      prune_checkpoints(story.disk, kJobFolder, make_job(), {.keep = 1, .own_attempt = 2});
   ASSERT_TRUE(report);
   ASSERT_EQ(report->removed.size(), 1u);
   story.pruned = story.disk.operations().size();
@@ -70,20 +74,24 @@ std::string judge(const Story& story, MemoryFileSystem& found, std::size_t at) {
   for (const FoundFolder& folder : scan->folders) {
     if (!folder.manifest) continue;
     const Verification verification = verify_checkpoint(found, kJobFolder, folder.path, make_job());
-    if (!verification.fine()) return folder.path + " is published and not whole: " + verification.findings.front().sentence;
+    if (!verification.fine())
+      return folder.path + " is published and not whole: " + verification.findings.front().sentence;
   }
   const CandidateOrder order = order_candidates(*scan, make_job());
   if (order.usable.empty()) return "nothing is left to restore";
   const Candidate& newest = order.usable.front();
-  if (at >= story.saved && newest.step != 101) return "step 101 was reported durable, and step " + std::to_string(newest.step) + " is the newest";
+  if (at >= story.saved && newest.step != 101)
+    return "step 101 was reported durable, and step " + std::to_string(newest.step) + " is the newest";
   const RankMemory& expected = newest.step == 101 ? story.after : story.before;
   const Result<RankMemory> loaded = load_checkpoint(found, kJobFolder, newest.path, expected.layout, expected.states);
   if (!loaded) return loaded.error().message;
   if (!(*loaded == expected)) return newest.path + " restores something else";
   // The next life of the job goes on from there, whatever was left behind.
-  const Result<AttemptRecord> next = claim_attempt(found, kJobFolder, {.parent = ParentPoint{newest.attempt, newest.step, newest.path}}, "n3");
+  const Result<AttemptRecord> next =
+      claim_attempt(found, kJobFolder, {.parent = ParentPoint{newest.attempt, newest.step, newest.path}}, "n3");
   if (!next) return next.error().message;
-  const Result<std::string> saved = save_checkpoint(found, kJobFolder, make_job(), {next->attempt, newest.step + 1, "z"}, story.after, next->parent);
+  const Result<std::string> saved =
+      save_checkpoint(found, kJobFolder, make_job(), {next->attempt, newest.step + 1, "z"}, story.after, next->parent);
   return saved ? "" : saved.error().message;
 }
 
@@ -94,12 +102,13 @@ struct Findings {
 
 Findings lose_power_everywhere(const Story& story, std::uint64_t seed) {
   Findings findings;
-  findings.states = for_each_power_loss(story.disk, story.begins, story.pruned, seed, [&](MemoryFileSystem&& found, std::size_t at) {
-    findings.wrong = judge(story, found, at);
-    if (findings.wrong.empty()) return true;
-    findings.wrong += " (power lost before operation " + std::to_string(at) + ")";
-    return false;
-  });
+  findings.states =
+      for_each_power_loss(story.disk, story.begins, story.pruned, seed, [&](MemoryFileSystem&& found, std::size_t at) {
+        findings.wrong = judge(story, found, at);
+        if (findings.wrong.empty()) return true;
+        findings.wrong += " (power lost before operation " + std::to_string(at) + ")";
+        return false;
+      });
   return findings;
 }
 
@@ -115,7 +124,8 @@ TEST(PowerLoss, LeavesThePreviousOrTheNewCheckpointWhole) {
   RecordProperty("states", static_cast<int>(findings.states));
 }
 
-// An fsync that could be left out without anybody noticing would cost every save its time for nothing.
+// An fsync that could be left out without anybody noticing would cost every save its time for
+// nothing.
 TEST(PowerLoss, FindsEveryFsyncThatIsMissing) {
   const std::uint64_t seed = std::random_device{}();
   std::cout << "seed " << seed << '\n';

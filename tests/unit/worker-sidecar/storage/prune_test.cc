@@ -15,15 +15,19 @@ namespace {
 
 class Prune : public testing::Test {
  protected:
-  Prune() : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
+  Prune()
+      : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
     EXPECT_TRUE(claim_attempt(real_file_system(), folder_, {}, "n1"));
     for (const std::uint64_t step : {10, 20, 30}) {
-      EXPECT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, step, "x"}, make_memory(step, small_layout())));
+      EXPECT_TRUE(
+          save_checkpoint(real_file_system(), folder_, make_job(), {1, step, "x"}, make_memory(step, small_layout())));
     }
   }
   std::vector<std::string> usable() {
     std::vector<std::string> paths;
-    for (const Candidate& candidate : order_candidates(scan_job_folder(real_file_system(), folder_).value(), make_job()).usable) paths.push_back(candidate.path);
+    for (const Candidate& candidate :
+         order_candidates(scan_job_folder(real_file_system(), folder_).value(), make_job()).usable)
+      paths.push_back(candidate.path);
     return paths;
   }
 
@@ -32,7 +36,8 @@ class Prune : public testing::Test {
 };
 
 TEST_F(Prune, RemovesTheOldestWithEverythingInIt) {
-  const Result<PruneReport> report = prune_checkpoints(real_file_system(), folder_, make_job(), {.keep = 2, .own_attempt = 1});
+  const Result<PruneReport> report =
+      prune_checkpoints(real_file_system(), folder_, make_job(), {.keep = 2, .own_attempt = 1});
   ASSERT_TRUE(report.has_value());
   ASSERT_EQ(report->removed.size(), 1u);
   EXPECT_EQ(report->removed[0].path, "a1-s10-x");
@@ -45,7 +50,8 @@ TEST_F(Prune, KilledAnywhereItLeavesWholeCheckpointsOrNone) {
     FaultyFileSystem broken({.at_call = k, .power_off = true});
     const Result<PruneReport> report = prune_checkpoints(broken, folder_, make_job(), {.keep = 1, .own_attempt = 1});
     for (const std::string& path : usable()) {
-      const Result<RankMemory> loaded = load_checkpoint(real_file_system(), folder_, path, small_layout(), {{"sampler", 24}});
+      const Result<RankMemory> loaded =
+          load_checkpoint(real_file_system(), folder_, path, small_layout(), {{"sampler", 24}});
       ASSERT_TRUE(loaded.has_value()) << "call " << k << ": " << loaded.error().message;
     }
     ASSERT_EQ(usable().front(), "a1-s30-x");
@@ -58,7 +64,9 @@ TEST_F(Prune, WhatCannotBeRemovedIsReportedAndTheRestGoes) {
   class StubbornFolder : public FaultyFileSystem {
    public:
     StubbornFolder() : FaultyFileSystem({}) {}
-    int rmdir(const std::string& path) override { return path.ends_with("s20-x") ? -EBUSY : real_file_system().rmdir(path); }
+    int rmdir(const std::string& path) override {
+      return path.ends_with("s20-x") ? -EBUSY : real_file_system().rmdir(path);
+    }
   } storage;
   const Result<PruneReport> report = prune_checkpoints(storage, folder_, make_job(), {.keep = 1, .own_attempt = 1});
   ASSERT_TRUE(report.has_value());

@@ -13,11 +13,15 @@ namespace {
 
 class PublishManifest : public testing::Test {
  protected:
-  PublishManifest() : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
-    EXPECT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 184, "x"}, make_memory(1, small_layout())));
+  PublishManifest()
+      : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
+    EXPECT_TRUE(
+        save_checkpoint(real_file_system(), folder_, make_job(), {1, 184, "x"}, make_memory(1, small_layout())));
   }
   Manifest published() const { return read_manifest(real_file_system(), folder_, "a1-s184-x")->manifest; }
-  Result<std::string> publish(const Manifest& manifest) { return publish_manifest(real_file_system(), folder_, "a1-s184-x", manifest, "n2"); }
+  Result<std::string> publish(const Manifest& manifest) {
+    return publish_manifest(real_file_system(), folder_, "a1-s184-x", manifest, "n2");
+  }
 
   TemporaryFolder root_;
   const std::string folder_;

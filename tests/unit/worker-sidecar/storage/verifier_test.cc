@@ -12,7 +12,8 @@ namespace {
 
 class VerifyCheckpoint : public testing::Test {
  protected:
-  VerifyCheckpoint() : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
+  VerifyCheckpoint()
+      : folder_(open_job_folder(real_file_system(), {.root = root_.path(), .job = make_job(), .nonce = "n0"})->path) {
     EXPECT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 184, "x"}, make_memory(1, layout_)));
   }
   Verification verify() { return verify_checkpoint(real_file_system(), folder_, "a1-s184-x", make_job()); }
@@ -31,11 +32,12 @@ class VerifyCheckpoint : public testing::Test {
 
 TEST_F(VerifyCheckpoint, AGoodOneIsFine) {
   std::uint64_t last = 0;
-  const Verification result = verify_checkpoint(real_file_system(), folder_, "a1-s184-x", make_job(), [&](std::uint64_t done, std::uint64_t all) {
-    EXPECT_GE(done, last);
-    EXPECT_LE(done, all);
-    last = done;
-  });
+  const Verification result = verify_checkpoint(real_file_system(), folder_, "a1-s184-x", make_job(),
+                                                [&](std::uint64_t done, std::uint64_t all) {
+                                                  EXPECT_GE(done, last);
+                                                  EXPECT_LE(done, all);
+                                                  last = done;
+                                                });
   EXPECT_TRUE(result.fine()) << result.findings[0].sentence;
   EXPECT_EQ(result.bytes_read, file_bytes(result.sealed->manifest));
   EXPECT_EQ(last, result.bytes_read);
@@ -45,7 +47,8 @@ TEST_F(VerifyCheckpoint, AFlippedByteIsNamedByFileRangeAndTensor) {
   flip("rank-1.safetensors", 5'000'000);
   const Verification result = verify();
   ASSERT_EQ(result.findings.size(), 1u);
-  EXPECT_EQ(result.findings[0], (Finding{"rank-1.safetensors", 4u << 20, 8u << 20, "its bytes are not those that were written", {"w2"}}));
+  EXPECT_EQ(result.findings[0],
+            (Finding{"rank-1.safetensors", 4u << 20, 8u << 20, "its bytes are not those that were written", {"w2"}}));
 }
 
 TEST_F(VerifyCheckpoint, WithoutChunkHashesTheWholeFileIsNamed) {
