@@ -6,7 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
+#include "common/contract/environment.h"
 
 namespace rekindle {
 namespace {
@@ -65,7 +66,7 @@ bool means_steps(const Quantity& quantity) {
 }
 
 Error wrong(std::string_view name, std::string_view value, std::string_view expected) {
-  return {ErrorCode::invalid_input, sentence("{}={} is not {}", name, value.substr(0, 100), expected)};
+  return {ErrorCode::invalid_input, format("{}={} is not {}", name, value.substr(0, 100), expected)};
 }
 
 Status read_rhythm(std::string_view name, std::string_view value, SnapshotSettings& settings) {
@@ -156,7 +157,7 @@ Status read_mindspore_item(std::string_view called, std::string_view item, Minds
   const std::string_view name = trim(item.substr(0, equals));
   const std::string_view value = equals == std::string_view::npos ? std::string_view() : trim(item.substr(equals + 1));
   const auto fault = [&](std::string_view expected) {
-    return std::unexpected(wrong(sentence("{}: {}", called, name), value, expected));
+    return std::unexpected(wrong(format("{}: {}", called, name), value, expected));
   };
   const std::array<std::pair<std::string_view, std::optional<std::uint64_t>*>, 4> numbers = {
       {{"save_checkpoint_steps", &config.steps},
@@ -184,9 +185,9 @@ Status read_mindspore_item(std::string_view called, std::string_view item, Minds
                ? Status()
                : fault("None: checkpoints are not encrypted by Rekindle, so leave it out and encrypt the volume");
   }
-  return fail(ErrorCode::invalid_input, sentence("{}: \"{}\" is no setting of MindSpore's CheckpointConfig that "
-                                                 "Rekindle knows; save_checkpoint_steps=100 is one",
-                                                 called, name.substr(0, 60)));
+  return fail(ErrorCode::invalid_input, format("{}: \"{}\" is no setting of MindSpore's CheckpointConfig that "
+                                               "Rekindle knows; save_checkpoint_steps=100 is one",
+                                               called, name.substr(0, 60)));
 }
 
 }  // namespace
@@ -219,8 +220,8 @@ Result<CheckpointSettings> read_mindspore_config(std::string_view text, std::str
 
 Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting, const SettingName& called) {
   CheckpointSettings settings;
-  if (const std::string config = setting("REKINDLE_CHECKPOINT_CONFIG"); !config.empty()) {
-    Result<CheckpointSettings> mapped = read_mindspore_config(config, called("REKINDLE_CHECKPOINT_CONFIG"));
+  if (const std::string config = setting(environment::kCheckpointConfig); !config.empty()) {
+    Result<CheckpointSettings> mapped = read_mindspore_config(config, called(environment::kCheckpointConfig));
     if (!mapped) return mapped;
     settings = *mapped;
   }
@@ -235,21 +236,21 @@ Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting
     return {};
   };
   const Status read = first_error({
-      with("REKINDLE_CHECKPOINT_EVERY",
+      with(environment::kCheckpointEvery,
            [&](auto name, auto value) {
              settings.snapshots.rhythm = SnapshotRhythm::off;
              return read_rhythm(name, value, settings.snapshots);
            }),
-      with("REKINDLE_SHADOW_EVERY",
+      with(environment::kShadowEvery,
            [&](auto name, auto value) { return read_shadow(name, value, settings.snapshots); }),
-      with("REKINDLE_KEEP",
+      with(environment::kKeep,
            [&](auto name, auto value) -> Status {
              const std::optional<std::uint64_t> keep = whole_number(value, kKeepMax);
              if (!keep || *keep == 0) return std::unexpected(wrong(name, value, "a number of checkpoints, 1 or more"));
              settings.retention.keep = static_cast<std::uint32_t>(*keep);
              return {};
            }),
-      with("REKINDLE_KEEP_EVERY",
+      with(environment::kKeepEvery,
            [&](auto name, auto value) -> Status {
              const std::optional<Quantity> quantity = split_quantity(value);
              const std::optional<Duration> time = quantity ? time_of(*quantity) : std::nullopt;
@@ -257,9 +258,9 @@ Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting
              settings.retention.keep_one_each = std::chrono::duration_cast<std::chrono::seconds>(*time);
              return {};
            }),
-      with("REKINDLE_WRITE_BANDWIDTH_MAX",
+      with(environment::kWriteBandwidthMax,
            [&](auto name, auto value) { return read_bandwidth(name, value, settings.bytes_per_second_max); }),
-      with("REKINDLE_FAILURE_EVERY",
+      with(environment::kFailureEvery,
            [&](auto name, auto value) -> Status {
              const std::optional<Quantity> quantity = split_quantity(value);
              const std::optional<Duration> time = quantity ? time_of(*quantity) : std::nullopt;
@@ -267,7 +268,7 @@ Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting
              settings.snapshots.failure_prior = *time;
              return {};
            }),
-      with("REKINDLE_RESUME", [&](auto name, auto value) { return read_resume(name, value, settings.resume_from); }),
+      with(environment::kResume, [&](auto name, auto value) { return read_resume(name, value, settings.resume_from); }),
   });
   if (!read) return std::unexpected(read.error());
   return settings;
@@ -277,8 +278,8 @@ std::string describe(const SnapshotSettings& settings) {
   switch (settings.rhythm) {
     case SnapshotRhythm::off: return "never";
     case SnapshotRhythm::steps:
-      return settings.every_steps == 1 ? std::string("every step") : sentence("every {} steps", settings.every_steps);
-    case SnapshotRhythm::time: return sentence("every {} s", static_cast<std::int64_t>(to_seconds(settings.every)));
+      return settings.every_steps == 1 ? std::string("every step") : format("every {} steps", settings.every_steps);
+    case SnapshotRhythm::time: return format("every {} s", static_cast<std::int64_t>(to_seconds(settings.every)));
     case SnapshotRhythm::automatic: return "as often as it pays";
   }
   return "never";

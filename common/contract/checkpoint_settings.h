@@ -10,6 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/base/instant.h"
+#include "common/contract/environment.h"
 #include "common/contract/retention_policy.h"
 
 namespace rekindle {
@@ -68,7 +69,7 @@ Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting
 // are written alone, which nobody means. docs/operating/periodic.md has every setting, those that
 // change nothing, and why.
 Result<CheckpointSettings> read_mindspore_config(std::string_view text,
-                                                 std::string_view called = "REKINDLE_CHECKPOINT_CONFIG");
+                                                 std::string_view called = environment::kCheckpointConfig);
 
 // "every 500 steps", "every 600 s", "as often as it pays" for people.
 std::string describe(const SnapshotSettings& settings);

@@ -8,9 +8,10 @@
 #include <utility>
 
 #include "common/contract/checkpoint_settings.h"
+#include "common/contract/environment.h"
 #include "operator/model/names.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 // Room for the control blocks, and nothing else.
@@ -64,9 +65,9 @@ std::optional<std::string> fault_of_memory_volume(const std::string& size) {
 // Two ways to say one thing: whoever has said one of them is not told the other by the chart.
 bool has_decided(const std::map<std::string, std::string>& job, const std::string& variable) {
   const auto says = [&](const char* other) { return job.contains(other); };
-  if (variable == "REKINDLE_CHECKPOINT_EVERY") return says("REKINDLE_CHECKPOINT_CONFIG");
-  if (variable == "REKINDLE_KEEP") return says("REKINDLE_CHECKPOINT_CONFIG") || says("REKINDLE_KEEP_EVERY");
-  if (variable == "REKINDLE_KEEP_EVERY") return says("REKINDLE_CHECKPOINT_CONFIG") || says("REKINDLE_KEEP");
+  if (variable == environment::kCheckpointEvery) return says(environment::kCheckpointConfig);
+  if (variable == environment::kKeep) return says(environment::kCheckpointConfig) || says(environment::kKeepEvery);
+  if (variable == environment::kKeepEvery) return says(environment::kCheckpointConfig) || says(environment::kKeep);
   return false;
 }
 
@@ -103,4 +104,4 @@ std::optional<std::string> memory_volume_limit(const JobSettings& job, bool keep
   return std::string(kWithoutCopies);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -10,7 +10,7 @@
 #include "operator/admission/settings.h"
 #include "operator/model/job.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // The first annotation that cannot be read, in a sentence that names it. None: all can.
 std::optional<std::string> fault_of_checkpoint_settings(const JobSettings& job);
@@ -32,4 +32,4 @@ CheckpointVariables checkpoint_variables(const JobSettings& job, const Admission
 // allow, by the kubelet.
 std::optional<std::string> memory_volume_limit(const JobSettings& job, bool keeps_copies);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

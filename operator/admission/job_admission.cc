@@ -10,7 +10,7 @@
 #include "operator/model/metadata.h"
 #include "operator/model/names.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr std::int64_t kDeadlineSecondsMax = 3600;
@@ -262,4 +262,4 @@ AdmissionAnswer admit_job(const Json& object, const AdmissionSettings& settings)
   return protect(object, *job, settings);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

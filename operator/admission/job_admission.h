@@ -7,11 +7,11 @@
 #include "operator/admission/review.h"
 #include "operator/admission/settings.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // `job` is the whole object as it came. Without the label fault-scheduling it is admitted
 // untouched; something that is no Job is refused with a sentence. A second call on the patched job
 // gives an empty patch.
 AdmissionAnswer admit_job(const nlohmann::json& job, const AdmissionSettings& settings);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

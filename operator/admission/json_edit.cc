@@ -2,7 +2,7 @@
 
 #include "common/base/assert.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 using Json = nlohmann::json;
 
@@ -81,4 +81,4 @@ void JsonEdit::ensure(const std::string& pointer, Json empty) {
   if (find(pointer) == nullptr) add(pointer, std::move(empty));
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace rekindle {
+namespace rekindle::op {
 
 class JsonEdit {
  public:
@@ -42,4 +42,4 @@ class JsonEdit {
 // A name as a part of a pointer: "a/b" -> "a~1b".
 std::string pointer_part(std::string_view name);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

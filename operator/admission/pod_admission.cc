@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/contract/deadlines.h"
+#include "common/contract/environment.h"
 #include "operator/admission/checkpoint_variables.h"
 #include "operator/admission/json_edit.h"
 #include "operator/admission/pod_template.h"
@@ -12,7 +14,7 @@
 #include "operator/model/names.h"
 #include "operator/model/pod.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -24,7 +26,7 @@ struct Facts {
   std::int64_t ordinal = 0;
   std::int64_t pods = 0;
   std::int64_t ranks_per_pod = 1;
-  std::int64_t deadline_seconds = 60;
+  std::int64_t deadline_seconds = kBreakpointDeadlineDefault.count();
   std::int64_t grace_seconds = 75;
   std::string path;
   std::string claim;
@@ -80,26 +82,26 @@ std::optional<std::string> fault_of_pod_shape(const Json& pod) {
 // --- what is added
 
 Variables shared_variables(const Facts& facts) {
-  return {{"REKINDLE_SOCKET", std::string(names::kSocketPath)},
-          {"REKINDLE_CHECKPOINT_DIR", facts.path},
-          {"REKINDLE_NAMESPACE", facts.owner->namespace_name},
-          {"REKINDLE_JOB", facts.owner->job_name},
-          {"REKINDLE_JOB_UID", facts.owner->job_uid},
-          {"REKINDLE_POD_ORDINAL", std::to_string(facts.ordinal)},
-          {"REKINDLE_PODS", std::to_string(facts.pods)},
-          {"REKINDLE_RANKS_PER_POD", std::to_string(facts.ranks_per_pod)},
-          {"REKINDLE_WORLD_SIZE", std::to_string(facts.pods * facts.ranks_per_pod)}};
+  return {{environment::kSocket, std::string(names::kSocketPath)},
+          {environment::kCheckpointFolder, facts.path},
+          {environment::kNamespace, facts.owner->namespace_name},
+          {environment::kJob, facts.owner->job_name},
+          {environment::kJobUid, facts.owner->job_uid},
+          {environment::kPodOrdinal, std::to_string(facts.ordinal)},
+          {environment::kPods, std::to_string(facts.pods)},
+          {environment::kRanksPerPod, std::to_string(facts.ranks_per_pod)},
+          {environment::kWorldSize, std::to_string(facts.pods * facts.ranks_per_pod)}};
 }
 
 Variables main_variables(const Facts& facts) {
   Variables variables = shared_variables(facts);
   if (facts.ranks_per_pod == 1) {
-    variables.emplace_back("REKINDLE_RANK", std::to_string(facts.ordinal));
-    variables.emplace_back("RANK_ID", std::to_string(facts.ordinal));
-    variables.emplace_back("RANK_SIZE", std::to_string(facts.pods));
+    variables.emplace_back(environment::kRank, std::to_string(facts.ordinal));
+    variables.emplace_back(environment::kRankId, std::to_string(facts.ordinal));
+    variables.emplace_back(environment::kRankSize, std::to_string(facts.pods));
   }
   // Ranks write breakpoints themselves; all the rest is the sidecar's.
-  constexpr const char* kBandwidth = "REKINDLE_WRITE_BANDWIDTH_MAX";
+  constexpr const char* kBandwidth = environment::kWriteBandwidthMax;
   if (const auto found = facts.checkpoints.values.find(kBandwidth); found != facts.checkpoints.values.end())
     variables.emplace_back(*found);
   return variables;
@@ -108,16 +110,16 @@ Variables main_variables(const Facts& facts) {
 Json sidecar_environment(const Facts& facts) {
   Variables variables = shared_variables(facts);
   variables.insert(variables.end(), facts.checkpoints.values.begin(), facts.checkpoints.values.end());
-  variables.emplace_back("REKINDLE_DEADLINE_SECONDS", std::to_string(facts.deadline_seconds));
-  variables.emplace_back("REKINDLE_GRACE_SECONDS", std::to_string(facts.grace_seconds));
-  variables.emplace_back("REKINDLE_OPERATOR", facts.settings->operator_address);
-  variables.emplace_back("REKINDLE_TLS_DIR", std::string(names::kTlsPath));
+  variables.emplace_back(environment::kDeadlineSeconds, std::to_string(facts.deadline_seconds));
+  variables.emplace_back(environment::kGraceSeconds, std::to_string(facts.grace_seconds));
+  variables.emplace_back(environment::kOperator, facts.settings->operator_address);
+  variables.emplace_back(environment::kTlsFolder, std::string(names::kTlsPath));
   Json environment = Json::array();
   for (const auto& [name, value] : variables) environment.push_back({{"name", name}, {"value", value}});
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kDownward{
-      {{"REKINDLE_POD_NAME", "metadata.name"},
-       {"REKINDLE_POD_UID", "metadata.uid"},
-       {"REKINDLE_POD_ADDRESS", "status.podIP"}}};
+      {{environment::kPodName, "metadata.name"},
+       {environment::kPodUid, "metadata.uid"},
+       {environment::kPodAddress, "status.podIP"}}};
   for (const auto& [name, field] : kDownward) {
     environment.push_back(
         {{"name", name}, {"valueFrom", {{"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", field}}}}}});
@@ -188,7 +190,7 @@ void add_environment(JsonEdit& edit, const std::string& container, const Variabl
     const Json entry{{"name", name}, {"value", value}};
     if (at == environment.size()) {
       edit.add(container + "/env/-", entry);
-    } else if (name.starts_with("REKINDLE_") && environment[at] != entry) {
+    } else if (name.starts_with(environment::kPrefix) && environment[at] != entry) {
       edit.replace(container + "/env/" + std::to_string(at), entry);
     }
   }
@@ -329,4 +331,4 @@ AdmissionAnswer admit_pod(const Json& pod, const PodOwner& owner, const Job* job
   return inject(pod, std::move(facts));
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

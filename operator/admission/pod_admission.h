@@ -11,7 +11,7 @@
 #include "operator/admission/settings.h"
 #include "operator/model/job.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // The Volcano Job that controls a protected pod; none for any other pod, which is to be admitted as
 // it is.
@@ -28,4 +28,4 @@ std::optional<PodOwner> protected_owner(const nlohmann::json& pod, std::string_v
 AdmissionAnswer admit_pod(const nlohmann::json& pod, const PodOwner& owner, const Job* job,
                           const AdmissionSettings& settings);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -5,7 +5,7 @@
 
 #include "operator/model/names.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 using Json = nlohmann::json;
 
@@ -94,4 +94,4 @@ bool has_our_gate(const Json& pod_spec, std::size_t* index) {
   return false;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace rekindle {
+namespace rekindle::op {
 
 // The text of a member, or empty.
 std::string text_of(const nlohmann::json& object, std::string_view name);
@@ -34,4 +34,4 @@ std::optional<std::string> taken_name(const nlohmann::json& pod_spec);
 
 bool has_our_gate(const nlohmann::json& pod_spec, std::size_t* index = nullptr);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

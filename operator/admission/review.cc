@@ -5,7 +5,7 @@
 #include "common/base/base64.h"
 #include "common/base/json_fields.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr std::string_view kApiVersion = "admission.k8s.io/v1";
@@ -53,4 +53,4 @@ std::string review_answer_text(std::string_view uid, const AdmissionAnswer& answ
   return dump_json({{"apiVersion", kApiVersion}, {"kind", "AdmissionReview"}, {"response", std::move(response)}});
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -9,7 +9,7 @@
 
 #include "common/base/error.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // What admission decided about one object. `patch` is an array of RFC 6902 operations, empty for
 // "as it is".
@@ -37,4 +37,4 @@ Result<ReviewRequest> review_request_from_text(std::string_view body);
 // 256 characters each, as the API asks.
 std::string review_answer_text(std::string_view uid, const AdmissionAnswer& answer);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -5,7 +5,9 @@
 #include <map>
 #include <string>
 
-namespace rekindle {
+#include "common/contract/deadlines.h"
+
+namespace rekindle::op {
 
 struct AdmissionSettings {
   std::string version = "0.1.0";  // of the operator: value of rekindle.dev/injected
@@ -14,7 +16,7 @@ struct AdmissionSettings {
   std::string operator_address;   // "rekindle-operator.<namespace>.svc:9444"
   // storage.claim; empty: a job must name one, or mount a volume of its own
   std::string default_claim;
-  std::int64_t deadline_seconds = 60;
+  std::int64_t deadline_seconds = kBreakpointDeadlineDefault.count();
   std::string cpu_request = "50m";
   std::string memory_request = "64Mi";
   std::string memory_limit = "256Mi";
@@ -22,4 +24,4 @@ struct AdmissionSettings {
   std::map<std::string, std::string> checkpoints;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace rekindle {
+namespace rekindle::op {
 
 bool Backoff::rested(Instant now) const { return failures_ == 0 || now - last_failure_ >= settings_.reset_after; }
 
@@ -21,4 +21,4 @@ Duration Backoff::failed(Instant now, Prng& luck) {
   return Duration(static_cast<Duration::rep>(stretched));
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -7,7 +7,7 @@
 #include "common/base/instant.h"
 #include "common/base/prng.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct BackoffSettings {
   Duration first = std::chrono::milliseconds(800);
@@ -42,4 +42,4 @@ class Backoff {
   Instant last_failure_{};
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

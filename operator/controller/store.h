@@ -20,7 +20,7 @@
 #include "common/base/assert.h"
 #include "operator/controller/store_event.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // What one event did to one object. before is null for a new one, after is null for one that is
 // gone. Two different uids in before and after: the name was deleted and used again while we were
@@ -188,4 +188,4 @@ class StoreWriter {
   typename Contents::Objects incoming_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

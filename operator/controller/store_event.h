@@ -10,7 +10,7 @@
 
 #include "operator/kube/object_key.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // A list begins.
 struct Init {
@@ -87,4 +87,4 @@ std::optional<StoreEvent<To>> convert(StoreEvent<From> event, Decode&& decode, U
       std::move(event));
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 Duration seconds_as_duration(double seconds) {
@@ -51,4 +51,4 @@ Instant TokenBucket::next_at(Instant now) const {
   return std::max(now, copy.refilled_at_) + seconds_as_duration((1 - copy.tokens_) / per_second_) + Duration(1);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

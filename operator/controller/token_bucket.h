@@ -4,7 +4,7 @@
 
 #include "common/base/instant.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 class TokenBucket {
  public:
@@ -31,4 +31,4 @@ class TokenBucket {
   bool started_ = false;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -6,7 +6,7 @@
 
 #include "common/base/assert.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 // A stream that ends sooner and without a line was refused in all but name.
@@ -239,4 +239,4 @@ void WatchMachine::close(std::variant<watch::Empty, watch::Listed> then, Duratio
   state_ = watch::Closing{std::move(then), pause};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

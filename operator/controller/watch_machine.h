@@ -48,7 +48,7 @@
 #include "operator/kube/answer.h"
 #include "operator/kube/watch_event.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct WatchSettings {
   std::uint32_t page_limit = 500;
@@ -183,4 +183,4 @@ class WatchMachine {
 // "listing", "watching"...: for logs and metrics.
 std::string_view name_of(const watch::State& state);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -27,7 +27,7 @@
 #include "common/base/prng.h"
 #include "operator/controller/backoff.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct WorkOutcome {
   enum class Kind {
@@ -185,4 +185,4 @@ class WorkQueue {
   std::uint64_t next_sequence_ = 0;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -6,7 +6,7 @@
 
 #include "operator/faults/volcano_restart.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 bool never_protected(const FaultEvidence& evidence) { return !evidence.pod->is_protected || !evidence.pod->injected; }
@@ -183,4 +183,4 @@ JobStage stage_of(const Job& job) {
   return JobStage::training;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -11,7 +11,7 @@
 
 #include "operator/faults/fault.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct NotAFault {
   std::string_view name;  // "volcano_restart"
@@ -36,4 +36,4 @@ Verdict classify(const FaultEvidence& evidence);
 // The stage as the Job alone tells it; recovering and starting need more (see operator/reconcile).
 JobStage stage_of(const Job& job);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

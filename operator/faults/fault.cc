@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace rekindle {
+namespace rekindle::op {
 
 std::string_view to_string(FaultClass fault_class) {
   constexpr std::array<std::string_view, kFaultClasses> kNames{"pod_evicted",    "pod_deleted",  "out_of_memory",
@@ -22,4 +22,4 @@ std::string_view to_string(Response response) {
   return kNames[static_cast<std::size_t>(response)];
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -12,7 +12,7 @@
 #include "operator/model/pod.h"
 #include "operator/model/sidecar_report.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // What happened to a job, most telling first.
 enum class FaultClass : std::uint8_t {
@@ -69,4 +69,4 @@ struct FaultEvidence {
   bool kills_are_marked = false;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

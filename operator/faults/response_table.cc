@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace rekindle {
+namespace rekindle::op {
 
 std::string response_table_markdown() {
   std::string text = "| fault |";
@@ -29,4 +29,4 @@ std::string response_table_markdown() {
   return text;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

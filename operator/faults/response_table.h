@@ -9,7 +9,7 @@
 
 #include "operator/faults/fault.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct ResponseCell {
   Response response = Response::ignore;
@@ -67,4 +67,4 @@ static_assert(
 // The table as Markdown, for docs/operating/faults.md.
 std::string response_table_markdown();
 
-}  // namespace rekindle
+}  // namespace rekindle::op

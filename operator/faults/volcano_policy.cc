@@ -4,9 +4,10 @@
 #include <array>
 #include <utility>
 
+#include "common/contract/exit_codes.h"
 #include "operator/faults/volcano_restart.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, VolcanoAction>, 7> kActions{{
@@ -54,8 +55,6 @@ VolcanoReaction stronger(VolcanoReaction first, VolcanoReaction second) {
   return weight(second.action) > weight(first.action) ? std::move(second) : std::move(first);
 }
 
-constexpr std::int64_t kTerminated = 143;  // what a main ends with after SIGTERM
-
 bool died(const Pod& pod) {
   return pod.phase == PodPhase::failed ||
          std::ranges::any_of(pod.ended, [](const ContainerEnd& end) { return end.exit_code != 0 || end.signal != 0; });
@@ -81,7 +80,7 @@ VolcanoReaction expected_reaction(const Job& job, const Pod& pod) {
     // A pod that had ended before it was deleted raised its PodFailed then; one that has not ended
     // yet is about to.
     return stronger(volcano_reaction(job, pod.task, "PodEvicted", std::nullopt),
-                    volcano_reaction(job, pod.task, "PodFailed", exit_code.value_or(kTerminated)));
+                    volcano_reaction(job, pod.task, "PodFailed", exit_code.value_or(kStoppedExitCode)));
   }
   if (!died(pod)) return {};
   if (pod.phase != PodPhase::failed && pod.restarts_in_place) return {};
@@ -92,7 +91,7 @@ VolcanoReaction reaction_to_delete(const Job& job, const Pod& pod) {
   if (only_syncs(job, pod)) return {};
   const VolcanoReaction evicted = volcano_reaction(job, pod.task, "PodEvicted", std::nullopt);
   // A pod that is over raises no PodFailed again.
-  return is_finished(pod) ? evicted : stronger(evicted, volcano_reaction(job, pod.task, "PodFailed", kTerminated));
+  return is_finished(pod) ? evicted : stronger(evicted, volcano_reaction(job, pod.task, "PodFailed", kStoppedExitCode));
 }
 
 std::string_view to_string(RestartMethod method) {
@@ -156,4 +155,4 @@ RestartChoice choose_restart(const Job& job, const Pod* broken, std::span<const 
   return {.method = RestartMethod::delete_all_pods, .why = "the job has no policy that restarts it"};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -15,7 +15,7 @@
 #include "operator/model/job.h"
 #include "operator/model/pod.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 enum class VolcanoAction : std::uint8_t {
   sync,  // nothing, or a missing pod is made anew
@@ -69,4 +69,4 @@ struct RestartChoice {
 RestartChoice choose_restart(const Job& job, const Pod* broken, std::span<const Pod* const> members,
                              std::span<const std::string> gone_tasks);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 // Both times are whole seconds, of two clocks.
@@ -23,4 +23,4 @@ bool ended_by_restart(const Job& job, const Pod& pod) {
 
 bool only_syncs(const Job& job, const Pod& pod) { return pod.job_version < job.version || pod.out_of_sync; }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

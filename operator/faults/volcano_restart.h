@@ -8,7 +8,7 @@
 #include "operator/model/job.h"
 #include "operator/model/pod.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // Volcano has ended this pod, or is about to.
 bool ended_by_restart(const Job& job, const Pod& pod);
@@ -17,4 +17,4 @@ bool ended_by_restart(const Job& job, const Pod& pod);
 // nothing more.
 bool only_syncs(const Job& job, const Pod& pod);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

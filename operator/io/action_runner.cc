@@ -11,7 +11,7 @@
 #include "operator/kube/requests.h"
 #include "operator/model/names.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 // Errors that mean somebody (perhaps we, before a restart) has done it already.
@@ -171,4 +171,4 @@ Status ActionRunner::perform(const RecordEvent& action, ActionsDone& done) {
   return {};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

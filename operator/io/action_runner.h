@@ -9,7 +9,7 @@
 #include "operator/io/operator_input.h"
 #include "operator/io/transport.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 class ActionRunner {
  public:
@@ -33,4 +33,4 @@ class ActionRunner {
   const std::string instance_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -6,7 +6,7 @@
 
 #include "common/system/clock.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr Duration kShortestPause = std::chrono::seconds(1);
@@ -137,4 +137,4 @@ Result<Json> ask(KubeTransport& transport, const HttpRequest& request, std::stri
   return read_answer(*response, doing);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

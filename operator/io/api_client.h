@@ -21,7 +21,7 @@
 #include "operator/io/transport.h"
 #include "operator/kube/answer.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct ApiClientSettings {
   double requests_per_second = 50;
@@ -75,4 +75,4 @@ class ApiClient final : public KubeTransport {
 Result<Json> ask(KubeTransport& transport, const HttpRequest& request, std::string_view doing,
                  std::stop_token stop = {});
 
-}  // namespace rekindle
+}  // namespace rekindle::op

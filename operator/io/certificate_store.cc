@@ -5,7 +5,7 @@
 #include "operator/io/api_client.h"
 #include "operator/kube/requests.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr auto kAuthorityLife = std::chrono::days(3650);
@@ -93,4 +93,4 @@ Result<TlsKeyPair> CertificateStore::job_certificate(const std::string& namespac
                                        .for_client = true});
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

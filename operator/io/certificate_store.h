@@ -14,7 +14,7 @@
 #include "common/net/tls.h"
 #include "operator/io/transport.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 inline constexpr std::string_view kAuthoritySecret = "rekindle-certificate-authority";
 
@@ -49,4 +49,4 @@ std::string job_identity(std::string_view namespace_name, std::string_view job_u
 Json tls_secret(const std::string& name, const std::string& namespace_name, const TlsKeyPair& pair,
                 const std::string& authority_pem);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

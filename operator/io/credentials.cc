@@ -9,7 +9,7 @@
 
 #include "common/base/http_message.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr Duration kAuthoritiesAgeMax = std::chrono::seconds(60);
@@ -147,4 +147,4 @@ Result<Credentials::Endpoint> Credentials::endpoint(Instant now) {
   return endpoint;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -11,7 +11,7 @@
 #include "common/net/http_client.h"
 #include "operator/io/kubeconfig.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct InClusterPaths {
   std::string folder = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -72,4 +72,4 @@ class Credentials {
   std::uint64_t tls_version_ = 0;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -9,7 +9,7 @@
 #include "operator/kube/object_key.h"
 #include "operator/model/job.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 class JobCache {
  public:
@@ -34,4 +34,4 @@ class JobCache {
   std::map<ObjectKey, std::shared_ptr<const Job>> jobs_;  // guarded by mutex_
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

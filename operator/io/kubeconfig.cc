@@ -13,7 +13,7 @@
 #include "common/base/base64.h"
 #include "common/base/http_message.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr std::uintmax_t kFileBytesMax = 4u << 20;
@@ -259,4 +259,4 @@ std::vector<std::string> default_kubeconfig_paths() {
   return paths;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -12,7 +12,7 @@
 #include "common/base/error.h"
 #include "common/net/tls.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct ApiServerAddress {
   std::string host;
@@ -44,4 +44,4 @@ Result<KubeconfigFacts> read_kubeconfig(const std::vector<std::string>& paths, s
 // $KUBECONFIG split at ':', else $HOME/.kube/config.
 std::vector<std::string> default_kubeconfig_paths();
 
-}  // namespace rekindle
+}  // namespace rekindle::op

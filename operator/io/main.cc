@@ -22,7 +22,7 @@
 #include "operator/kube/requests.h"
 #include "operator/model/names.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr std::string_view kVersion = "0.1.0";
@@ -165,10 +165,11 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op
 
 int main(int argc, char** argv) {
-  using namespace rekindle;  // NOLINT(google-build-using-namespace): main alone
+  using namespace rekindle;      // NOLINT(google-build-using-namespace): main alone
+  using namespace rekindle::op;  // NOLINT(google-build-using-namespace): main alone
   CLI::App app{"rekindle-operator: makes Volcano training jobs resumable"};
   std::string config_path = "/etc/rekindle/config.json";
   std::string kubeconfig;

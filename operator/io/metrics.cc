@@ -6,7 +6,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct Metrics::Families {
   prometheus::Registry registry;
@@ -66,4 +66,4 @@ void Metrics::watch_trouble(std::string_view kind) {
 
 std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(families_->registry.Collect()); }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

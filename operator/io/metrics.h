@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace rekindle {
+namespace rekindle::op {
 
 class Metrics {
  public:
@@ -30,4 +30,4 @@ class Metrics {
   std::unique_ptr<Families> families_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

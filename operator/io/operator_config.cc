@@ -9,7 +9,7 @@
 #include "common/contract/checkpoint_settings.h"
 #include "operator/model/names.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr std::array<std::string_view, 10> kKeys = {
@@ -88,4 +88,4 @@ Result<OperatorConfig> read_operator_config(const std::string& path) {
   return parse_operator_config(text.str());
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -8,8 +8,9 @@
 #include <string_view>
 
 #include "common/base/json_fields.h"
+#include "common/contract/deadlines.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct OperatorConfig {
   std::string namespace_name;         // the operator's own
@@ -21,7 +22,7 @@ struct OperatorConfig {
   std::string default_claim;
   // for jobs that do not say, by variable (names::kCheckpointSettings)
   std::map<std::string, std::string> checkpoints;
-  std::uint32_t deadline_seconds = 60;
+  std::uint32_t deadline_seconds = kBreakpointDeadlineDefault.count();
   std::string log_level = "info";
 };
 
@@ -31,4 +32,4 @@ Result<OperatorConfig> parse_operator_config(std::string_view text);
 
 Result<OperatorConfig> read_operator_config(const std::string& path);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -17,7 +17,7 @@
 #include "operator/reconcile/action.h"
 #include "operator/reconcile/sidecar_directory.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // Where a server thread waits for the owner thread's answer to one sidecar.
 class SyncReply {
@@ -72,4 +72,4 @@ struct StopRequested {};
 using OperatorInput = std::variant<StoreEvent<Job>, StoreEvent<Pod>, StoreEvent<Breakpoint>, SyncArrived, ActionsDone,
                                    WebhooksRegistered, StopRequested>;
 
-}  // namespace rekindle
+}  // namespace rekindle::op

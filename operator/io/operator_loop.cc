@@ -6,7 +6,7 @@
 #include "common/system/clock.h"
 #include "common/system/log.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr Duration kRoundMax = std::chrono::seconds(5);
@@ -244,4 +244,4 @@ void OperatorLoop::answer_held(Instant now) {
   });
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

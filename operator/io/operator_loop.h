@@ -23,7 +23,7 @@
 #include "operator/reconcile/reconcile.h"
 #include "operator/reconcile/sidecar_directory.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 class OperatorLoop {
  public:
@@ -105,6 +105,5 @@ class OperatorLoop {
 };
 
 // The wall clock as the decisions take it.
-WallTime wall_now();
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -10,7 +10,7 @@
 #include "operator/io/api_client.h"
 #include "operator/kube/requests.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 // One waiting request a sidecar; each holds a thread while it waits.
@@ -155,4 +155,4 @@ void OperatorServers::stop() {
   }
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -15,7 +15,7 @@
 #include "operator/io/operator_input.h"
 #include "operator/io/transport.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct OperatorPorts {
   std::uint16_t admission = 9443;
@@ -62,4 +62,4 @@ class OperatorServers {
   std::unique_ptr<HttpServer> admission_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -9,7 +9,7 @@
 #include "common/base/http_message.h"
 #include "common/base/instant.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct TransportSink {
   std::function<bool(std::string_view bytes)> on_bytes;  // false closes the stream
@@ -31,4 +31,4 @@ class KubeTransport {
   virtual Result<HttpResponse> stream(const HttpRequest& request, const TransportSink& sink, std::stop_token stop) = 0;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -8,7 +8,7 @@
 #include "common/system/clock.h"
 #include "operator/kube/line_splitter.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 // How often a silent stream lets the machine look at the time.
@@ -161,4 +161,4 @@ void WatchThread::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

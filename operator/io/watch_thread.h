@@ -25,7 +25,7 @@
 #include "operator/io/transport.h"
 #include "operator/kube/requests.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 class WatchThread {
  public:
@@ -63,4 +63,4 @@ WatchThread::Deliver deliver_decoded(Mailbox<Item>& mailbox, Decode decode, Unre
   };
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

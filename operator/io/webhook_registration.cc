@@ -4,7 +4,7 @@
 #include "operator/io/api_client.h"
 #include "operator/kube/requests.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 std::optional<Json> ca_bundle_patch(const Json& configuration, const std::string& authority_pem) {
   const std::string bundle = base64_encode(authority_pem);
@@ -36,4 +36,4 @@ Result<bool> register_webhooks(KubeTransport& transport, const std::string& conf
   return true;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -8,7 +8,7 @@
 #include "common/base/json_fields.h"
 #include "operator/io/transport.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // The merge patch that puts caBundle into every webhook of `configuration`, none when it is there
 // already. Pure.
@@ -18,4 +18,4 @@ std::optional<Json> ca_bundle_patch(const Json& configuration, const std::string
 Result<bool> register_webhooks(KubeTransport& transport, const std::string& configuration_name,
                                const std::string& authority_pem);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace rekindle {
+namespace rekindle::op {
 
 class WorkerPool {
  public:
@@ -49,4 +49,4 @@ class WorkerPool {
   std::vector<std::jthread> threads_;        // last: it is joined before the rest goes
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

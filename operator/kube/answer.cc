@@ -4,7 +4,7 @@
 #include <charconv>
 #include <utility>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr std::uint64_t kRetryAfterSecondsMax = 3600;
@@ -158,4 +158,4 @@ Result<ListPage> read_list_page(const HttpResponse& response, std::string_view d
   return page;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

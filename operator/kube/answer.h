@@ -12,7 +12,7 @@
 #include "common/base/instant.h"
 #include "common/base/json_fields.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // One LIST page of 500 large objects stays far below this.
 inline constexpr std::size_t kAnswerBytesMax = 128u << 20;
@@ -56,4 +56,4 @@ struct ListPage {
 
 Result<ListPage> read_list_page(const HttpResponse& response, std::string_view doing);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

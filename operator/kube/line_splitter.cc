@@ -1,6 +1,6 @@
 #include "operator/kube/line_splitter.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 Status LineSplitter::feed(std::string_view bytes) {
   // A failed splitter takes nothing more: its stream is to be closed, and the memory stays bounded
@@ -42,4 +42,4 @@ std::optional<std::string> LineSplitter::next() {
   return std::nullopt;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -10,7 +10,7 @@
 
 #include "common/base/error.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 class LineSplitter {
  public:
@@ -39,4 +39,4 @@ class LineSplitter {
   bool failed_ = false;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

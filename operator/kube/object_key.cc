@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace rekindle {
+namespace rekindle::op {
 
 std::string to_string(const ObjectKey& key) {
   return key.namespace_name.empty() ? key.name : key.namespace_name + "/" + key.name;
@@ -18,4 +18,4 @@ Result<ObjectKey> key_of(const Json& object) {
   return key;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -7,7 +7,7 @@
 
 #include "common/base/json_fields.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct ObjectKey {
   std::string namespace_name;  // empty for kinds without namespaces
@@ -22,4 +22,4 @@ std::string to_string(const ObjectKey& key);
 // From an object's metadata; invalid_input when the name is missing.
 Result<ObjectKey> key_of(const Json& object);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

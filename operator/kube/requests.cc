@@ -4,7 +4,7 @@
 
 #include "common/base/assert.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr std::string_view kJson = "application/json";
@@ -127,4 +127,4 @@ HttpRequest evict_request(const ObjectKey& pod, const DeleteParams& params) {
 
 HttpRequest version_request() { return reading("/version"); }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

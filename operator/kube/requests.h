@@ -13,7 +13,7 @@
 #include "operator/kube/object_key.h"
 #include "operator/kube/resource.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // Which objects of a kind: everything that a list and the watch behind it must have in common.
 struct Selection {
@@ -92,4 +92,4 @@ HttpRequest evict_request(const ObjectKey& pod, const DeleteParams& params);
 // What is running there: GET /version.
 HttpRequest version_request();
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -2,7 +2,7 @@
 
 #include "common/base/http_message.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 std::string api_version(const Resource& resource) {
   std::string version(resource.version);
@@ -17,4 +17,4 @@ std::string collection_path(const Resource& resource, std::string_view namespace
   return path;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct Resource {
   std::string_view group;  // empty for the core group
@@ -41,4 +41,4 @@ std::string api_version(const Resource& resource);
 // of them. Parts are percent-encoded, so a name from outside cannot leave its place in the path.
 std::string collection_path(const Resource& resource, std::string_view namespace_name);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

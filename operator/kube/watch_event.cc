@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 struct KindName {
@@ -50,4 +50,4 @@ Result<WatchEvent> decode_watch_event(std::string_view line) {
   return event;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

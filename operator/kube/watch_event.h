@@ -6,7 +6,7 @@
 
 #include "operator/kube/answer.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 enum class WatchEventKind { added, modified, deleted, bookmark, error };
 
@@ -22,4 +22,4 @@ struct WatchEvent {
 // a later server would not send them unasked.
 Result<WatchEvent> decode_watch_event(std::string_view line);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

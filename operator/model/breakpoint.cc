@@ -7,7 +7,7 @@
 #include "operator/model/metadata.h"
 #include "operator/model/names.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, Trigger>, 11> kTriggers{{
@@ -340,4 +340,4 @@ std::string human_milliseconds(std::uint64_t milliseconds) {
   return text.data();
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -14,7 +14,7 @@
 #include "common/base/error.h"
 #include "common/contract/wall_time.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // Why a checkpoint was wanted. In JSON the names are PascalCase: PreStop, PodLost...
 enum class Trigger {
@@ -152,4 +152,4 @@ std::string human_bytes(std::uint64_t bytes);
 // "31ms", "4.1s".
 std::string human_milliseconds(std::uint64_t milliseconds);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

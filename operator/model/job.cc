@@ -8,7 +8,7 @@
 #include "operator/model/metadata.h"
 #include "operator/model/names.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, JobPhase>, 10> kJobPhases{{
@@ -187,4 +187,4 @@ std::string certificate_secret_name(std::string_view job_name, std::string_view 
   return std::string(job_name) + "-rekindle-" + std::string(job_uid.substr(0, 8));
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -14,7 +14,7 @@
 #include "common/base/error.h"
 #include "common/contract/wall_time.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 enum class JobPhase {
   pending,
@@ -107,4 +107,4 @@ std::optional<std::int64_t> ordinal_of(const Job& job, std::string_view task, st
 std::string pod_group_name(const Job& job);
 std::string certificate_secret_name(std::string_view job_name, std::string_view job_uid);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

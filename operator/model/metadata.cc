@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-namespace rekindle {
+namespace rekindle::op {
 
 const Json* find_path(const Json& object, std::initializer_list<std::string_view> path) {
   const Json* at = &object;
@@ -67,4 +67,4 @@ std::optional<ControllerReference> controller_of(const Json& object) {
   return std::nullopt;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

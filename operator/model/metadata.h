@@ -9,7 +9,7 @@
 #include "common/base/json_fields.h"
 #include "common/contract/wall_time.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct ControllerReference {
   std::string api_version;
@@ -48,4 +48,4 @@ std::optional<WallTime> time_at(const Json& object, std::string_view name);
 // A decimal number from an annotation; `otherwise` when it is none.
 std::int64_t number_from_text(std::string_view text, std::int64_t otherwise);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <string_view>
 
-namespace rekindle::names {
+#include "common/contract/environment.h"
+
+namespace rekindle::op::names {
 
 // --- what a user writes on the Job
 inline constexpr std::string_view kSchedulingLabel = "fault-scheduling";
@@ -31,14 +33,14 @@ struct CheckpointSetting {
   std::string_view chart_value;
 };
 inline constexpr std::array<CheckpointSetting, 8> kCheckpointSettings{{
-    {"rekindle.dev/checkpoint-every", "REKINDLE_CHECKPOINT_EVERY", "every"},
-    {"rekindle.dev/checkpoint-config", "REKINDLE_CHECKPOINT_CONFIG", ""},
-    {"rekindle.dev/shadow-every", "REKINDLE_SHADOW_EVERY", "shadowEvery"},
-    {"rekindle.dev/keep", "REKINDLE_KEEP", "keep"},
-    {"rekindle.dev/keep-every", "REKINDLE_KEEP_EVERY", "keepEvery"},
-    {"rekindle.dev/write-bandwidth-max", "REKINDLE_WRITE_BANDWIDTH_MAX", "writeBandwidthMax"},
-    {"rekindle.dev/failure-every", "REKINDLE_FAILURE_EVERY", "failureEvery"},
-    {"rekindle.dev/resume", "REKINDLE_RESUME", "resume"},
+    {"rekindle.dev/checkpoint-every", environment::kCheckpointEvery, "every"},
+    {"rekindle.dev/checkpoint-config", environment::kCheckpointConfig, ""},
+    {"rekindle.dev/shadow-every", environment::kShadowEvery, "shadowEvery"},
+    {"rekindle.dev/keep", environment::kKeep, "keep"},
+    {"rekindle.dev/keep-every", environment::kKeepEvery, "keepEvery"},
+    {"rekindle.dev/write-bandwidth-max", environment::kWriteBandwidthMax, "writeBandwidthMax"},
+    {"rekindle.dev/failure-every", environment::kFailureEvery, "failureEvery"},
+    {"rekindle.dev/resume", environment::kResume, "resume"},
 }};
 
 // --- what we write on the Job and its PodGroup
@@ -67,7 +69,6 @@ inline constexpr std::string_view kOutOfSyncAnnotation = "volcano.sh/controller-
 inline constexpr std::string_view kApiVersion = "rekindle.dev/v1alpha1";
 inline constexpr std::string_view kBreakpointKind = "Breakpoint";
 inline constexpr std::string_view kController = "rekindle.dev/operator";
-inline constexpr std::string_view kJobLabel = "rekindle.dev/job";
 inline constexpr std::string_view kOperatorRequester = "rekindle-operator";
 
 // --- containers, volumes and paths in a pod
@@ -87,11 +88,9 @@ inline constexpr std::int64_t kSidecarUser = 65532;
 inline constexpr std::int64_t kSharedGroup = 64532;
 
 // --- numbers that users see
-inline constexpr std::int64_t kDeadlineSecondsDefault = 60;
 // above the deadline: SIGTERM, the end of the main, the sidecar's tail
 inline constexpr std::int64_t kGraceMarginSeconds = 15;
 inline constexpr std::int64_t kMaxRetry = 100;
-inline constexpr std::int64_t kBreakpointsKept = 20;
 
 // --- condition types of a Breakpoint
 inline constexpr std::string_view kAgreed = "Agreed";
@@ -113,8 +112,7 @@ inline constexpr std::string_view kSaveFailed = "SaveFailed";
 inline constexpr std::string_view kDeadlineExceeded = "DeadlineExceeded";
 // Restored=False for now
 inline constexpr std::string_view kRestarting = "Restarting";
-inline constexpr std::string_view kJobRestarting = "JobRestarting";  // event
-inline constexpr std::string_view kResumed = "Resumed";              // Restored
+inline constexpr std::string_view kResumed = "Resumed";  // Restored
 // Restored: another checkpoint than this one
 inline constexpr std::string_view kResumedOlder = "ResumedFromOlder";
 // Restored: nothing to restore, from step 1
@@ -148,4 +146,4 @@ inline constexpr std::string_view kScaledWhileTraining = "ScaledWhileTraining";
 inline constexpr std::string_view kSidecarProblem = "SidecarProblem";
 }  // namespace reason
 
-}  // namespace rekindle::names
+}  // namespace rekindle::op::names

@@ -6,7 +6,7 @@
 #include "operator/model/metadata.h"
 #include "operator/model/names.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, PodPhase>, 5> kPodPhases{{
@@ -130,4 +130,4 @@ void keep_first_deletion(Pod& pod, const Pod& before) {
   pod.deletion_grace_seconds = before.deletion_grace_seconds;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

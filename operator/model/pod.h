@@ -13,7 +13,7 @@
 #include "common/base/error.h"
 #include "common/contract/wall_time.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 enum class PodPhase : std::uint8_t { pending, running, succeeded, failed, unknown };
 
@@ -75,4 +75,4 @@ std::optional<WallTime> deletion_began(const Pod& pod);
 // the first, as `before`, an earlier state, has them.
 void keep_first_deletion(Pod& pod, const Pod& before);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

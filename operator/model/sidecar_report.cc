@@ -6,7 +6,7 @@
 
 #include "common/base/json_fields.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr std::size_t kTextBytesMax = 1024;
@@ -145,4 +145,4 @@ Result<SyncRequest> sync_request_from_json(const Json& body) {
   return request;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -13,7 +13,7 @@
 #include "common/base/error.h"
 #include "common/contract/wall_time.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 enum class SidecarPhase { waiting, restoring, training, saving, parked, finished };
 std::string_view to_string(SidecarPhase phase);
@@ -103,4 +103,4 @@ struct SyncRequest {
 // entries (the newest).
 Result<SyncRequest> sync_request_from_json(const nlohmann::json& body);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -1,6 +1,6 @@
 #include "operator/reconcile/action.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 std::string quoted(const std::string& text) { return "\"" + text + "\""; }
@@ -51,4 +51,4 @@ std::string to_text(const Order& order) {
          " seconds_left=" + std::to_string(order.seconds_left);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

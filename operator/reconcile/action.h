@@ -14,7 +14,7 @@
 #include "common/contract/wall_time.h"
 #include "operator/model/breakpoint.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // POST. Already so: 409 AlreadyExists (the name comes from the fault). `object.owner_uid` makes the
 // Job its owner.
@@ -132,4 +132,4 @@ struct Order {
 
 std::string to_text(const Order& order);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

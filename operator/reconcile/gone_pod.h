@@ -9,7 +9,7 @@
 #include "operator/model/job.h"
 #include "operator/model/pod.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct GonePod {
   std::shared_ptr<const Pod> pod;  // as it was last seen
@@ -18,4 +18,4 @@ struct GonePod {
   WallTime gone{};  // or when that was found out
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -17,7 +17,7 @@
 #include "operator/model/sidecar_report.h"
 #include "operator/reconcile/gone_pod.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // Whether the API server reaches our pod webhook.
 struct WebhookHealth {
@@ -46,4 +46,4 @@ struct Observation {
   std::uint32_t writes_unseen = 0;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

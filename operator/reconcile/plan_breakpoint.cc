@@ -6,7 +6,7 @@
 #include "operator/reconcile/recovery.h"
 #include "operator/reconcile/view.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using std::chrono::duration_cast;
@@ -214,4 +214,4 @@ void plan_breakpoint(const View& view, PlanBuilder& out) {
   }
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

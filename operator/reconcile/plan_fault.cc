@@ -9,7 +9,7 @@
 #include "operator/reconcile/recovery.h"
 #include "operator/reconcile/view.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using std::chrono::seconds;
@@ -293,4 +293,4 @@ void plan_fault(const View& view, PlanBuilder& out) {
   }
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -6,7 +6,7 @@
 #include "operator/model/names.h"
 #include "operator/reconcile/view.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 void record_once(const View& view, PlanBuilder& out, std::string_view reason, std::string_view action, std::string note,
@@ -123,4 +123,4 @@ void plan_protection(const View& view, PlanBuilder& out) {
   plan_problems(view, out);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -9,7 +9,7 @@
 #include "operator/reconcile/recovery.h"
 #include "operator/reconcile/view.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 void delete_pod(const View& view, PlanBuilder& out, const Pod& pod, std::string why) {
@@ -159,4 +159,4 @@ void plan_restart(const View& view, PlanBuilder& out) {
   restart_pods(view, out);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

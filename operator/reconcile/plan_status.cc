@@ -10,7 +10,7 @@
 #include "operator/reconcile/recovery.h"
 #include "operator/reconcile/view.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 void close(const View& view, PlanBuilder& out, const Breakpoint& breakpoint, BreakpointState state,
@@ -200,4 +200,4 @@ void plan_status(const View& view, PlanBuilder& out) {
   plan_retention(view, out);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -5,7 +5,7 @@
 #include "operator/reconcile/recovery.h"
 #include "operator/reconcile/view.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 // Two writes of one object in one plan would contradict each other: the first concern that speaks
@@ -60,4 +60,4 @@ Plan reconcile(const Observation& seen, const PlanLimits& limits, WallTime now) 
   return std::move(out.plan);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -21,7 +21,7 @@
 #include "operator/reconcile/action.h"
 #include "operator/reconcile/observation.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 struct PlanLimits {
   std::chrono::seconds breakpoint_deadline{60};  // unless the job says another
@@ -55,4 +55,4 @@ struct Plan {
 
 Plan reconcile(const Observation& seen, const PlanLimits& limits, WallTime now);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

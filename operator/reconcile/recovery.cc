@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 int rank_of(SaveState state) {
@@ -77,4 +77,4 @@ bool has_begun(const View& view, const Breakpoint& recovery) {
   });
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -7,7 +7,7 @@
 
 #include "operator/reconcile/view.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // A save that sidecars report, with what the report says around it.
 struct SavedBy {
@@ -38,4 +38,4 @@ std::vector<const Pod*> remaining_pods(const View& view, const Breakpoint& recov
 // Breakpoints of users whose job is not there.
 void plan_orphan_requests(const View& view, PlanBuilder& out);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

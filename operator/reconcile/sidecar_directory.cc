@@ -6,7 +6,7 @@
 #include "common/base/json_fields.h"
 #include "operator/faults/volcano_restart.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using std::chrono::minutes;
@@ -236,4 +236,4 @@ void SidecarDirectory::refresh(const SidecarIdentity& identity, Entry& entry) {
   entry.version = ++next_version_;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -25,7 +25,7 @@
 #include "operator/model/sidecar_report.h"
 #include "operator/reconcile/action.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // From the certificate's URI rekindle://<namespace>/<job uid>.
 struct SidecarIdentity {
@@ -96,4 +96,4 @@ class SidecarDirectory {
   std::map<SidecarIdentity, Entry> entries_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

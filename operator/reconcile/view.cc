@@ -6,7 +6,7 @@
 #include "operator/faults/classify.h"
 #include "operator/model/names.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 // Of this Job, not of an earlier one with the same name. One that a user has just written names no
@@ -161,4 +161,4 @@ WriteBreakpointStatus write_status(const Breakpoint& breakpoint, BreakpointStatu
           .status = std::move(status)};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

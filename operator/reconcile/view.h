@@ -10,7 +10,7 @@
 #include "operator/faults/fault.h"
 #include "operator/reconcile/reconcile.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 class View {
  public:
@@ -92,4 +92,4 @@ void plan_status(const View& view, PlanBuilder& out);
 // The write of a status with everything in it that guards it.
 WriteBreakpointStatus write_status(const Breakpoint& breakpoint, BreakpointStatus status);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

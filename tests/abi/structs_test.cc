@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "tests/abi/abi_test.h"
 #include "tests/support/source_folder.h"
 #include "tests/support/temporary_folder.h"
@@ -14,7 +14,7 @@ TEST(Abi, SizesOffsetsAndNumbersAreTheListedOnes) {
   std::size_t count = 0;
   const abi_number* const numbers = abi_numbers(&count);
   std::string seen;
-  for (std::size_t i = 0; i < count; ++i) seen += sentence("{} {}\n", numbers[i].name, numbers[i].value);
+  for (std::size_t i = 0; i < count; ++i) seen += format("{} {}\n", numbers[i].name, numbers[i].value);
   EXPECT_EQ(seen, read_bytes(test::source_path("tests/abi/structs.txt")));
 }
 

@@ -6,7 +6,7 @@
 
 #include "worker-sidecar/checkpoint/names.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using std::chrono::microseconds;
@@ -459,4 +459,4 @@ std::string CoordinationHarness::describe() const {
   return text;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

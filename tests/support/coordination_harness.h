@@ -17,7 +17,7 @@
 #include "common/base/prng.h"
 #include "worker-sidecar/coordination/coordination.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 struct HarnessOptions {
   std::uint64_t seed = 1;
@@ -242,4 +242,4 @@ const Layout& harness_layout();
 // over all). Nothing for another word.
 std::optional<Layout> layout_for(std::string_view parallel, std::uint32_t rank, std::uint32_t world_size);
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

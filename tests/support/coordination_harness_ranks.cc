@@ -6,7 +6,7 @@
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/plan.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
@@ -373,4 +373,4 @@ void CoordinationHarness::finish_rank(std::uint32_t number) {
   deliver(pod_of(number), RankDied{number, rank.word, rank.attempt, rank.shadow_steps});
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/protocol/control_block.h"
 #include "worker-sidecar/protocol/frame.h"
@@ -116,7 +116,7 @@ class ControlMemory {
 
   void wait_for_phase(RankPhase phase) const {
     wait_until([&] { return word().phase == phase; },
-               sentence("the rank's phase is {}, now {}", static_cast<int>(phase), static_cast<int>(word().phase)));
+               format("the rank's phase is {}, now {}", static_cast<int>(phase), static_cast<int>(word().phase)));
   }
 
   // The values of a slot, or an error text when its checksum or its entries are wrong.
@@ -266,7 +266,7 @@ class ScriptedSidecar {
     last_attempt_seen = arrival.attempt;
     if (auto* message = std::get_if<Message>(&arrival.message)) return std::move(*message);
     throw std::runtime_error(
-        sentence("expected {}, the rank sent kind {}", name, static_cast<int>(local_kind_of(arrival.message))));
+        format("expected {}, the rank sent kind {}", name, static_cast<int>(local_kind_of(arrival.message))));
   }
   // True when the rank has closed the connection and sent nothing more.
   bool sees_end() { return !read_more("the end of the connection"); }
@@ -307,7 +307,7 @@ class ScriptedSidecar {
       throw std::runtime_error("waited in vain until " + std::string(what));
   }
   bool read_more(std::string_view expected) {
-    wait_readable(connection_, sentence("the rank sends {}", expected));
+    wait_readable(connection_, format("the rank sends {}", expected));
     char bytes[65536];
     iovec part{.iov_base = bytes, .iov_len = sizeof bytes};
     alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))];

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
 namespace rekindle {
 namespace {
@@ -17,7 +17,7 @@ constexpr int kWriteShare = 2;
 std::string decimal(double number) {
   const auto hundredths = static_cast<std::int64_t>(number * 100 + 0.5);
   const std::int64_t rest = hundredths % 100;
-  return sentence("{}.{}{}", hundredths / 100, rest / 10, rest % 10);
+  return format("{}.{}{}", hundredths / 100, rest / 10, rest % 10);
 }
 
 std::string readable(Duration time) {
@@ -94,12 +94,12 @@ std::optional<Instant> SnapshotSchedule::next_look() const {
 
 std::string SnapshotSchedule::explain() const {
   const std::string cost =
-      sentence("the last copy took {}, writing it {}", readable(cost_.stopped), readable(cost_.written));
-  if (settings_.rhythm != SnapshotRhythm::automatic) return sentence("{}: {}", describe(settings_), cost);
+      format("the last copy took {}, writing it {}", readable(cost_.stopped), readable(cost_.written));
+  if (settings_.rhythm != SnapshotRhythm::automatic) return format("{}: {}", describe(settings_), cost);
   FailureHistory history = failures_;
   history.observed += begun_ ? looked_ - began_ : Duration{0};
-  return sentence("every {}: {}, a failure is expected every {} ({} seen)", readable(interval()), cost,
-                  readable(mean_time_between_failures(history, settings_.failure_prior)), failures_.failures);
+  return format("every {}: {}, a failure is expected every {} ({} seen)", readable(interval()), cost,
+                readable(mean_time_between_failures(history, settings_.failure_prior)), failures_.failures);
 }
 
 }  // namespace rekindle

@@ -20,7 +20,7 @@
 #include "worker-sidecar/mindspore/group_info.h"
 #include "worker-sidecar/storage/nonce.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 struct Arguments {
@@ -203,4 +203,4 @@ int run_checkpoint_command(int argc, const char* const* argv, const CommandHost&
   return code;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -8,7 +8,7 @@
 
 #include "common/base/instant.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 // What a verb needs of the world besides files.
 struct CommandHost {
@@ -27,4 +27,4 @@ int run_checkpoint_command(int argc, char** argv);
 // The same on a given host.
 int run_checkpoint_command(int argc, const char* const* argv, const CommandHost& host);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

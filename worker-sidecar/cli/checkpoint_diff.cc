@@ -10,7 +10,7 @@
 #include "worker-sidecar/cli/opened_checkpoint.h"
 #include "worker-sidecar/cli/table.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 struct Difference {
@@ -164,4 +164,4 @@ int diff_checkpoints(FileSystem& file_system, const std::string& left_directory,
   return differences->empty() ? kExitFine : kExitWrong;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -12,7 +12,7 @@
 #include "worker-sidecar/cli/opened_checkpoint.h"
 #include "worker-sidecar/cli/table.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 std::vector<const ManifestTensor*> tensors_by_name(const Manifest& manifest) {
@@ -92,4 +92,4 @@ int export_checkpoint(FileSystem& file_system, const ExportQuestion& question, c
   return kExitFine;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

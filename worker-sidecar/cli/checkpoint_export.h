@@ -10,7 +10,7 @@
 #include "worker-sidecar/cli/command_streams.h"
 #include "worker-sidecar/storage/file_system.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 enum class ExportFormat : std::uint8_t { safetensors, mindspore };
 
@@ -40,4 +40,4 @@ struct ExportQuestion {
 int export_checkpoint(FileSystem& file_system, const ExportQuestion& question, const std::string& nonce,
                       CommandStreams streams);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

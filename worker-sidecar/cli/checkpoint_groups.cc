@@ -17,7 +17,7 @@
 #include "worker-sidecar/mindspore/restore_ranks.h"
 #include "worker-sidecar/storage/files.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 constexpr std::string_view kGroupFileName = "group_info.pb";
@@ -183,4 +183,4 @@ int show_groups(FileSystem& file_system, const GroupsQuestion& question, const s
   return code;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

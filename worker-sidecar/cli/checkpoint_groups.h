@@ -10,7 +10,7 @@
 #include "worker-sidecar/cli/command_streams.h"
 #include "worker-sidecar/storage/file_system.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 struct GroupsQuestion {
   // holds device<rank>/group_info.pb or rank_<rank>/group_info.pb
@@ -28,4 +28,4 @@ struct GroupsQuestion {
 int show_groups(FileSystem& file_system, const GroupsQuestion& question, const std::string& nonce,
                 CommandStreams streams);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

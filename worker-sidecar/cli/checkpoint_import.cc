@@ -20,7 +20,7 @@
 #include "worker-sidecar/storage/scan.h"
 #include "worker-sidecar/storage/verifier.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 Result<JobIdentity> parse_job(const std::string& text) {
@@ -255,4 +255,4 @@ int import_checkpoint(FileSystem& file_system, const ImportQuestion& question, c
   return kExitFine;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -10,7 +10,7 @@
 #include "worker-sidecar/cli/command_streams.h"
 #include "worker-sidecar/storage/file_system.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 struct ImportQuestion {
   std::vector<std::string> files;
@@ -31,4 +31,4 @@ struct ImportStamp {
 int import_checkpoint(FileSystem& file_system, const ImportQuestion& question, const ImportStamp& stamp,
                       CommandStreams streams);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

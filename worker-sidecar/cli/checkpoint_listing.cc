@@ -11,7 +11,7 @@
 #include "worker-sidecar/cli/table.h"
 #include "worker-sidecar/storage/publisher.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 // Ranks that lived when it was made / ranks of the job, as the Breakpoint's column has them.
@@ -186,4 +186,4 @@ int show_checkpoints(FileSystem& file_system, const std::vector<std::string>& di
   return code;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -7,9 +7,9 @@
 #include "worker-sidecar/cli/command_streams.h"
 #include "worker-sidecar/storage/file_system.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 int list_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams);
 int show_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -10,7 +10,7 @@
 #include "worker-sidecar/storage/files.h"
 #include "worker-sidecar/storage/scan.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 bool is_folder(FileSystem& file_system, const std::string& path) {
@@ -92,4 +92,4 @@ Result<std::string> pick_checkpoint(const CheckpointPlace& place, const JobView&
   return view.order.usable.front().path;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -10,7 +10,7 @@
 #include "worker-sidecar/checkpoint/candidates.h"
 #include "worker-sidecar/storage/file_system.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 struct CheckpointPlace {
   std::string job_folder;
@@ -38,4 +38,4 @@ Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_fold
 // The one that `place` names, or the newest usable one of the job.
 Result<std::string> pick_checkpoint(const CheckpointPlace& place, const JobView& view);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

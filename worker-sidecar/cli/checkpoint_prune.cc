@@ -9,7 +9,7 @@
 #include "worker-sidecar/cli/table.h"
 #include "worker-sidecar/storage/folder.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 int prune_job(FileSystem& file_system, const PruneQuestion& question, CommandStreams streams) {
   const Result<std::vector<CheckpointPlace>> places = find_places(file_system, question.directory);
@@ -45,4 +45,4 @@ int prune_job(FileSystem& file_system, const PruneQuestion& question, CommandStr
   return code;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

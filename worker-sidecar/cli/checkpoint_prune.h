@@ -7,7 +7,7 @@
 #include "worker-sidecar/cli/command_streams.h"
 #include "worker-sidecar/storage/file_system.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 struct PruneQuestion {
   std::string directory;  // the folder of one job
@@ -19,4 +19,4 @@ struct PruneQuestion {
 // read. Returns the exit code.
 int prune_job(FileSystem& file_system, const PruneQuestion& question, CommandStreams streams);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -12,7 +12,7 @@
 #include "worker-sidecar/storage/files.h"
 #include "worker-sidecar/storage/verifier.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 // What a damaged checkpoint still has.
@@ -209,4 +209,4 @@ int verify_checkpoints(FileSystem& file_system, const std::vector<std::string>& 
   return code;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -7,8 +7,8 @@
 #include "worker-sidecar/cli/command_streams.h"
 #include "worker-sidecar/storage/file_system.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 int verify_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

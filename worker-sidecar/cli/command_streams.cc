@@ -4,11 +4,11 @@
 
 #include "worker-sidecar/cli/table.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 int report(CommandStreams streams, const Error& error) {
   streams.err << "rekindle checkpoint: " << printable(error.message) << '\n';
   return error.code == ErrorCode::corrupt || error.code == ErrorCode::refused ? kExitWrong : kExitCannot;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

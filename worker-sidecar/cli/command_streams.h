@@ -6,7 +6,7 @@
 #include "common/base/error.h"
 #include "worker-sidecar/cli/progress.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 inline constexpr int kExitFine = 0;
 inline constexpr int kExitWrong = 1;  // it was read, and something is wrong or differs
@@ -24,4 +24,4 @@ struct CommandStreams {
 // kExitCannot.
 int report(CommandStreams streams, const Error& error);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

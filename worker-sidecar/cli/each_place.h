@@ -8,7 +8,7 @@
 #include "worker-sidecar/cli/checkpoint_place.h"
 #include "worker-sidecar/cli/command_streams.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 // Calls use(place, view), which returns an exit code, for every place of every directory; what
 // cannot be looked at is reported, and the rest goes on. Returns the largest exit code.
@@ -30,4 +30,4 @@ int for_each_place(FileSystem& file_system, const std::vector<std::string>& dire
   return code;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -13,7 +13,7 @@
 #include "worker-sidecar/mindspore/dtype_names.h"
 #include "worker-sidecar/storage/files.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 constexpr std::size_t kPortionBytes = 4u << 20;
@@ -238,4 +238,4 @@ Status stream_ranges(FileSystem& file_system, const std::string& path, const std
   return {};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

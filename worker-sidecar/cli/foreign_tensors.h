@@ -13,7 +13,7 @@
 #include "worker-sidecar/mindspore/checkpoint_file.h"
 #include "worker-sidecar/storage/file_system.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 struct ForeignTensor {
   std::string name;
@@ -49,4 +49,4 @@ Result<std::optional<std::uint64_t>> find_number(FileSystem& file_system, const 
 Status stream_ranges(FileSystem& file_system, const std::string& path, const std::vector<ContentRange>& ranges,
                      const std::function<Status(const char*, std::size_t)>& take);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -16,7 +16,7 @@
 #include "worker-sidecar/mindspore/file_names.h"
 #include "worker-sidecar/storage/files.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 // A value beside the tensors: append_info, as MindSpore calls it.
@@ -358,4 +358,4 @@ Result<std::vector<ExportedFile>> export_mindspore(FileSystem& file_system, cons
   return files;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

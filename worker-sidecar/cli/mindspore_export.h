@@ -9,7 +9,7 @@
 #include "worker-sidecar/cli/checkpoint_export.h"
 #include "worker-sidecar/cli/opened_checkpoint.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 struct ExportedFile {
   std::string path;
@@ -23,4 +23,4 @@ Result<std::vector<ExportedFile>> export_mindspore(FileSystem& file_system, cons
                                                    const ExportQuestion& question, const std::string& nonce,
                                                    Progress& progress);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

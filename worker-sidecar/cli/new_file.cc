@@ -10,7 +10,7 @@
 #include "worker-sidecar/storage/block_sink.h"
 #include "worker-sidecar/storage/files.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 std::unexpected<Error> name_taken(const std::string& path) {
@@ -86,4 +86,4 @@ Status NewFile::publish() {
   return fsync_folder(file_system, state_->folder);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

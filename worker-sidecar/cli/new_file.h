@@ -10,7 +10,7 @@
 #include "common/base/error.h"
 #include "worker-sidecar/storage/file_system.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 class NewFile {
  public:
@@ -34,4 +34,4 @@ class NewFile {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -9,7 +9,7 @@
 #include "worker-sidecar/storage/piece_reader.h"
 #include "worker-sidecar/storage/verifier.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 constexpr std::uint64_t kBlockBytes = 16u << 20;
@@ -104,4 +104,4 @@ Status stream_box(FileSystem& file_system, const OpenedCheckpoint& checkpoint, c
   return {};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -10,7 +10,7 @@
 #include "worker-sidecar/cli/progress.h"
 #include "worker-sidecar/storage/file_system.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 struct OpenedCheckpoint {
   std::string folder;  // path
@@ -45,4 +45,4 @@ Status read_state(FileSystem& file_system, const OpenedCheckpoint& checkpoint, c
 Status stream_box(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const ManifestTensor& tensor,
                   const TensorBox& box, const std::function<Status(const char*, std::size_t)>& take);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -5,7 +5,7 @@
 
 #include "worker-sidecar/cli/table.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 constexpr Duration kBetweenLines = std::chrono::seconds(1);
@@ -33,4 +33,4 @@ void Progress::report(std::uint64_t done_bytes, std::uint64_t all_bytes) {
   err_ << std::endl;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

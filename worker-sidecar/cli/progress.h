@@ -9,7 +9,7 @@
 
 #include "common/base/instant.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 class Progress {
  public:
@@ -29,4 +29,4 @@ class Progress {
   Instant printed_{};
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

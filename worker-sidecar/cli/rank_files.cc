@@ -12,7 +12,7 @@
 #include "worker-sidecar/mindspore/file_names.h"
 #include "worker-sidecar/storage/files.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 // Everything else is alike in copies.
@@ -185,4 +185,4 @@ Result<std::vector<RebuiltFile>> rebuild_rank_files(FileSystem& file_system, con
   return rebuilt;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -13,7 +13,7 @@
 #include "worker-sidecar/mindspore/restore_ranks.h"
 #include "worker-sidecar/storage/file_system.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 struct RankFile {
   std::string folder;  // "rank_3", inside the root
@@ -48,4 +48,4 @@ Result<std::vector<RebuiltFile>> rebuild_rank_files(FileSystem& file_system, con
                                                     const std::set<std::uint32_t>& lost, const std::string& nonce,
                                                     Progress& progress);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -7,7 +7,7 @@
 
 #include "common/base/assert.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
@@ -58,4 +58,4 @@ std::string printable(std::string_view text) {
   return clean;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace rekindle {
+namespace rekindle::cli {
 
 class Table {
  public:
@@ -33,4 +33,4 @@ std::string human_bytes(std::uint64_t bytes);
 // The text with control characters replaced: names come out of files, and a terminal obeys them.
 std::string printable(std::string_view text);
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 bool reached(const ReadyMessage& ready, std::uint32_t ranks_per_pod, ReadyState state) {
@@ -456,4 +456,4 @@ std::optional<Instant> Assembly::next_wake() const {
   return wake;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

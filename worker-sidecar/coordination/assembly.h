@@ -30,7 +30,7 @@
 #include "worker-sidecar/coordination/membership.h"
 #include "worker-sidecar/coordination/output.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 enum class AssemblyState : std::uint8_t { gathering, registering, listing, verifying, loading, claiming, taking };
 std::string_view to_string(AssemblyState state);
@@ -117,4 +117,4 @@ class Assembly {
   Instant next_resend_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -6,7 +6,7 @@
 
 #include "worker-sidecar/checkpoint/names.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 // The operator also passes on what somebody asked for by hand; nothing is wrong then.
@@ -531,4 +531,4 @@ std::optional<Instant> BreakpointCoordinator::next_wake() const {
   return wake;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -30,7 +30,7 @@
 #include "worker-sidecar/coordination/trigger.h"
 #include "worker-sidecar/coordination/writing_round.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // A checkpoint that holds what the ranks have while they are at its step.
 struct KnownCheckpoint {
@@ -153,4 +153,4 @@ class BreakpointCoordinator {
   std::uint32_t live_ranks_ = 0;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

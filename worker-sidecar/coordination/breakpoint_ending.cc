@@ -3,7 +3,7 @@
 
 #include "worker-sidecar/coordination/breakpoint_coordinator.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 std::vector<CollectedRank> BreakpointCoordinator::collected_ranks() const {
   std::vector<CollectedRank> ranks;
@@ -143,4 +143,4 @@ void BreakpointCoordinator::on_outcome(const Outcome& outcome, CoordinationOutpu
   finish(outcome);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

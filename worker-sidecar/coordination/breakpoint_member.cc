@@ -4,12 +4,12 @@
 #include <functional>
 #include <utility>
 
+#include "common/contract/exit_codes.h"
 #include "worker-sidecar/coordination/message_parts.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
-constexpr std::int64_t kTerminatedExitCode = 143;
 constexpr std::size_t kOrdersRemembered = 256;
 
 // Held and heard of nothing for this many resend intervals: ask.
@@ -457,7 +457,7 @@ void BreakpointMember::end_ranks_if_ending(Instant now, CoordinationOutputs& out
   }
   std::vector<std::uint32_t> live = ranks_.live();
   ended_ranks_ = true;
-  out.push_back(EndRanks{std::move(live), kTerminatedExitCode});
+  out.push_back(EndRanks{std::move(live), kStoppedExitCode});
 }
 
 // --- time ---
@@ -520,4 +520,4 @@ bool BreakpointMember::exit_allowed(bool leading, Instant now) const {
   return state_ == MemberState::settled || ranks_.live().empty();
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

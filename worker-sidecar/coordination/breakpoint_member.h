@@ -26,7 +26,7 @@
 #include "worker-sidecar/coordination/output.h"
 #include "worker-sidecar/coordination/trigger.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 class BreakpointMember {
  public:
@@ -135,4 +135,4 @@ class BreakpointMember {
   std::optional<Instant> terminating_until_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

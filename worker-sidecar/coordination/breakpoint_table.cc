@@ -1,6 +1,6 @@
 #include "worker-sidecar/coordination/breakpoint_table.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using C = CoordinatorMove;
@@ -117,4 +117,4 @@ std::string print_breakpoint_tables() {
   return text;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 enum class CoordinatorState : std::uint8_t {
   idle,        // no breakpoint that we lead
@@ -109,4 +109,4 @@ std::string_view to_string(MemberMove move);
 // Both tables as text, a line a state and input, for documents and their test.
 std::string print_breakpoint_tables();
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

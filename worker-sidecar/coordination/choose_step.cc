@@ -5,7 +5,7 @@
 #include <functional>
 #include <set>
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using Ranks = std::vector<CollectedRank>;
@@ -258,4 +258,4 @@ std::string_view to_string(ChoiceKind kind) {
 
 Choice choose_step(const ChooseInput& input) { return Chooser(input).choose(); }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

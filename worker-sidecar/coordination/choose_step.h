@@ -30,7 +30,7 @@
 
 #include "worker-sidecar/protocol/peer_message.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // Ranks that hold the same shards. `sharers`: those whose shadows together hold all of them
 // (ranks_with_shares of plan.h). Both sorted.
@@ -74,4 +74,4 @@ struct Choice {
 // `finished`: every rank that is known has finished, there is nothing to save.
 Choice choose_step(const ChooseInput& input);
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

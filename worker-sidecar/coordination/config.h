@@ -5,14 +5,15 @@
 
 #include "common/base/instant.h"
 #include "common/contract/checkpoint_settings.h"
+#include "common/contract/deadlines.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // Defaults fit a cluster; tests and `rekindle run` set their own.
 struct CoordinationLimits {
   // Of a breakpoint whose trigger does not say how long it may take (P18).
-  Duration deadline = std::chrono::seconds(60);
+  Duration deadline = kBreakpointDeadlineDefault;
   // Hooks are answered this long before their time is over, so that the answer still arrives.
   Duration hook_margin = std::chrono::milliseconds(500);
   // Collect: how long a pod that cannot be reached is waited for before its ranks count as unknown,
@@ -76,4 +77,4 @@ struct CoordinationConfig {
   bool hosts(std::uint32_t rank) const { return pod_of(rank) == ordinal; }
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

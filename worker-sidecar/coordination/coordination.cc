@@ -16,7 +16,7 @@
 #include "worker-sidecar/coordination/periodic_member.h"
 #include "worker-sidecar/coordination/trigger.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 std::string_view to_string(PodPhase phase) {
   constexpr std::array<std::string_view, 6> kNames = {"waiting", "restoring", "training",
@@ -577,4 +577,4 @@ std::string Coordination::describe() const {
   return text;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -25,7 +25,7 @@
 #include "worker-sidecar/coordination/output.h"
 #include "worker-sidecar/coordination/protection.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // `phase` of the report to the operator.
 enum class PodPhase : std::uint8_t { waiting, restoring, training, saving, parked, finished };
@@ -65,4 +65,4 @@ class Coordination {
   std::unique_ptr<Parts> parts_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

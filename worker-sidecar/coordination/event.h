@@ -14,7 +14,7 @@
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // --- other pods ---
 
@@ -207,4 +207,4 @@ using CoordinationEvent =
                  CandidateVerified, AttemptClaimed, FolderCreated, StatesWritten, CheckpointPublished, Tick, RankKept,
                  RankSnapshotted, JobRemembered>;
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -5,7 +5,7 @@
 
 #include "worker-sidecar/checkpoint/hash.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 std::string job_hash_of(const std::map<std::uint32_t, std::string>& hash_of_rank) {
@@ -170,4 +170,4 @@ std::vector<std::vector<HeldLayout>> one_layout_each(std::vector<HeldLayout> tol
   return messages;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

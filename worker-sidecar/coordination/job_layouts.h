@@ -13,7 +13,7 @@
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // Groups with the layouts that they point into.
 struct JobShards {
@@ -77,4 +77,4 @@ class JobLayouts {
 // hold need not; those without together in the first.
 std::vector<std::vector<HeldLayout>> one_layout_each(std::vector<HeldLayout> told);
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

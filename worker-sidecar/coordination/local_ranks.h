@@ -11,7 +11,7 @@
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 struct LocalRank {
   bool alive = false;  // connected, and its process has not ended
@@ -89,4 +89,4 @@ class LocalRanks {
   std::map<std::uint32_t, LocalRank> ranks_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -11,7 +11,7 @@
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/coordination/event.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 class Membership {
  public:
@@ -65,4 +65,4 @@ class Membership {
   bool go_ = false;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 // With the longest names an entry takes some 600 bytes, and a message holds 32 MiB.
@@ -58,4 +58,4 @@ std::optional<AssignMessage> AssignParts::add(const AssignMessage& part) {
   return whole;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -9,7 +9,7 @@
 
 #include "worker-sidecar/coordination/output.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // All but the last one have `more` and some of the ranks only; the last has the rest.
 void send_in_parts(std::uint32_t to, const PodWrittenMessage& written, CoordinationOutputs& out);
@@ -29,4 +29,4 @@ class AssignParts {
   std::map<std::uint32_t, WriterPlan> writers_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

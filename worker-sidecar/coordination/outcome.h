@@ -5,7 +5,7 @@
 
 #include "worker-sidecar/protocol/peer_message.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 using Outcome = std::variant<CommittedMessage, FailedMessage>;
 
@@ -26,4 +26,4 @@ inline PeerMessage message_of(const Outcome& outcome) {
   return std::visit([](const auto& message) { return PeerMessage(message); }, outcome);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/contract/exit_codes.h"
 #include "worker-sidecar/checkpoint/attempt.h"
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/coordination/record.h"
@@ -18,7 +19,7 @@
 #include "worker-sidecar/protocol/peer_message.h"
 #include "worker-sidecar/protocol/rebuild_order.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // To another pod, never to the own one. Dropped when there is no connection.
 struct SendToPeer {
@@ -120,7 +121,7 @@ struct ReleaseRanks {
 // Parked for good: tell these processes to end.
 struct EndRanks {
   std::vector<std::uint32_t> ranks;
-  std::int64_t exit_code = 143;
+  std::int64_t exit_code = kStoppedExitCode;
 };
 
 struct AnswerHook {
@@ -211,4 +212,4 @@ using CoordinationOutput =
 
 using CoordinationOutputs = std::vector<CoordinationOutput>;
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

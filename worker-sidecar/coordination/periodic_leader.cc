@@ -4,11 +4,11 @@
 #include <array>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/plan.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 // An answer that a pod owes and that is not a matter of training's pace or the disk's.
@@ -60,8 +60,8 @@ void PeriodicLeader::drive(bool may_lead, Instant now, CoordinationOutputs& out)
   if (state_ == PeriodicState::keeping && now >= asked_at_ + kAnswerMax) {
     return fall_back(
         {ErrorCode::deadline_exceeded,
-         sentence("rank {} has not made room for its copies in {} s; there are no periodic checkpoints until it has",
-                  *awaited_.begin(), static_cast<std::int64_t>(to_seconds(kAnswerMax)))},
+         format("rank {} has not made room for its copies in {} s; there are no periodic checkpoints until it has",
+                *awaited_.begin(), static_cast<std::int64_t>(to_seconds(kAnswerMax)))},
         now, out);
   }
   if (plan_stale_ && state_ >= PeriodicState::snapshotting && state_ <= PeriodicState::writing) {
@@ -183,7 +183,7 @@ void PeriodicLeader::on_written(const PodWrittenMessage& written, Instant now, C
     case ReportState::part: return;
     case ReportState::incomplete:
       return give_up({ErrorCode::unavailable,
-                      sentence("pod {} has not told of everything that it was to write", written.ordinal), Retry::yes},
+                      format("pod {} has not told of everything that it was to write", written.ordinal), Retry::yes},
                      now, out);
     case ReportState::whole:
       if (writing_.has_every_pod()) publish(now, out);
@@ -233,7 +233,7 @@ std::optional<KnownCheckpoint> PeriodicLeader::on_published(const CheckpointPubl
 // ---- when it does not work out ----
 
 void PeriodicLeader::give_up(const Error& why, Instant now, CoordinationOutputs& out) {
-  note(with_context(why, sentence("the periodic checkpoint of step {} was given up", step_)), out);
+  note(with_context(why, format("the periodic checkpoint of step {} was given up", step_)), out);
   drop(now, out);
 }
 
@@ -268,4 +268,4 @@ std::optional<Instant> PeriodicLeader::next_wake() const {
   }
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

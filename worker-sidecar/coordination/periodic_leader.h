@@ -29,7 +29,7 @@
 #include "worker-sidecar/coordination/output.h"
 #include "worker-sidecar/coordination/writing_round.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 enum class PeriodicState : std::uint8_t { off, keeping, waiting, snapshotting, creating, writing, publishing };
 std::string_view to_string(PeriodicState state);
@@ -102,4 +102,4 @@ class PeriodicLeader {
   std::string told_;  // the last thing that went wrong
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

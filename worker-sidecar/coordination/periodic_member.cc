@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/coordination/message_parts.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 constexpr Duration kLookEach = std::chrono::milliseconds(50);
@@ -33,7 +33,7 @@ void PeriodicMember::on_keep(std::uint32_t from, const PeerKeepMessage& keep, Co
   keep_term_ = keep.term;
   if (!ranks_.is_live(keep.share.rank)) {
     return answer_kept(keep.share.rank,
-                       fail(ErrorCode::unavailable, sentence("rank {} does not train", keep.share.rank), Retry::yes),
+                       fail(ErrorCode::unavailable, format("rank {} does not train", keep.share.rank), Retry::yes),
                        out);
   }
   keeping_.insert(keep.share.rank);
@@ -48,9 +48,8 @@ void PeriodicMember::on_rank_kept(const RankKept& kept, CoordinationOutputs& out
   if (kept.term != keep_term_ || keeping_.erase(kept.rank) == 0) return;
   answer_kept(
       kept.rank,
-      kept.kept
-          ? Status()
-          : Status(std::unexpected(with_context(kept.kept.error(), sentence("rank {} keeps no copy", kept.rank)))),
+      kept.kept ? Status()
+                : Status(std::unexpected(with_context(kept.kept.error(), format("rank {} keeps no copy", kept.rank)))),
       out);
 }
 
@@ -97,7 +96,7 @@ void PeriodicMember::on_rank_snapshotted(const RankSnapshotted& snapshotted, Coo
   if (!snapshotted.taken) {
     return answer_snapshot(
         SnapshotOutcome::failed,
-        with_context(snapshotted.taken.error(), sentence("rank {} could not copy its share", snapshotted.rank)), out);
+        with_context(snapshotted.taken.error(), format("rank {} could not copy its share", snapshotted.rank)), out);
   }
   longest_microseconds_ = std::max(longest_microseconds_, snapshotted.microseconds);
   if (taking_.empty()) answer_snapshot(SnapshotOutcome::taken, {}, out);
@@ -113,10 +112,10 @@ void PeriodicMember::on_rank_seen(std::uint32_t rank, Instant now, CoordinationO
 
 void PeriodicMember::on_rank_died(std::uint32_t rank, CoordinationOutputs& out) {
   if (keeping_.erase(rank) != 0)
-    answer_kept(rank, fail(ErrorCode::unavailable, sentence("rank {} ended", rank), Retry::yes), out);
+    answer_kept(rank, fail(ErrorCode::unavailable, format("rank {} ended", rank), Retry::yes), out);
   if (snapshot_step_ != 0 && taking_.contains(rank)) {
     answer_snapshot(SnapshotOutcome::failed,
-                    {ErrorCode::unavailable, sentence("rank {} ended before it took its snapshot", rank)}, out);
+                    {ErrorCode::unavailable, format("rank {} ended before it took its snapshot", rank)}, out);
   }
 }
 
@@ -161,7 +160,7 @@ void PeriodicMember::on_rank_written(const RankWritten& written, CoordinationOut
 
 void PeriodicMember::on_rank_write_failed(const RankWriteFailed& failed, CoordinationOutputs& out) {
   if (failed.failed.term != written_.term || !writing_.contains(failed.rank)) return;
-  fail_write(with_context(failed.failed.error, sentence("the snapshot of rank {} could not be written", failed.rank)),
+  fail_write(with_context(failed.failed.error, format("the snapshot of rank {} could not be written", failed.rank)),
              out);
 }
 
@@ -172,8 +171,8 @@ void PeriodicMember::on_states_written(const StatesWritten& written, Coordinatio
   if (!written.written)
     return fail_write(with_context(written.written.error(), "the small state could not be written"), out);
   if (!written.written->missing.empty()) {
-    return fail_write({ErrorCode::not_found, sentence("the small state of rank {} at this step is not there",
-                                                      written.written->missing.front())},
+    return fail_write({ErrorCode::not_found, format("the small state of rank {} at this step is not there",
+                                                    written.written->missing.front())},
                       out);
   }
   states_awaited_ = false;
@@ -208,4 +207,4 @@ std::optional<Instant> PeriodicMember::next_wake() const {
   return next_look_;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

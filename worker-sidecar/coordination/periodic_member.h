@@ -22,7 +22,7 @@
 #include "worker-sidecar/coordination/message_parts.h"
 #include "worker-sidecar/coordination/output.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 class PeriodicMember {
  public:
@@ -79,4 +79,4 @@ class PeriodicMember {
   bool states_awaited_ = false;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

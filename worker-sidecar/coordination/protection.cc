@@ -5,7 +5,7 @@
 #include "common/base/assert.h"
 #include "worker-sidecar/checkpoint/shards.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 Protection protection_of(const std::vector<StepGroup>& groups, std::uint64_t shadow_every) {
   RK_ASSERT(!groups.empty());
@@ -40,4 +40,4 @@ Protection protection_of(const std::vector<StepGroup>& groups, std::uint64_t sha
               cost};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -7,7 +7,7 @@
 
 #include "worker-sidecar/coordination/choose_step.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // `full`: the death of any one process costs no committed step. `sentence` says what still costs
 // some, for people.
@@ -22,4 +22,4 @@ struct Protection {
 // empty.
 Protection protection_of(const std::vector<StepGroup>& groups, std::uint64_t shadow_every);
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

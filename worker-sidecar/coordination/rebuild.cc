@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 std::string rank_text(const CollectedRank& rank) { return "rank " + std::to_string(rank.rank); }
@@ -60,4 +60,4 @@ void RebuildCount::note(const CommittedMessage& committed) {
   term_ = committed.term;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

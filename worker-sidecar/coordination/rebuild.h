@@ -10,7 +10,7 @@
 
 #include "worker-sidecar/coordination/outcome.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // Nothing is broken but communicators, as far as these causes tell.
 bool only_communicators_failed(const std::set<TriggerCause>& causes);
@@ -47,4 +47,4 @@ class RebuildCount {
   std::uint32_t count_ = 0;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

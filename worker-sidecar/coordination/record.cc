@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdio>
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 std::string_view to_string(BreakpointState state) {
   constexpr std::array<std::string_view, 4> kNames = {"collecting", "writing", "durable", "failed"};
@@ -43,4 +43,4 @@ std::string to_text(const BreakpointRecord& record) {
   return text;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -8,7 +8,7 @@
 
 #include "worker-sidecar/protocol/peer_message.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 enum class BreakpointState : std::uint8_t { collecting, writing, durable, failed };
 std::string_view to_string(BreakpointState state);
@@ -39,4 +39,4 @@ struct BreakpointRecord {
 // One line for logs: every field that is not empty as name=value.
 std::string to_text(const BreakpointRecord& record);
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -7,7 +7,7 @@
 #include "common/base/instant.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 constexpr Duration duration_of_seconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e7)));
@@ -56,4 +56,4 @@ inline TriggerMessage message_of(const TimedTrigger& timed, Instant now) {
   return message;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

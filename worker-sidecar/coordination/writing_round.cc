@@ -7,7 +7,7 @@
 #include "worker-sidecar/checkpoint/written.h"
 #include "worker-sidecar/coordination/message_parts.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 void WritingRound::clear() {
   path_.clear();
@@ -85,4 +85,4 @@ std::vector<std::uint32_t> WritingRound::inexact_ranks(bool has_states) const {
   return {inexact.begin(), inexact.end()};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

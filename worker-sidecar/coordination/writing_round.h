@@ -14,7 +14,7 @@
 #include "worker-sidecar/coordination/job_layouts.h"
 #include "worker-sidecar/coordination/output.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // What a report has brought. `incomplete`: it is said to be all, and the file of a rank is not in
 // it.
@@ -61,4 +61,4 @@ class WritingRound {
   std::map<std::uint32_t, PodWrittenMessage> whole_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

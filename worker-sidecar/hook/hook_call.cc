@@ -12,12 +12,12 @@
 #include <optional>
 
 #include "common/base/error.h"
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "common/system/clock.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/local_message.h"
 
-namespace rekindle {
+namespace rekindle::hook {
 namespace {
 
 void pause_briefly() {
@@ -95,13 +95,13 @@ HookResult result_of(const HookDoneMessage& done) {
   switch (done.outcome) {
     case HookOutcome::durable:
       return {0,
-              sentence("rekindle-hook: step {} is durable in {} after {} ms", done.step, done.path, done.milliseconds)};
+              format("rekindle-hook: step {} is durable in {} after {} ms", done.step, done.path, done.milliseconds)};
     case HookOutcome::nothing_to_save:
-      return {0, sentence("rekindle-hook: nothing to save{}", done.message.empty() ? "" : ": " + done.message)};
+      return {0, format("rekindle-hook: nothing to save{}", done.message.empty() ? "" : ": " + done.message)};
     case HookOutcome::failed: break;
   }
-  return {1, sentence("rekindle-hook: the checkpoint could not be written: {}. The job resumes from the one before.",
-                      done.message)};
+  return {1, format("rekindle-hook: the checkpoint could not be written: {}. The job resumes from the one before.",
+                    done.message)};
 }
 
 }  // namespace
@@ -120,12 +120,12 @@ HookResult call_sidecar(const HookOptions& options) {
     }
     if (!connected) {
       if (why.empty()) why = connected.error().message;
-      return {1,
-              sentence(
-                  "rekindle-hook: no sidecar answers on {} ({}); nothing was saved at this point and the container "
-                  "ends without "
-                  "waiting. The job resumes from its newest checkpoint; see the log of the container rekindle-sidecar.",
-                  options.socket_path, why)};
+      return {
+          1,
+          format("rekindle-hook: no sidecar answers on {} ({}); nothing was saved at this point and the container "
+                 "ends without "
+                 "waiting. The job resumes from its newest checkpoint; see the log of the container rekindle-sidecar.",
+                 options.socket_path, why)};
     }
     const EncodedMessage question =
         encode_local_message(HookMessage{.container = options.container, .seconds_left = 0});
@@ -134,10 +134,10 @@ HookResult call_sidecar(const HookOptions& options) {
     if (answer) return result_of(*answer);
     why = answer.error().message;
     if (answer.error().code != ErrorCode::unavailable && answer.error().code != ErrorCode::io) {
-      return {1, sentence("rekindle-hook: the sidecar did not save: {}", why)};
+      return {1, format("rekindle-hook: the sidecar did not save: {}", why)};
     }
     pause_briefly();
   }
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::hook

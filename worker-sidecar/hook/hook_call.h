@@ -6,7 +6,7 @@
 
 #include "common/base/instant.h"
 
-namespace rekindle {
+namespace rekindle::hook {
 
 struct HookOptions {
   std::string socket_path;
@@ -24,4 +24,4 @@ struct HookResult {
 
 HookResult call_sidecar(const HookOptions& options);
 
-}  // namespace rekindle
+}  // namespace rekindle::hook

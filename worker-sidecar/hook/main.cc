@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "common/contract/environment.h"
 #include "worker-sidecar/hook/hook_call.h"
 
 namespace {
@@ -23,9 +24,9 @@ int main(int argc, char**) {
         stderr);
     return 2;
   }
-  const rekindle::HookResult result = rekindle::call_sidecar({
-      .socket_path = variable("REKINDLE_SOCKET", "/rekindle/run/sidecar.sock"),
-      .container = variable("REKINDLE_CONTAINER", variable("HOSTNAME", "").c_str()),
+  const rekindle::hook::HookResult result = rekindle::hook::call_sidecar({
+      .socket_path = variable(rekindle::environment::kSocket, "/rekindle/run/sidecar.sock"),
+      .container = variable(rekindle::environment::kContainer, variable("HOSTNAME", "").c_str()),
   });
   std::fprintf(result.exit_code == 0 ? stdout : stderr, "%s\n", result.line.c_str());
   return result.exit_code;

@@ -13,10 +13,10 @@
 #include <cstring>
 #include <ranges>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "common/system/signals.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 namespace {
 
 constexpr std::size_t kLineBytesMax = 1u << 16;
@@ -63,8 +63,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }  // namespace
 
 std::string describe(const ChildEnd& end) {
-  if (end.signal != 0) return sentence("signal {} ({})", end.signal, ::strsignal(end.signal));
-  return sentence("exit code {}", end.exit_code);
+  if (end.signal != 0) return format("signal {} ({})", end.signal, ::strsignal(end.signal));
+  return format("exit code {}", end.exit_code);
 }
 
 Result<std::string> find_program(const std::string& name) {
@@ -75,8 +75,8 @@ Result<std::string> find_program(const std::string& name) {
   if (name.contains('/')) {
     if (runnable(name)) return name;
     if (::access(name.c_str(), F_OK) == 0)
-      return fail(ErrorCode::refused, sentence("{} is not an executable file; check its mode", name));
-    return fail(ErrorCode::not_found, sentence("the command {} does not exist", name));
+      return fail(ErrorCode::refused, format("{} is not an executable file; check its mode", name));
+    return fail(ErrorCode::not_found, format("the command {} does not exist", name));
   }
   const char* const search = std::getenv("PATH");
   const std::string path = search != nullptr ? search : "/usr/local/bin:/usr/bin:/bin";
@@ -85,7 +85,7 @@ Result<std::string> find_program(const std::string& name) {
     if (const std::string candidate = (folder.empty() ? std::string(".") : folder) + "/" + name; runnable(candidate))
       return candidate;
   }
-  return fail(ErrorCode::not_found, sentence("the command {} is not in PATH", name));
+  return fail(ErrorCode::not_found, format("the command {} is not in PATH", name));
 }
 
 Children::Children(Options options) : options_(std::move(options)) {}
@@ -137,7 +137,7 @@ Status Children::start(std::uint32_t rank, const Environment& environment) {
     ::close(report[0]);
     close_pair(out);
     close_pair(error);
-    return fail_errno(fork_error, sentence("starting rank {}", rank));
+    return fail_errno(fork_error, format("starting rank {}", rank));
   }
   ::setpgid(pid, pid);
   int exec_error = 0;
@@ -153,7 +153,7 @@ Status Children::start(std::uint32_t rank, const Environment& environment) {
   }
   if (got == sizeof exec_error) {
     ::waitpid(pid, nullptr, 0);
-    return fail_errno(exec_error, sentence("the command {} cannot be started", *program));
+    return fail_errno(exec_error, format("the command {} cannot be started", *program));
   }
   pids_[pid] = rank;
   return {};
@@ -207,7 +207,7 @@ std::vector<int> Children::output_descriptors() const {
 }
 
 void Children::write_tagged(const Pipe& pipe, const std::string& line) const {
-  const std::string tagged = sentence("[rank {}] {}\n", pipe.rank, line);
+  const std::string tagged = format("[rank {}] {}\n", pipe.rank, line);
   write_all(pipe.to, tagged.data(), tagged.size());
 }
 
@@ -249,4 +249,4 @@ void Children::drain_output() {
   }
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

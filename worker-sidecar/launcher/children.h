@@ -18,7 +18,7 @@
 
 #include "common/base/error.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 
 using Environment = std::map<std::string, std::string>;
 
@@ -78,4 +78,4 @@ class Children {
 // Where the command lies, looked up in PATH as a shell does.
 Result<std::string> find_program(const std::string& name);
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
-namespace rekindle {
+#include "common/contract/environment.h"
+
+namespace rekindle::launcher {
 namespace {
 
 std::string first_host(const Environment& variables) {
@@ -38,15 +40,15 @@ Environment own_environment() {
 
 Environment rank_environment(const Environment& base, const RankPlacement& placement) {
   Environment variables = base;
-  variables["REKINDLE_RANK"] = std::to_string(placement.rank);
-  variables["REKINDLE_WORLD_SIZE"] = std::to_string(placement.world_size);
-  variables["RANK_ID"] = std::to_string(placement.rank);
-  variables["RANK_SIZE"] = std::to_string(placement.world_size);
-  variables["LOCAL_RANK"] = std::to_string(placement.local_rank);
-  if (!variables.contains("MASTER_ADDR")) {
-    if (const std::string host = first_host(variables); !host.empty()) variables["MASTER_ADDR"] = host;
+  variables[environment::kRank] = std::to_string(placement.rank);
+  variables[environment::kWorldSize] = std::to_string(placement.world_size);
+  variables[environment::kRankId] = std::to_string(placement.rank);
+  variables[environment::kRankSize] = std::to_string(placement.world_size);
+  variables[environment::kLocalRank] = std::to_string(placement.local_rank);
+  if (!variables.contains(environment::kMasterAddress)) {
+    if (const std::string host = first_host(variables); !host.empty()) variables[environment::kMasterAddress] = host;
   }
   return variables;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

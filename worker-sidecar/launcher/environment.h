@@ -5,7 +5,7 @@
 
 #include "worker-sidecar/launcher/children.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 
 struct RankPlacement {
   std::uint32_t rank = 0;
@@ -21,4 +21,4 @@ Environment own_environment();
 // (VC_<TASK>_HOSTS; a task called master or chief first, then by name).
 Environment rank_environment(const Environment& base, const RankPlacement& placement);
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <cmath>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
-#include "common/base/sentence.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 
 std::string event_line(const RunEvent& event, Duration since_start) {
   Json line{{"milliseconds", std::round(to_milliseconds(since_start) * 1000) / 1000}, {"event", event.event}};
@@ -30,7 +30,7 @@ EventLog::~EventLog() {
 Status EventLog::open(const std::string& path) {
   const std::lock_guard lock(mutex_);
   descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) return fail_errno(errno, sentence("the event file {} cannot be written", path));
+  if (descriptor_ < 0) return fail_errno(errno, format("the event file {} cannot be written", path));
   return {};
 }
 
@@ -42,4 +42,4 @@ void EventLog::write(const RunEvent& event, Instant at) {
   [[maybe_unused]] const ssize_t written = ::write(descriptor_, line.data(), line.size());
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

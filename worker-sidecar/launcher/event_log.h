@@ -10,7 +10,7 @@
 #include "common/base/error.h"
 #include "common/base/instant.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 
 struct RunEvent {
   // rank_died, hold, agreed, durable, failed, restart, restored, first_step, finished
@@ -43,4 +43,4 @@ class EventLog {
   int descriptor_ = -1;  // guarded by mutex_
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

@@ -7,10 +7,12 @@
 #include <cstdio>
 #include <thread>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/sidecar/host.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
+
+using namespace sidecar;  // NOLINT(google-build-using-namespace): this file is a sidecar without a pod
 
 struct LocalHost::Loop {
   asio::io_context context{1};
@@ -83,11 +85,11 @@ void LocalHost::log(Severity level, std::string_view message, const Facts& field
   // What ranks do once everything is saved is what they were told, or what we did to them.
   if (!verbose_ && saving_over_ && level != Severity::error) return;
   if (!verbose_ && level != Severity::warning && level != Severity::error) return;
-  std::string line = sentence("rekindle: {}", message);
+  std::string line = format("rekindle: {}", message);
   std::string_view between = ": ";
   for (const auto& [name, value] : fields) {
     line += between;
-    line += name == "message" ? value : sentence("{} {}", name, value);
+    line += name == "message" ? value : format("{} {}", name, value);
     between = ", ";
   }
   std::fprintf(stderr, "%s\n", line.c_str());
@@ -100,7 +102,7 @@ void LocalHost::rank_died(std::uint32_t rank, RankWord word, bool finished, Inst
                  .attempt = attempt(),
                  .step = word.step,
                  .rank = rank,
-                 .message = sentence("while {}", to_string(word.phase))},
+                 .message = format("while {}", to_string(word.phase))},
                 at);
 }
 
@@ -127,7 +129,7 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
     const std::string when =
         record.path == newest_path_
             ? "stands in " + record.path + ", which was saved before the cause"
-            : sentence("saved in {}, {} ms after the cause", record.path, std::llround(record.durable_milliseconds));
+            : format("saved in {}, {} ms after the cause", record.path, std::llround(record.durable_milliseconds));
     std::fprintf(stderr, "rekindle: step %llu %s (%s)%s%s\n", static_cast<unsigned long long>(record.step),
                  when.c_str(), std::string(to_string(record.cause)).c_str(), record.message.empty() ? "" : ": ",
                  record.message.c_str());
@@ -178,4 +180,4 @@ void LocalHost::exit_allowed() {
   save_ended_.wake();
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

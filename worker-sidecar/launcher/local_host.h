@@ -15,7 +15,7 @@
 #include "worker-sidecar/sidecar/observer.h"
 #include "worker-sidecar/sidecar/settings.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 
 // What a life left behind, for the line about the restart.
 struct SavedPoint {
@@ -24,10 +24,11 @@ struct SavedPoint {
   std::string path;
 };
 
-class LocalHost final : public Saver, private HostObserver {
+class LocalHost final : public Saver, private sidecar::HostObserver {
  public:
   // `events` outlives this.
-  static Result<std::unique_ptr<LocalHost>> start(const HostSettings& settings, EventLog& events, bool verbose);
+  static Result<std::unique_ptr<LocalHost>> start(const sidecar::HostSettings& settings, EventLog& events,
+                                                  bool verbose);
   ~LocalHost() override;
 
   const Waker& save_ended() const { return save_ended_; }
@@ -45,11 +46,11 @@ class LocalHost final : public Saver, private HostObserver {
   struct Loop;
   LocalHost(EventLog& events, bool verbose, Duration deadline);
 
-  void log(Severity level, std::string_view message, const Facts& fields) override;
+  void log(sidecar::Severity level, std::string_view message, const sidecar::Facts& fields) override;
   void rank_died(std::uint32_t rank, RankWord word, bool finished, Instant at) override;
-  void breakpoint(const BreakpointRecord& record, std::uint32_t attempt, Instant at) override;
-  void periodic(const ReportPeriodic& report, std::uint32_t attempt, Instant at) override;
-  void attempt_begun(const AttemptBegun& begun, Instant at) override;
+  void breakpoint(const sidecar::BreakpointRecord& record, std::uint32_t attempt, Instant at) override;
+  void periodic(const sidecar::ReportPeriodic& report, std::uint32_t attempt, Instant at) override;
+  void attempt_begun(const sidecar::AttemptBegun& begun, Instant at) override;
   void first_step(std::uint32_t attempt, std::uint64_t step, Instant at) override;
   void problem(const std::string& code, const std::string& message) override;
   void exit_allowed() override;
@@ -62,7 +63,7 @@ class LocalHost final : public Saver, private HostObserver {
 
   // Owned by the loop thread.
   std::uint64_t term_ = 0;
-  BreakpointState state_ = BreakpointState::collecting;
+  sidecar::BreakpointState state_ = sidecar::BreakpointState::collecting;
   bool writing_told_ = false;
   std::string newest_path_;  // of the newest checkpoint that is known to stand
 
@@ -74,4 +75,4 @@ class LocalHost final : public Saver, private HostObserver {
   std::unique_ptr<Loop> loop_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

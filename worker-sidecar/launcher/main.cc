@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   const std::string command = words.empty() ? "" : words.front();
   if (command == "run") {
-    const rekindle::ParsedRun parsed = rekindle::parse_run({words.begin() + 1, words.end()});
+    const rekindle::launcher::ParsedRun parsed = rekindle::launcher::parse_run({words.begin() + 1, words.end()});
     if (!parsed.text.empty()) {
       std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
       return parsed.exit_code;
@@ -34,9 +34,9 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "rekindle: %s\n", signals.error().message.c_str());
       return 1;
     }
-    return rekindle::run_ranks(parsed.options, *signals);
+    return rekindle::launcher::run_ranks(parsed.options, *signals);
   }
-  if (command == "checkpoint") return rekindle::run_checkpoint_command(argc - 1, argv + 1);
+  if (command == "checkpoint") return rekindle::cli::run_checkpoint_command(argc - 1, argv + 1);
   if (command == "--version") {
     std::puts("rekindle " REKINDLE_VERSION);
     return 0;

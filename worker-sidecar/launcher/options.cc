@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-namespace rekindle {
+namespace rekindle::launcher {
 namespace {
 
 constexpr const char* kDescription =
@@ -89,4 +89,4 @@ ParsedRun parse_run(const std::vector<std::string>& words) {
   return parsed;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/contract/deadlines.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 
 struct RunOptions {
   std::uint32_t ranks = 1;
   std::uint32_t restarts_max = 10;
-  std::uint32_t deadline_seconds = 60;
+  std::uint32_t deadline_seconds = kBreakpointDeadlineDefault.count();
   std::string checkpoint_folder;  // empty: REKINDLE_CHECKPOINT_DIR, else ./checkpoints
   std::string job;                // empty: REKINDLE_JOB, else "local"
   // empty: REKINDLE_CHECKPOINT_EVERY, else off; these five are texts of
@@ -38,4 +39,4 @@ struct ParsedRun {
 
 ParsedRun parse_run(const std::vector<std::string>& words);
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

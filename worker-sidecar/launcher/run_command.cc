@@ -6,7 +6,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
+#include "common/contract/environment.h"
 #include "common/system/clock.h"
 #include "worker-sidecar/hook/hook_call.h"
 #include "worker-sidecar/launcher/environment.h"
@@ -15,7 +16,7 @@
 #include "worker-sidecar/sidecar/checkpoint_desk.h"
 #include "worker-sidecar/storage/nonce.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 namespace {
 
 constexpr int kUsageCode = 2;
@@ -67,23 +68,26 @@ int run_locally(const RunOptions& options, const SignalWatcher& signals) {
     return complain_about_start(program.error());
 
   Environment base = own_environment();
-  HostSettings settings{.job_namespace = "local",
-                        .job_uid = "local-" + draw_nonce(),
-                        .pod_name = "local",
-                        .ranks_per_pod = options.ranks};
-  settings.job = !options.job.empty() ? options.job : base.contains("REKINDLE_JOB") ? base["REKINDLE_JOB"] : "local";
-  settings.checkpoint_folder = absolute(!options.checkpoint_folder.empty()         ? options.checkpoint_folder
-                                        : base.contains("REKINDLE_CHECKPOINT_DIR") ? base["REKINDLE_CHECKPOINT_DIR"]
-                                                                                   : "checkpoints");
+  sidecar::HostSettings settings{.job_namespace = "local",
+                                 .job_uid = "local-" + draw_nonce(),
+                                 .pod_name = "local",
+                                 .ranks_per_pod = options.ranks};
+  settings.job = !options.job.empty()               ? options.job
+                 : base.contains(environment::kJob) ? base[environment::kJob]
+                                                    : "local";
+  settings.checkpoint_folder =
+      absolute(!options.checkpoint_folder.empty()              ? options.checkpoint_folder
+               : base.contains(environment::kCheckpointFolder) ? base[environment::kCheckpointFolder]
+                                                               : "checkpoints");
   settings.deadline = std::chrono::seconds(options.deadline_seconds);
   settings.grace = settings.deadline;
 
   const std::pair<const char*, const std::string*> given[] = {
-      {"REKINDLE_CHECKPOINT_EVERY", &options.checkpoint_every},
-      {"REKINDLE_SHADOW_EVERY", &options.shadow_every},
-      {"REKINDLE_KEEP", &options.keep},
-      {"REKINDLE_WRITE_BANDWIDTH_MAX", &options.write_bandwidth_max},
-      {"REKINDLE_RESUME", &options.resume}};
+      {environment::kCheckpointEvery, &options.checkpoint_every},
+      {environment::kShadowEvery, &options.shadow_every},
+      {environment::kKeep, &options.keep},
+      {environment::kWriteBandwidthMax, &options.write_bandwidth_max},
+      {environment::kResume, &options.resume}};
   for (const auto& [name, value] : given) {
     if (!value->empty()) base[name] = *value;
   }
@@ -98,11 +102,11 @@ int run_locally(const RunOptions& options, const SignalWatcher& signals) {
   if (!folder) return complain(folder.error().message);
   settings.run_folder = folder->path();
   settings.socket_path = folder->path() + "/sidecar.sock";
-  base["REKINDLE_SOCKET"] = settings.socket_path;
-  base["REKINDLE_CHECKPOINT_DIR"] = settings.checkpoint_folder;
-  base["REKINDLE_NAMESPACE"] = settings.job_namespace;
-  base["REKINDLE_JOB"] = settings.job;
-  base["REKINDLE_JOB_UID"] = settings.job_uid;
+  base[environment::kSocket] = settings.socket_path;
+  base[environment::kCheckpointFolder] = settings.checkpoint_folder;
+  base[environment::kNamespace] = settings.job_namespace;
+  base[environment::kJob] = settings.job;
+  base[environment::kJobUid] = settings.job_uid;
 
   for (std::uint32_t restarts = 0;; ++restarts) {
     Result<std::unique_ptr<LocalHost>> host = LocalHost::start(settings, events, options.verbose);
@@ -121,10 +125,10 @@ int run_locally(const RunOptions& options, const SignalWatcher& signals) {
 
     const std::string failure =
         report.first_failure
-            ? sentence("rank {} ended with {} {}", report.first_failure->rank, describe(*report.first_failure),
-                       attempt == 0 ? std::string("before training began") : sentence("in attempt {}", attempt))
+            ? format("rank {} ended with {} {}", report.first_failure->rank, describe(*report.first_failure),
+                     attempt == 0 ? std::string("before training began") : format("in attempt {}", attempt))
             : "";
-    const std::string left = saved ? sentence("step {} is saved", saved->step) : "nothing new was saved";
+    const std::string left = saved ? format("step {} is saved", saved->step) : "nothing new was saved";
     // A folder that cannot be used does not get better by trying: a person has to change something.
     const bool hopeless = attempt == 0 && !problem.empty();
     const bool over =
@@ -141,7 +145,7 @@ int run_locally(const RunOptions& options, const SignalWatcher& signals) {
                      hopeless ? "It is not started again, since that would meet the same problem."
                      : options.restarts_max == 0
                          ? "Restarts are switched off (--max-restarts 0)."
-                         : sentence("All {} restarts are used up (--max-restarts).", options.restarts_max).c_str());
+                         : format("All {} restarts are used up (--max-restarts).", options.restarts_max).c_str());
       }
       return report.over.exit_code;
     }
@@ -170,8 +174,8 @@ class PodSaver final : public Saver {
   }
   void save() override {
     thread_ = std::thread([this] {
-      const HookResult result =
-          call_sidecar({.socket_path = socket_path_, .container = "rekindle run", .answer_limit = kAnswerLimit});
+      const hook::HookResult result =
+          hook::call_sidecar({.socket_path = socket_path_, .container = "rekindle run", .answer_limit = kAnswerLimit});
       std::fprintf(stderr, "%s\n", result.line.c_str());
       save_ended_.wake();
     });
@@ -190,13 +194,13 @@ class PodSaver final : public Saver {
 
 // In a protected pod.
 int run_in_pod(const RunOptions& options, const SignalWatcher& signals) {
-  const Result<HostSettings> settings = read_host_settings(process_variable);
+  const Result<sidecar::HostSettings> settings = sidecar::read_host_settings(sidecar::process_variable);
   if (!settings) return complain(settings.error().message);
   if (settings->ranks_per_pod != options.ranks) {
     return complain(
-        sentence("-n {} does not fit this pod, which was admitted with {} rank{} a pod. Set the job's annotation "
-                 "rekindle.dev/ranks-per-pod: \"{}\" and create the job anew.",
-                 options.ranks, settings->ranks_per_pod, settings->ranks_per_pod == 1 ? "" : "s", options.ranks),
+        format("-n {} does not fit this pod, which was admitted with {} rank{} a pod. Set the job's annotation "
+               "rekindle.dev/ranks-per-pod: \"{}\" and create the job anew.",
+               options.ranks, settings->ranks_per_pod, settings->ranks_per_pod == 1 ? "" : "s", options.ranks),
         kUsageCode);
   }
   Children children({.command = options.command, .tag_output = options.tag_output});
@@ -225,7 +229,8 @@ int run_in_pod(const RunOptions& options, const SignalWatcher& signals) {
 }  // namespace
 
 int run_ranks(const RunOptions& options, const SignalWatcher& signals) {
-  return process_variable("REKINDLE_SOCKET").empty() ? run_locally(options, signals) : run_in_pod(options, signals);
+  return sidecar::process_variable(environment::kSocket).empty() ? run_locally(options, signals)
+                                                                 : run_in_pod(options, signals);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

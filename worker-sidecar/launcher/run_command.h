@@ -5,10 +5,10 @@
 #include "worker-sidecar/launcher/options.h"
 #include "worker-sidecar/launcher/run_loop.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 
 // Blocks until the run is over; the exit code of the program. Call on the main thread, before any
 // other thread exists.
 int run_ranks(const RunOptions& options, const SignalWatcher& signals);
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

@@ -11,9 +11,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 namespace {
 
 constexpr const char* kPrefix = "rekindle-run-";
@@ -71,7 +71,7 @@ RunFolder::~RunFolder() {
 Result<JobLock> JobLock::take(const std::string& checkpoint_folder, const std::string& job) {
   std::error_code ignored;
   std::filesystem::create_directories(checkpoint_folder, ignored);
-  const std::string path = sentence("{}/.{}.lock", checkpoint_folder, job);
+  const std::string path = format("{}/.{}.lock", checkpoint_folder, job);
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0660);
   if (descriptor < 0) return JobLock(-1);
   if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
@@ -88,14 +88,14 @@ Result<JobLock> JobLock::take(const std::string& checkpoint_folder, const std::s
   std::string process(holder.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
   while (!process.empty() && process.back() == '\n') process.pop_back();
   return fail(ErrorCode::already_exists,
-              sentence("another `rekindle run`{} trains the job \"{}\" in {}. Two runs in one folder would continue "
-                       "each other: end that one, or "
-                       "give this one its own --job or --checkpoint-dir.",
-                       process.empty() ? "" : " (process " + process + ")", job, checkpoint_folder));
+              format("another `rekindle run`{} trains the job \"{}\" in {}. Two runs in one folder would continue "
+                     "each other: end that one, or "
+                     "give this one its own --job or --checkpoint-dir.",
+                     process.empty() ? "" : " (process " + process + ")", job, checkpoint_folder));
 }
 
 JobLock::~JobLock() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

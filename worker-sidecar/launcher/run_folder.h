@@ -8,7 +8,7 @@
 
 #include "common/base/error.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 
 class RunFolder {
  public:
@@ -42,4 +42,4 @@ class JobLock {
   int descriptor_ = -1;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

@@ -9,7 +9,7 @@
 
 #include "common/system/clock.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 
 LifeReport run_life(Children& children, Supervision& supervision, const SignalWatcher& signals, const Waker& save_ended,
                     Saver& saver) {
@@ -62,4 +62,4 @@ LifeReport run_life(Children& children, Supervision& supervision, const SignalWa
   return report;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

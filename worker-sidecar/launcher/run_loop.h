@@ -10,7 +10,7 @@
 #include "worker-sidecar/launcher/children.h"
 #include "worker-sidecar/launcher/supervision.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 
 // Who saves: the sidecar inside this process, or the one of the pod.
 class Saver {
@@ -32,4 +32,4 @@ struct LifeReport {
 LifeReport run_life(Children& children, Supervision& supervision, const SignalWatcher& signals, const Waker& save_ended,
                     Saver& saver);
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

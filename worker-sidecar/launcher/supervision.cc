@@ -2,7 +2,9 @@
 
 #include <csignal>
 
-namespace rekindle {
+#include "common/contract/exit_codes.h"
+
+namespace rekindle::launcher {
 
 Supervision::Supervision(SupervisionSettings settings) : settings_(std::move(settings)), running_(settings_.ranks) {}
 
@@ -82,8 +84,8 @@ void Supervision::become_ending(Instant now, Actions& actions) {
 void Supervision::become_over(Actions& actions) {
   state_ = State::over;
   until_.reset();
-  const int code = terminated_ ? kTerminatedCode : first_failure_.value_or(0);
+  const int code = terminated_ ? kStoppedExitCode : first_failure_.value_or(0);
   actions.emplace_back(LifeOver{.exit_code = code, .terminated = terminated_});
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

@@ -16,18 +16,18 @@
 #include <vector>
 
 #include "common/base/instant.h"
+#include "common/contract/deadlines.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 
 // The state is safe by then; a rank that sits in a collective whose peer is dead would stay for
 // ever.
 inline constexpr Duration kDrain = std::chrono::milliseconds(500);
 inline constexpr Duration kTerminate = std::chrono::seconds(5);
-inline constexpr int kTerminatedCode = 143;
 
 struct SupervisionSettings {
   std::set<std::uint32_t> ranks;
-  Duration deadline = std::chrono::seconds(60);
+  Duration deadline = kBreakpointDeadlineDefault;
   // In a pod the hook has saved before SIGTERM arrives, so there is nothing to ask for.
   bool saves_on_terminate = true;
 };
@@ -86,4 +86,4 @@ class Supervision {
   std::optional<Instant> until_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/contract/exit_codes.h"
 #include "worker-sidecar/checkpoint/layout.h"
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/checkpoint/plan.h"
@@ -148,7 +149,7 @@ struct FinishedMessage {
 };
 
 struct EndMessage {
-  std::int64_t exit_code = 143;
+  std::int64_t exit_code = kStoppedExitCode;
 
   bool operator==(const EndMessage&) const = default;
 };

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
 namespace rekindle {
 namespace {
@@ -22,8 +22,8 @@ std::string text_in(const Text& text, std::size_t begin, std::size_t room) {
 Status write_rebuild_order(ControlBlock& block, const RebuildOrder& order) {
   if (order.path.size() >= kPathBytes || order.manifest_hash.size() >= kHashBytes) {
     return fail(ErrorCode::invalid_input,
-                sentence("the name of checkpoint {} is longer than the {} bytes that an order to rebuild has for it",
-                         order.path, kPathBytes - 1));
+                format("the name of checkpoint {} is longer than the {} bytes that an order to rebuild has for it",
+                       order.path, kPathBytes - 1));
   }
   Text text{};
   std::memcpy(text.data(), order.path.data(), order.path.size());

@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
-#include "common/base/sentence.h"
 
 namespace rekindle {
 namespace {
@@ -52,7 +52,7 @@ std::string pieces_text(const std::vector<ShadowPiece>& pieces) {
   return dump_json(list);
 }
 
-auto wrong(std::string_view what) { return fail(ErrorCode::corrupt, sentence("the shadow {}", what)); }
+auto wrong(std::string_view what) { return fail(ErrorCode::corrupt, format("the shadow {}", what)); }
 
 Result<Header> read_header(std::string_view front) {
   Header header{};
@@ -61,7 +61,7 @@ Result<Header> read_header(std::string_view front) {
   if (header.magic != kShadowMagic) return wrong("does not begin like one");
   if (header.version != kShadowVersion) {
     return fail(ErrorCode::refused,
-                sentence("the shadow has version {}, this program knows {}", header.version, kShadowVersion));
+                format("the shadow has version {}, this program knows {}", header.version, kShadowVersion));
   }
   if (header.plan_bytes > kShadowPlanBytesMax) return wrong("claims a plan that is too long");
   return header;
@@ -104,8 +104,8 @@ Result<ShadowPlan> plan_shadow(const ShadowPurpose& purpose, const Layout& layou
     const auto found = tensors.find(piece.tensor);
     if (found == tensors.end() || !has_rows(*found->second, piece.begin_row, piece.end_row)) {
       return fail(ErrorCode::invalid_input,
-                  sentence("the share of rank {} names rows {} to {} of \"{}\", which it does not have", purpose.rank,
-                           piece.begin_row, piece.end_row, piece.tensor));
+                  format("the share of rank {} names rows {} to {} of \"{}\", which it does not have", purpose.rank,
+                         piece.begin_row, piece.end_row, piece.tensor));
     }
     const std::uint64_t bytes = rows_bytes(*found->second, piece.end_row - piece.begin_row);
     plan.pieces.push_back({piece, at, bytes});
@@ -115,8 +115,8 @@ Result<ShadowPlan> plan_shadow(const ShadowPurpose& purpose, const Layout& layou
   plan.slot_bytes = rounded_up(at + purpose.state_bytes, kShadowPageBytes);
   const std::string text = pieces_text(plan.pieces);
   if (text.size() > kShadowPlanBytesMax) {
-    return fail(ErrorCode::invalid_input, sentence("the share of rank {} has too many pieces for a shadow: {}",
-                                                   purpose.rank, plan.pieces.size()));
+    return fail(ErrorCode::invalid_input,
+                format("the share of rank {} has too many pieces for a shadow: {}", purpose.rank, plan.pieces.size()));
   }
   plan.slots_offset = rounded_up(sizeof(Header) + text.size(), kShadowPageBytes);
   return plan;

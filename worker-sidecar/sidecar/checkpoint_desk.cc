@@ -14,7 +14,7 @@
 #include "worker-sidecar/storage/publisher.h"
 #include "worker-sidecar/storage/scan.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 CheckpointDesk::CheckpointDesk(FileSystem& file_system, const HostSettings& settings, bool create_root)
     : file_system_(file_system),
@@ -99,4 +99,4 @@ Status CheckpointDesk::remove(const std::string& folder) {
   return remove_checkpoint_folder(file_system_, job_folder_, folder);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -16,7 +16,7 @@
 #include "worker-sidecar/storage/file_system.h"
 #include "worker-sidecar/storage/prune.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // The small state of one rank at one step, as taken from its slot.
 struct RankState {
@@ -61,4 +61,4 @@ class CheckpointDesk {
   std::string job_folder_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -11,9 +11,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 // The first page holds every field that is mapped; slots are read with pread.
@@ -21,7 +21,7 @@ constexpr std::size_t kMappedBytes = kControlSlotsOffset;
 constexpr std::uint32_t kStateBytesMax = 256u << 20;
 
 std::string file_name(const std::string& folder, std::uint32_t rank) {
-  return sentence("{}/rank-{}.control", folder, rank);
+  return format("{}/rank-{}.control", folder, rank);
 }
 
 std::uint32_t slot_bytes_for(std::uint32_t state_bytes_max) {
@@ -64,15 +64,15 @@ void ControlFile::close() {
 
 Result<ControlFile> ControlFile::create(const std::string& folder, const ControlShape& shape) {
   if (shape.state_bytes_max > kStateBytesMax) {
-    return fail(ErrorCode::invalid_input, sentence("rank {} asks for {} bytes of small state a step; at most {} are "
-                                                   "kept there. Register large arrays as tensors.",
-                                                   shape.rank, shape.state_bytes_max, kStateBytesMax));
+    return fail(ErrorCode::invalid_input, format("rank {} asks for {} bytes of small state a step; at most {} are "
+                                                 "kept there. Register large arrays as tensors.",
+                                                 shape.rank, shape.state_bytes_max, kStateBytesMax));
   }
   const std::string path = file_name(folder, shape.rank);
   // The process that had this rank before keeps its own mapping; only the name goes to the new one.
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno(errno, sentence("removing {}", path));
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno(errno, format("removing {}", path));
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (descriptor < 0) return fail_errno(errno, sentence("creating the control block {}", path));
+  if (descriptor < 0) return fail_errno(errno, format("creating the control block {}", path));
 
   const std::uint32_t slot_bytes = slot_bytes_for(shape.state_bytes_max);
   const std::uint64_t total = kControlSlotsOffset + 2ull * slot_bytes;
@@ -82,12 +82,11 @@ Result<ControlFile> ControlFile::create(const std::string& folder, const Control
     if (error == ENOSPC) {
       return fail(
           ErrorCode::exhausted,
-          sentence(
-              "the memory volume {} is full: rank {} needs {} bytes there for its control block. Raise the volume's "
-              "sizeLimit (and the memory limit of the pod) or lower state_bytes_max.",
-              folder, shape.rank, total));
+          format("the memory volume {} is full: rank {} needs {} bytes there for its control block. Raise the volume's "
+                 "sizeLimit (and the memory limit of the pod) or lower state_bytes_max.",
+                 folder, shape.rank, total));
     }
-    return fail_errno(error, sentence("allocating {} bytes for the control block {}", total, path));
+    return fail_errno(error, format("allocating {} bytes for the control block {}", total, path));
   }
   Result<ControlBlock*> block = map_block(descriptor);
   if (!block) {
@@ -110,13 +109,13 @@ Result<ControlFile> ControlFile::create(const std::string& folder, const Control
 Result<ControlFile> ControlFile::open(const std::string& folder, std::uint32_t rank, std::uint32_t world_size) {
   const std::string path = file_name(folder, rank);
   const int descriptor = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0) return fail_errno(errno, sentence("opening the control block {}", path));
+  if (descriptor < 0) return fail_errno(errno, format("opening the control block {}", path));
   struct stat about{};
   const bool ours = ::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == ::geteuid() &&
                     about.st_size >= static_cast<off_t>(kControlSlotsOffset);
   if (!ours) {
     ::close(descriptor);
-    return fail(ErrorCode::corrupt, sentence("{} is not a control block that this sidecar made", path));
+    return fail(ErrorCode::corrupt, format("{} is not a control block that this sidecar made", path));
   }
   Result<ControlBlock*> block = map_block(descriptor);
   if (!block) {
@@ -130,8 +129,8 @@ Result<ControlFile> ControlFile::open(const std::string& folder, std::uint32_t r
       seen.world_size != world_size || seen.slot_offset != kControlSlotsOffset || seen.slot_bytes == 0 ||
       seen.slot_bytes % 4096 != 0 || total != static_cast<std::uint64_t>(about.st_size)) {
     return fail(ErrorCode::corrupt,
-                sentence("{} is not the control block of rank {} of {} (version {}); the rank has to be started again",
-                         path, rank, world_size, kControlVersion));
+                format("{} is not the control block of rank {} of {} (version {}); the rank has to be started again",
+                       path, rank, world_size, kControlVersion));
   }
   file.slot_bytes_ = seen.slot_bytes;
   file.incarnation_ = seen.incarnation;
@@ -225,14 +224,14 @@ Result<CapturedState> ControlFile::captured(std::uint64_t step, std::uint64_t at
     broken = state.error();
   }
   if (broken) return std::unexpected(*broken);
-  return fail(ErrorCode::not_found, sentence("neither slot holds step {} of attempt {}", step, attempt));
+  return fail(ErrorCode::not_found, format("neither slot holds step {} of attempt {}", step, attempt));
 }
 
 Result<CapturedState> decode_slot_payload(const SlotHeader& header, std::string_view payload) {
   if (header.bytes > payload.size()) return fail(ErrorCode::corrupt, "a slot claims more bytes than it has");
   payload = payload.substr(0, header.bytes);
   if (XXH3_64bits(payload.data(), payload.size()) != header.checksum) {
-    return fail(ErrorCode::corrupt, sentence("the captured state of step {} does not match its checksum", header.step));
+    return fail(ErrorCode::corrupt, format("the captured state of step {} does not match its checksum", header.step));
   }
   CapturedState state{.step = header.step, .attempt = header.attempt, .entries = {}};
   std::size_t at = 0;
@@ -257,4 +256,4 @@ Result<CapturedState> decode_slot_payload(const SlotHeader& header, std::string_
   return state;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -18,7 +18,7 @@
 #include "worker-sidecar/protocol/control_block.h"
 #include "worker-sidecar/protocol/rebuild_order.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // What one slot held: the named values in order of registration.
 struct CapturedState {
@@ -100,4 +100,4 @@ class ControlFile {
 // Takes the payload of a slot apart. Pure; also the target of the fuzzer.
 Result<CapturedState> decode_slot_payload(const SlotHeader& header, std::string_view payload);
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -9,7 +9,7 @@
 
 #include "worker-sidecar/protocol/control_block.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t value, const timespec* timeout) {
@@ -61,4 +61,4 @@ void DeathWatch::watch() {
   ended_ = true;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

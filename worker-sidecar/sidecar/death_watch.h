@@ -10,7 +10,7 @@
 #include <functional>
 #include <thread>
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 class DeathWatch {
  public:
@@ -30,4 +30,4 @@ class DeathWatch {
   std::thread thread_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // Threads: run() on the loop thread. The destructor waits for work that has begun; answers that
 // come after it are dropped with the loop.
@@ -33,4 +33,4 @@ class DiskPool {
   asio::thread_pool pool_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -8,7 +8,7 @@
 #include "worker-sidecar/sidecar/host_parts.h"
 #include "worker-sidecar/sidecar/job_memory.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 constexpr std::chrono::microseconds kPollSoon{200};
@@ -221,4 +221,4 @@ std::string Host::Parts::status_text() const {
   return dump_json(text);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

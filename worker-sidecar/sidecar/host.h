@@ -25,7 +25,7 @@ namespace asio {
 class io_context;
 }
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // Carries messages to the sidecars of other pods. Dropped when there is no connection.
 class PeerTransport {
@@ -80,4 +80,4 @@ class Host {
   std::shared_ptr<Parts> parts_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "common/system/clock.h"
 #include "worker-sidecar/sidecar/host_parts.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 void Host::Parts::open_storage() {
   storage = StorageState::trying;
@@ -48,23 +48,23 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
   if (hello.world_size != settings.world_size()) {
     return refuse(
         link, {ErrorCode::invalid_input,
-               sentence("rank {} says that the job has {} ranks, this sidecar was told {} ({} pods with {} each); make "
-                        "REKINDLE_WORLD_SIZE, or the "
-                        "annotation rekindle.dev/ranks-per-pod, fit",
-                        hello.rank, hello.world_size, settings.world_size(), settings.pods, settings.ranks_per_pod)});
+               format("rank {} says that the job has {} ranks, this sidecar was told {} ({} pods with {} each); make "
+                      "REKINDLE_WORLD_SIZE, or the "
+                      "annotation rekindle.dev/ranks-per-pod, fit",
+                      hello.rank, hello.world_size, settings.world_size(), settings.pods, settings.ranks_per_pod)});
   }
   if (!settings.hosts_rank(hello.rank)) {
-    return refuse(link,
-                  {ErrorCode::invalid_input,
-                   sentence("rank {} does not belong to this pod, which has ranks {} to {}; check REKINDLE_RANK",
-                            hello.rank, settings.first_rank(), settings.first_rank() + settings.ranks_per_pod - 1)});
+    return refuse(
+        link, {ErrorCode::invalid_input,
+               format("rank {} does not belong to this pod, which has ranks {} to {}; check REKINDLE_RANK", hello.rank,
+                      settings.first_rank(), settings.first_rank() + settings.ranks_per_pod - 1)});
   }
   const bool known = attempt != 0 || ranks.lost_connection(hello.rank, hello.pid);
   if (!known && storage == StorageState::broken) return refuse(link, storage_error);
   if (!known && ranks.alive(hello.rank)) {
     return refuse(link, {ErrorCode::already_exists,
-                         sentence("another process has rank {} already; give each process a REKINDLE_RANK of its own",
-                                  hello.rank)});
+                         format("another process has rank {} already; give each process a REKINDLE_RANK of its own",
+                                hello.rank)});
   }
   if (!known && coordination.attempt() != 0) {
     // A container that was started again inside a pod. The attempt that this sidecar serves goes on
@@ -76,8 +76,8 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
   }
   if (hello.state_bytes_max > UINT32_MAX) {
     return refuse(link, {ErrorCode::invalid_input,
-                         sentence("rank {} asks for {} bytes of small state; register large arrays as tensors",
-                                  hello.rank, hello.state_bytes_max)});
+                         format("rank {} asks for {} bytes of small state; register large arrays as tensors",
+                                hello.rank, hello.state_bytes_max)});
   }
 
   Result<const ControlFile*> control =
@@ -188,4 +188,4 @@ void Host::Parts::on_rank_died(std::uint32_t rank, RankWord word) {
                 ranks.shadow_steps(rank, coordination.attempt())});
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

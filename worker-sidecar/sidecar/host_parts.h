@@ -19,7 +19,7 @@
 #include "worker-sidecar/sidecar/local_server.h"
 #include "worker-sidecar/sidecar/rank_table.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   Parts(asio::io_context& loop_, Options options_);
@@ -127,4 +127,4 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   DiskPool disk;  // last: its work is waited for before the rest goes
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

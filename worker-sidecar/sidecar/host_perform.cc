@@ -1,7 +1,7 @@
 // Host: what the machines want done.
 #include <algorithm>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "common/system/clock.h"
 #include "worker-sidecar/checkpoint/restore_plan.h"
 #include "worker-sidecar/sidecar/host_parts.h"
@@ -9,7 +9,7 @@
 #include "worker-sidecar/storage/files.h"
 #include "worker-sidecar/storage/publisher.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 // The manifest is the one that was offered and its files are there with their sizes. Their bytes
@@ -20,24 +20,24 @@ Status look_at_candidate(CheckpointDesk& desk, const VerifyCandidate& wanted) {
   Result<SealedManifest> sealed = read_manifest(files, desk.job_folder(), path);
   if (!sealed) return std::unexpected(sealed.error());
   if (sealed->hash != wanted.manifest_hash) {
-    return fail(ErrorCode::corrupt, sentence("{} has a manifest with another hash than the one that was listed", path));
+    return fail(ErrorCode::corrupt, format("{} has a manifest with another hash than the one that was listed", path));
   }
   if (Status ours = check_job(sealed->manifest, desk.job()); !ours) return ours;
   std::vector<const Layout*> layouts;
   for (const std::shared_ptr<const Layout>& layout : wanted.layouts) layouts.push_back(layout.get());
   if (const std::vector<std::string> differences = list_job_differences(sealed->manifest, layouts);
       !differences.empty()) {
-    return fail(ErrorCode::invalid_input, sentence("the checkpoint of step {} does not fit what the job has "
-                                                   "registered: {}. Restore the program as it was, or give the new one "
-                                                   "another name or checkpoint folder",
-                                                   sealed->manifest.step, describe_differences(differences)));
+    return fail(ErrorCode::invalid_input, format("the checkpoint of step {} does not fit what the job has "
+                                                 "registered: {}. Restore the program as it was, or give the new one "
+                                                 "another name or checkpoint folder",
+                                                 sealed->manifest.step, describe_differences(differences)));
   }
   for (const ManifestFile& file : sealed->manifest.files) {
     const std::string name = join_path(join_path(desk.job_folder(), path), file.name);
     Result<FileInfo> info = info_of(files, name);
     if (!info) return std::unexpected(info.error());
     if (info->bytes != file.bytes) {
-      return fail(ErrorCode::corrupt, sentence("{} has {} bytes, the manifest says {}", name, info->bytes, file.bytes));
+      return fail(ErrorCode::corrupt, format("{} has {} bytes, the manifest says {}", name, info->bytes, file.bytes));
     }
   }
   return {};
@@ -145,10 +145,9 @@ void Host::Parts::on(const PermitUpdate& output) {
 void Host::Parts::on(const StartWrite& output) {
   const ControlFile* const control = ranks.control_of(output.rank);
   if (control == nullptr || !ranks.link_of(output.rank)) {
-    return tell(
-        RankWriteFailed{output.rank,
-                        {.term = output.write.term,
-                         .error = {ErrorCode::unavailable, sentence("rank {} is not connected", output.rank)}}});
+    return tell(RankWriteFailed{output.rank,
+                                {.term = output.write.term,
+                                 .error = {ErrorCode::unavailable, format("rank {} is not connected", output.rank)}}});
   }
   WriteMessage write = output.write;
   write.hold = control->hold_number();
@@ -265,7 +264,7 @@ void Host::Parts::on(const KeepForRank& output) {
                                       .shadow_every_steps = output.shadow_every_steps,
                                       .pieces = output.pieces});
   if (shadow && !ranks.link_of(output.rank))
-    shadow = fail(ErrorCode::unavailable, sentence("rank {} is not connected", output.rank), Retry::yes);
+    shadow = fail(ErrorCode::unavailable, format("rank {} is not connected", output.rank), Retry::yes);
   if (!shadow) return tell(RankKept{output.rank, output.term, std::unexpected(shadow.error())});
   send_to_rank(output.rank, KeepMessage{output.term}, (*shadow)->descriptor());
 }
@@ -286,7 +285,7 @@ void Host::Parts::on(const WriteFromShadow& output) {
     return tell(RankWriteFailed{
         output.rank,
         {.term = output.write.term,
-         .error = {ErrorCode::not_found, sentence("there is no shadow of rank {} here", output.rank), Retry::yes}}});
+         .error = {ErrorCode::not_found, format("there is no shadow of rank {} here", output.rank), Retry::yes}}});
   }
   WriteOptions options;
   options.bytes_per_second_max = settings.checkpoints.bytes_per_second_max;
@@ -334,4 +333,4 @@ void Host::Parts::on(const ExitAllowed&) {
   if (observer != nullptr) observer->exit_allowed();
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -5,7 +5,7 @@
 
 #include "worker-sidecar/checkpoint/hash.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 std::string path_in(const std::string& run_folder) { return run_folder + "/job-layout"; }
@@ -32,4 +32,4 @@ std::optional<JobRemembered> remembered_job(const std::string& run_folder) {
   return job;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -8,7 +8,7 @@
 #include "worker-sidecar/coordination/event.h"
 #include "worker-sidecar/coordination/output.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // Replaces what was there. A memory volume that is full costs the memory, not the sidecar.
 void remember_job(const std::string& run_folder, const RememberJob& job);
@@ -16,4 +16,4 @@ void remember_job(const std::string& run_folder, const RememberJob& job);
 // Nothing when there is none, or it does not read like one.
 std::optional<JobRemembered> remembered_job(const std::string& run_folder);
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

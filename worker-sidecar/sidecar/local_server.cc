@@ -11,10 +11,10 @@
 #include <cstring>
 #include <map>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/protocol/frame.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 constexpr std::size_t kConnectionsMax = 1024;
@@ -26,8 +26,8 @@ Result<sockaddr_un> address_of(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof address.sun_path) {
     return fail(ErrorCode::invalid_input,
-                sentence("the socket path {} has {} bytes, a Unix socket allows 1 to {}; choose a shorter folder", path,
-                         path.size(), sizeof address.sun_path - 1));
+                format("the socket path {} has {} bytes, a Unix socket allows 1 to {}; choose a shorter folder", path,
+                       path.size(), sizeof address.sun_path - 1));
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;
@@ -152,23 +152,22 @@ Result<std::unique_ptr<LocalServer>> LocalServer::listen(asio::io_context& loop,
                                                          Handlers handlers) {
   Result<sockaddr_un> address = address_of(path);
   if (!address) return std::unexpected(address.error());
-  if (answers(*address))
-    return fail(ErrorCode::already_exists, sentence("another sidecar answers on {} already", path));
+  if (answers(*address)) return fail(ErrorCode::already_exists, format("another sidecar answers on {} already", path));
   struct stat about{};
   if (::lstat(path.c_str(), &about) == 0) {
     if (!S_ISSOCK(about.st_mode)) {
       return fail(ErrorCode::already_exists,
-                  sentence("{} is there and is no socket; remove it or set REKINDLE_SOCKET to another path", path));
+                  format("{} is there and is no socket; remove it or set REKINDLE_SOCKET to another path", path));
     }
     ::unlink(path.c_str());
   }
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return fail_errno(errno, "making a socket");
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
-    return fail_errno(errno, sentence("the socket {} cannot be made", path));
+    return fail_errno(errno, format("the socket {} cannot be made", path));
   }
   ::chmod(path.c_str(), 0666);
-  if (::listen(socket.get(), kBacklog) != 0) return fail_errno(errno, sentence("listening on {}", path));
+  if (::listen(socket.get(), kBacklog) != 0) return fail_errno(errno, format("listening on {}", path));
   auto parts = std::make_shared<Parts>(loop, socket.release(), path, std::move(handlers));
   parts->accept_next();
   return std::unique_ptr<LocalServer>(new LocalServer(std::move(parts)));
@@ -207,4 +206,4 @@ void LocalServer::close_after_sending(LinkId link) {
 
 bool LocalServer::connected(LinkId link) const { return parts_->connections.contains(link); }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

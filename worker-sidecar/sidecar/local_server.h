@@ -15,7 +15,7 @@
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/sidecar/unix_link.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // Names a connection for as long as the server lives; never reused.
 using LinkId = std::uint64_t;
@@ -52,4 +52,4 @@ class LocalServer {
   std::shared_ptr<Parts> parts_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

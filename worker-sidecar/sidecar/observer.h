@@ -12,7 +12,7 @@
 #include "worker-sidecar/coordination/output.h"
 #include "worker-sidecar/protocol/control_block.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 enum class Severity : std::uint8_t { debug, info, warning, error };
 
@@ -39,4 +39,4 @@ class HostObserver {
   virtual void exit_allowed() {}
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

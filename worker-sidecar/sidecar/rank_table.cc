@@ -4,11 +4,11 @@
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/sidecar/death_watch.h"
 #include "worker-sidecar/storage/nonce.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 struct RankTable::Place {
   explicit Place(ControlFile file) : control(std::move(file)) {}
@@ -142,7 +142,7 @@ void RankTable::set_registered(std::uint32_t rank, const RegisteredMessage& regi
 
 Result<std::shared_ptr<const ShadowFile>> RankTable::make_shadow(std::uint32_t rank, const KeptShare& share) {
   const auto found = places_.find(rank);
-  if (found == places_.end()) return fail(ErrorCode::unavailable, sentence("rank {} is not here", rank));
+  if (found == places_.end()) return fail(ErrorCode::unavailable, format("rank {} is not here", rank));
   Place& place = *found->second;
   Result<ShadowPlan> plan = plan_shadow({.rank = rank,
                                          .incarnation = place.control.incarnation(),
@@ -276,7 +276,7 @@ RankTable::Captured RankTable::capture(const std::vector<std::uint32_t>& ranks, 
   Captured result;
   const auto miss = [&](std::uint32_t rank, std::string why) {
     result.missing.push_back(rank);
-    result.reasons.push_back(sentence("rank {}: {}", rank, why));
+    result.reasons.push_back(format("rank {}: {}", rank, why));
   };
   for (const std::uint32_t rank : ranks) {
     const auto found = places_.find(rank);
@@ -304,7 +304,7 @@ RankTable::Captured RankTable::capture(const std::vector<std::uint32_t>& ranks, 
       state.captured.entries.push_back(std::move(*entry));
     }
     if (state.captured.entries.size() != place.states.size()) {
-      miss(rank, sentence("the captured state of step {} does not have everything that was registered", step));
+      miss(rank, format("the captured state of step {} does not have everything that was registered", step));
       continue;
     }
     result.states.push_back(std::move(state));
@@ -312,4 +312,4 @@ RankTable::Captured RankTable::capture(const std::vector<std::uint32_t>& ranks, 
   return result;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

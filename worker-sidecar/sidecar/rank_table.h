@@ -19,7 +19,7 @@
 #include "worker-sidecar/sidecar/local_server.h"
 #include "worker-sidecar/sidecar/shadow_file.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 class RankTable {
  public:
@@ -109,4 +109,4 @@ class RankTable {
   std::shared_ptr<RankTable*> self_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

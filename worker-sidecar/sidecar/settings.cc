@@ -4,9 +4,10 @@
 #include <cstdlib>
 #include <optional>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
+#include "common/contract/environment.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 // Reads one variable after the other and keeps the first thing that is wrong.
@@ -19,7 +20,7 @@ class Reader {
   }
   void required(const char* name, std::string& into) {
     text(name, into);
-    if (variables_(name).empty()) refuse(sentence("{} is not set; the webhook of Rekindle sets it", name));
+    if (variables_(name).empty()) refuse(format("{} is not set; the webhook of Rekindle sets it", name));
   }
   template <typename Number>
   void number(const char* name, Number& into, std::uint64_t least, std::uint64_t most) {
@@ -28,7 +29,7 @@ class Reader {
     std::uint64_t parsed = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), parsed);
     if (error != std::errc() || end != value.data() + value.size() || parsed < least || parsed > most) {
-      refuse(sentence("{}={} is not a number from {} to {}", name, value, least, most));
+      refuse(format("{}={} is not a number from {} to {}", name, value, least, most));
       return;
     }
     into = static_cast<Number>(parsed);
@@ -61,22 +62,22 @@ std::string process_variable(const char* name) {
 Result<HostSettings> read_host_settings(const Variables& variables) {
   HostSettings settings;
   Reader in(variables);
-  in.text("REKINDLE_SOCKET", settings.socket_path);
-  in.text("REKINDLE_RUN_DIR", settings.run_folder);
-  in.text("REKINDLE_CHECKPOINT_DIR", settings.checkpoint_folder);
-  in.text("REKINDLE_NAMESPACE", settings.job_namespace);
-  in.text("REKINDLE_JOB", settings.job);
-  in.text("REKINDLE_JOB_UID", settings.job_uid);
-  in.text("REKINDLE_POD_NAME", settings.pod_name);
-  in.text("REKINDLE_POD_UID", settings.pod_uid);
-  in.number("REKINDLE_POD_ORDINAL", settings.ordinal, 0, 65535);
-  in.number("REKINDLE_PODS", settings.pods, 1, 65536);
-  in.number("REKINDLE_RANKS_PER_POD", settings.ranks_per_pod, 1, 4096);
-  in.seconds("REKINDLE_DEADLINE_SECONDS", settings.deadline);
+  in.text(environment::kSocket, settings.socket_path);
+  in.text(environment::kRunFolder, settings.run_folder);
+  in.text(environment::kCheckpointFolder, settings.checkpoint_folder);
+  in.text(environment::kNamespace, settings.job_namespace);
+  in.text(environment::kJob, settings.job);
+  in.text(environment::kJobUid, settings.job_uid);
+  in.text(environment::kPodName, settings.pod_name);
+  in.text(environment::kPodUid, settings.pod_uid);
+  in.number(environment::kPodOrdinal, settings.ordinal, 0, 65535);
+  in.number(environment::kPods, settings.pods, 1, 65536);
+  in.number(environment::kRanksPerPod, settings.ranks_per_pod, 1, 4096);
+  in.seconds(environment::kDeadlineSeconds, settings.deadline);
   settings.grace = settings.deadline + std::chrono::seconds(15);
-  in.seconds("REKINDLE_GRACE_SECONDS", settings.grace);
+  in.seconds(environment::kGraceSeconds, settings.grace);
   if (settings.ordinal >= settings.pods) {
-    in.refuse(sentence("REKINDLE_POD_ORDINAL={} does not fit REKINDLE_PODS={}", settings.ordinal, settings.pods));
+    in.refuse(format("REKINDLE_POD_ORDINAL={} does not fit REKINDLE_PODS={}", settings.ordinal, settings.pods));
   }
   if (Result<CheckpointSettings> checkpoints = read_checkpoint_settings(variables))
     settings.checkpoints = *std::move(checkpoints);
@@ -92,17 +93,17 @@ Result<HostSettings> read_host_settings(const Variables& variables) {
 Result<ClusterSettings> read_cluster_settings(const Variables& variables) {
   ClusterSettings settings;
   Reader in(variables);
-  in.required("REKINDLE_OPERATOR", settings.operator_address);
-  in.required("REKINDLE_POD_ADDRESS", settings.pod_address);
-  in.text("REKINDLE_TLS_DIR", settings.tls_folder);
-  in.text("REKINDLE_BIN_DIR", settings.bin_folder);
-  in.number("REKINDLE_PEER_PORT", settings.peer_port, 0, 65535);
-  in.number("REKINDLE_METRICS_PORT", settings.metrics_port, 0, 65535);
+  in.required(environment::kOperator, settings.operator_address);
+  in.required(environment::kPodAddress, settings.pod_address);
+  in.text(environment::kTlsFolder, settings.tls_folder);
+  in.text(environment::kBinFolder, settings.bin_folder);
+  in.number(environment::kPeerPort, settings.peer_port, 0, 65535);
+  in.number(environment::kMetricsPort, settings.metrics_port, 0, 65535);
   if (!settings.operator_address.empty() && !settings.operator_address.contains(':')) {
-    in.refuse(sentence("REKINDLE_OPERATOR={} is not host:port", settings.operator_address));
+    in.refuse(format("REKINDLE_OPERATOR={} is not host:port", settings.operator_address));
   }
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
   return settings;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -8,8 +8,9 @@
 #include "common/base/error.h"
 #include "common/base/instant.h"
 #include "common/contract/checkpoint_settings.h"
+#include "common/contract/deadlines.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 inline constexpr const char* kDefaultSocket = "/rekindle/run/sidecar.sock";
 
@@ -28,7 +29,7 @@ struct HostSettings {
   std::uint32_t ordinal = 0;
   std::uint32_t pods = 1;
   std::uint32_t ranks_per_pod = 1;
-  Duration deadline = std::chrono::seconds(60);
+  Duration deadline = kBreakpointDeadlineDefault;
   Duration grace = std::chrono::seconds(75);
   CheckpointSettings checkpoints;
 
@@ -55,4 +56,4 @@ std::string process_variable(const char* name);
 Result<HostSettings> read_host_settings(const Variables& variables);
 Result<ClusterSettings> read_cluster_settings(const Variables& variables);
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

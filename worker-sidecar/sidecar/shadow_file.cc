@@ -10,17 +10,17 @@
 #include <map>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/storage/files.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 constexpr std::size_t kPortionBytes = 1u << 20;
 
 std::string file_name(const std::string& folder, std::uint32_t rank) {
-  return sentence("{}/rank-{}.shadow", folder, rank);
+  return format("{}/rank-{}.shadow", folder, rank);
 }
 
 bool read_at(int descriptor, void* into, std::size_t bytes, std::uint64_t offset) {
@@ -58,9 +58,9 @@ void ShadowFile::remove(const std::string& folder, std::uint32_t rank) { ::unlin
 
 Result<ShadowFile> ShadowFile::create(const std::string& folder, ShadowPlan plan) {
   const std::string path = file_name(folder, plan.rank);
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno(errno, sentence("removing {}", path));
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno(errno, format("removing {}", path));
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (descriptor < 0) return fail_errno(errno, sentence("creating the shadow {}", path));
+  if (descriptor < 0) return fail_errno(errno, format("creating the shadow {}", path));
   ShadowFile file(descriptor, std::move(plan));
   const std::string front = encode_shadow_plan(file.plan_);
   for (std::size_t written = 0; written < front.size();) {
@@ -69,7 +69,7 @@ Result<ShadowFile> ShadowFile::create(const std::string& folder, ShadowPlan plan
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0)
       return fail_errno(put == 0 ? ENOSPC : errno,
-                        sentence("writing the plan of the shadow {}; raise the size of the memory volume", path));
+                        format("writing the plan of the shadow {}; raise the size of the memory volume", path));
     written += static_cast<std::size_t>(put);
   }
   return file;
@@ -78,24 +78,24 @@ Result<ShadowFile> ShadowFile::create(const std::string& folder, ShadowPlan plan
 Result<ShadowFile> ShadowFile::open(const std::string& folder, std::uint32_t rank, std::uint64_t incarnation) {
   const std::string path = file_name(folder, rank);
   const int descriptor = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0) return fail_errno(errno, sentence("opening the shadow {}", path));
+  if (descriptor < 0) return fail_errno(errno, format("opening the shadow {}", path));
   ShadowFile file(descriptor, {});
   struct stat about{};
   if (::fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode) || about.st_uid != ::geteuid()) {
-    return fail(ErrorCode::corrupt, sentence("{} is not a shadow that this sidecar made", path));
+    return fail(ErrorCode::corrupt, format("{} is not a shadow that this sidecar made", path));
   }
   std::string front(kShadowPageBytes, '\0');
   if (!read_at(descriptor, front.data(), front.size(), 0))
-    return fail(ErrorCode::corrupt, sentence("{} is cut short", path));
+    return fail(ErrorCode::corrupt, format("{} is cut short", path));
   const Result<std::uint64_t> wanted = shadow_front_bytes(front);
   if (!wanted) return std::unexpected(with_context(wanted.error(), path));
   front.resize(std::max<std::size_t>(front.size(), *wanted));
   if (!read_at(descriptor, front.data(), front.size(), 0))
-    return fail(ErrorCode::corrupt, sentence("{} is cut short", path));
+    return fail(ErrorCode::corrupt, format("{} is cut short", path));
   Result<ShadowPlan> plan = decode_shadow_plan(front);
   if (!plan) return std::unexpected(with_context(plan.error(), path));
   if (plan->rank != rank || plan->incarnation != incarnation)
-    return fail(ErrorCode::not_found, sentence("{} belongs to an earlier process", path));
+    return fail(ErrorCode::not_found, format("{} belongs to an earlier process", path));
   file.plan_ = *std::move(plan);
   return file;
 }
@@ -124,8 +124,7 @@ std::vector<std::uint64_t> ShadowFile::whole_steps(std::uint64_t attempt) const 
 
 Result<CapturedState> ShadowFile::captured(std::uint64_t step, std::uint64_t attempt) const {
   const std::optional<std::uint32_t> slot = slot_of(step, attempt);
-  if (!slot)
-    return fail(ErrorCode::not_found, sentence("the shadow does not hold step {} of attempt {}", step, attempt));
+  if (!slot) return fail(ErrorCode::not_found, format("the shadow does not hold step {} of attempt {}", step, attempt));
   std::string bytes(plan_.state_bytes, '\0');
   if (bytes.size() < sizeof(SlotHeader) ||
       !read_at(descriptor_, bytes.data(), bytes.size(), plan_.offset_of_slot(*slot) + plan_.state_offset)) {
@@ -134,7 +133,7 @@ Result<CapturedState> ShadowFile::captured(std::uint64_t step, std::uint64_t att
   SlotHeader header{};
   std::memcpy(&header, bytes.data(), sizeof header);
   if (header.step != step || header.attempt != attempt || slot_of(step, attempt) != slot) {
-    return fail(ErrorCode::not_found, sentence("the shadow no longer holds the small state of step {}", step));
+    return fail(ErrorCode::not_found, format("the shadow no longer holds the small state of step {}", step));
   }
   return decode_slot_payload(header, std::string_view(bytes).substr(sizeof header));
 }
@@ -148,7 +147,7 @@ Status ShadowFile::read(std::uint64_t step, std::uint64_t attempt, const ShadowP
   if (!there || slot_of(step, attempt) != slot) {
     return fail(
         ErrorCode::conflict,
-        sentence("the copy of step {} in the shadow of rank {} was overwritten or is cut short", step, plan_.rank));
+        format("the copy of step {} in the shadow of rank {} was overwritten or is cut short", step, plan_.rank));
   }
   return {};
 }
@@ -158,8 +157,8 @@ Result<WrittenFile> write_from_shadow(FileSystem& file_system, const std::string
                                       const WriteOptions& options) {
   if (!parse_folder_name(order.path) || !is_safe_file_name(order.file)) {
     return fail(ErrorCode::refused,
-                sentence("the order names folder \"{}\" and file \"{}\", which are no names of a checkpoint",
-                         order.path, order.file));
+                format("the order names folder \"{}\" and file \"{}\", which are no names of a checkpoint", order.path,
+                       order.file));
   }
   std::map<std::string_view, const TensorDescription*> tensors;
   for (const TensorDescription& tensor : layout.tensors) tensors.emplace(tensor.name, &tensor);
@@ -177,16 +176,16 @@ Result<WrittenFile> write_from_shadow(FileSystem& file_system, const std::string
              wanted.end_row <= piece.piece.end_row;
     });
     if (tensor == tensors.end() || kept == shadow.plan().pieces.end() || wanted.begin_row > wanted.end_row) {
-      return fail(ErrorCode::not_found, sentence("the shadow of rank {} does not keep rows {} to {} of \"{}\"",
-                                                 shadow.plan().rank, wanted.begin_row, wanted.end_row, wanted.tensor));
+      return fail(ErrorCode::not_found, format("the shadow of rank {} does not keep rows {} to {} of \"{}\"",
+                                               shadow.plan().rank, wanted.begin_row, wanted.end_row, wanted.tensor));
     }
     const bool fits = has_rows(*tensor->second, kept->piece.begin_row, kept->piece.end_row) &&
                       has_rows(*tensor->second, wanted.begin_row, wanted.end_row) &&
                       rows_bytes(*tensor->second, kept->piece.end_row - kept->piece.begin_row) == kept->bytes;
     if (!fits) {
       return fail(ErrorCode::conflict,
-                  sentence("tensor \"{}\" has changed its shape since the shadow of rank {} was planned", wanted.tensor,
-                           shadow.plan().rank));
+                  format("tensor \"{}\" has changed its shape since the shadow of rank {} was planned", wanted.tensor,
+                         shadow.plan().rank));
     }
     sources.push_back({&*kept, rows_bytes(*tensor->second, wanted.begin_row - kept->piece.begin_row),
                        rows_bytes(*tensor->second, wanted.end_row - wanted.begin_row)});
@@ -226,4 +225,4 @@ Result<WrittenFile> write_from_shadow(FileSystem& file_system, const std::string
   return report;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

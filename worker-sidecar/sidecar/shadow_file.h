@@ -19,7 +19,7 @@
 #include "worker-sidecar/storage/file_system.h"
 #include "worker-sidecar/storage/file_writer.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 class ShadowFile {
  public:
@@ -62,4 +62,4 @@ Result<WrittenFile> write_from_shadow(FileSystem& file_system, const std::string
                                       std::uint64_t attempt, const Layout& layout, const ShadowFile& shadow,
                                       const WriteOptions& options);
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

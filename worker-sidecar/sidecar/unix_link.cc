@@ -10,7 +10,7 @@
 
 #include "worker-sidecar/protocol/frame.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 constexpr std::size_t kReadBytes = 64u << 10;
@@ -147,4 +147,4 @@ void UnixLink::end() {
   if (ended) ended();
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

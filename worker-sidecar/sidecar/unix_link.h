@@ -20,7 +20,7 @@
 
 #include "common/system/file_descriptor.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 class UnixLink : public std::enable_shared_from_this<UnixLink> {
  public:
@@ -64,4 +64,4 @@ class UnixLink : public std::enable_shared_from_this<UnixLink> {
   bool open_ = true;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -15,7 +15,7 @@
 #include "worker-sidecar/runtime/src/control_mapping.h"
 #include "worker-sidecar/runtime/src/shadow_keeper.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 constexpr std::uint64_t kAttempt = 1;
@@ -142,7 +142,7 @@ int run(std::uint64_t mebibytes, int pairs, bool snapshots) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime
 
 // stage_benchmark snapshot|shadow MEBIBYTES PAIRS
 int main(int argc, char** argv) {
@@ -151,5 +151,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "Usage: stage_benchmark snapshot|shadow MEBIBYTES PAIRS\n");
     return 2;
   }
-  return rekindle::run(std::strtoull(argv[2], nullptr, 10), std::atoi(argv[3]), what == "snapshot");
+  return rekindle::runtime::run(std::strtoull(argv[2], nullptr, 10), std::atoi(argv[3]), what == "snapshot");
 }

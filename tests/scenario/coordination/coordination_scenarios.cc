@@ -29,7 +29,7 @@
 #include "tests/support/coordination_harness.h"
 #include "tests/support/source_folder.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 bool rewrite = false;
@@ -191,10 +191,10 @@ INSTANTIATE_TEST_SUITE_P(Files, CoordinationScenario, ::testing::ValuesIn(scenar
 TEST(CoordinationScenarios, AreThere) { EXPECT_GE(scenario_files().size(), 10u); }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) rekindle::rewrite = rekindle::rewrite || std::string_view(argv[i]) == "--rewrite";
+  for (int i = 1; i < argc; ++i) rekindle::sidecar::rewrite = rekindle::sidecar::rewrite || std::string_view(argv[i]) == "--rewrite";
   return RUN_ALL_TESTS();
 }

@@ -12,7 +12,7 @@
 #include "tests/scenario/operator/script.h"
 #include "tests/support/source_folder.h"
 
-namespace rekindle::scenario {
+namespace rekindle::op::scenario {
 namespace {
 
 bool rewrite = false;
@@ -145,12 +145,12 @@ INSTANTIATE_TEST_SUITE_P(Operator, Scenarios, testing::ValuesIn(files()), [](con
 });
 
 }  // namespace
-}  // namespace rekindle::scenario
+}  // namespace rekindle::op::scenario
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   for (int i = 1; i < argc; ++i) {
-    if (std::string(argv[i]) == "--rewrite") rekindle::scenario::rewrite = true;
+    if (std::string(argv[i]) == "--rewrite") rekindle::op::scenario::rewrite = true;
   }
   return RUN_ALL_TESTS();
 }

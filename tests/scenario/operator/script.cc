@@ -3,7 +3,7 @@
 #include <map>
 #include <sstream>
 
-namespace rekindle::scenario {
+namespace rekindle::op::scenario {
 namespace {
 
 struct Command {
@@ -155,4 +155,4 @@ std::vector<std::string> run_command(World& world, const std::string& line) {
   return {"ok"};
 }
 
-}  // namespace rekindle::scenario
+}  // namespace rekindle::op::scenario

@@ -7,7 +7,7 @@
 
 #include "tests/scenario/operator/world.h"
 
-namespace rekindle::scenario {
+namespace rekindle::op::scenario {
 
 struct Block {
   std::vector<std::string> comments;
@@ -22,4 +22,4 @@ std::string print_script(const std::vector<Block>& blocks);
 // ...".
 std::vector<std::string> run_command(World& world, const std::string& command);
 
-}  // namespace rekindle::scenario
+}  // namespace rekindle::op::scenario

@@ -5,7 +5,7 @@
 
 #include "common/base/json_fields.h"
 
-namespace rekindle::scenario {
+namespace rekindle::op::scenario {
 namespace {
 
 using std::chrono::seconds;
@@ -607,4 +607,4 @@ void World::tick() {
   operator_tick();
 }
 
-}  // namespace rekindle::scenario
+}  // namespace rekindle::op::scenario

@@ -15,7 +15,7 @@
 #include "operator/reconcile/reconcile.h"
 #include "operator/reconcile/sidecar_directory.h"
 
-namespace rekindle::scenario {
+namespace rekindle::op::scenario {
 
 enum class SaveMode { works, fails, silent };
 
@@ -153,4 +153,4 @@ class World {
   std::vector<std::string> log_;
 };
 
-}  // namespace rekindle::scenario
+}  // namespace rekindle::op::scenario

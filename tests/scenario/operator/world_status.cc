@@ -6,7 +6,7 @@
 #include "operator/model/names.h"
 #include "tests/scenario/operator/world.h"
 
-namespace rekindle::scenario {
+namespace rekindle::op::scenario {
 
 std::vector<std::string> World::status() const {
   std::vector<std::string> lines;
@@ -97,4 +97,4 @@ std::string World::cluster() const {
 
 std::string World::fault_found() const { return fault_found_; }
 
-}  // namespace rekindle::scenario
+}  // namespace rekindle::op::scenario

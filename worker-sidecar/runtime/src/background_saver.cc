@@ -7,12 +7,12 @@
 #include <csignal>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "common/system/clock.h"
 #include "common/system/signals.h"
 #include "worker-sidecar/runtime/src/say.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 // A snapshot that has just been taken may not have been reported yet.
@@ -46,7 +46,7 @@ void BackgroundSaver::plan(const Registry& registry) {
   Result<ShadowPlan> plan = plan_shadow({.snapshots = true}, layout, pieces);
   Outcome<ShadowMapping> mapping =
       plan ? ShadowMapping::make_private(*std::move(plan)) : Outcome<ShadowMapping>(refuse(plan.error()));
-  if (!mapping) say(sentence("no periodic checkpoints: {}", mapping.error().sentence));
+  if (!mapping) say(format("no periodic checkpoints: {}", mapping.error().sentence));
   auto kept = mapping ? std::make_shared<ShadowMapping>(*std::move(mapping)) : nullptr;
   {
     const std::lock_guard held(mutex_);
@@ -67,7 +67,7 @@ void BackgroundSaver::taken(const SnapshottedMessage& message, StandAlone::Snaps
     } else {
       schedule_.abandoned(monotonic_now());
       if (told_ != message.error.message)
-        say(sentence("no snapshot of step {}: {}", message.step, message.error.message));
+        say(format("no snapshot of step {}: {}", message.step, message.error.message));
       told_ = message.error.message;
     }
   }
@@ -125,14 +125,13 @@ void BackgroundSaver::write(std::unique_lock<std::mutex>& held) {
   if (!saved) {
     schedule_.abandoned(monotonic_now());
     if (told_ != saved.error().sentence)
-      say(sentence("the periodic checkpoint of step {} could not be written: {}", snapshot.step,
-                   saved.error().sentence));
+      say(format("the periodic checkpoint of step {} could not be written: {}", snapshot.step, saved.error().sentence));
     told_ = saved.error().sentence;
     return;
   }
   told_.clear();
   schedule_.done({.stopped = stopped, .written = monotonic_now() - begin}, monotonic_now());
-  say(sentence("step {} saved in {} while training went on ({})", snapshot.step, *saved, schedule_.explain()));
+  say(format("step {} saved in {} while training went on ({})", snapshot.step, *saved, schedule_.explain()));
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

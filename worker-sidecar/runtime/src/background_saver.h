@@ -23,7 +23,7 @@
 #include "worker-sidecar/runtime/src/shadow_keeper.h"
 #include "worker-sidecar/runtime/src/stand_alone.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 class BackgroundSaver {
  public:
@@ -64,4 +64,4 @@ class BackgroundSaver {
   std::thread thread_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/runtime/include/rekindle.h"
 #include "worker-sidecar/runtime/src/c_struct.h"
 #include "worker-sidecar/runtime/src/cuda_memory.h"
@@ -19,10 +19,10 @@
 #include "worker-sidecar/runtime/src/version.h"
 
 struct rk_session {
-  std::unique_ptr<rekindle::Session> session;
+  std::unique_ptr<rekindle::runtime::Session> session;
 };
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 // The one session of this process. Also what a handle is compared with, so that a closed or
@@ -65,36 +65,36 @@ rk_status with_session(rk_session* handle, Call&& call) noexcept {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime
 
-using rekindle::guarded;
-using rekindle::remember_error;
-using rekindle::Session;
-using rekindle::the_session;
-using rekindle::with_session;
+using rekindle::runtime::guarded;
+using rekindle::runtime::remember_error;
+using rekindle::runtime::Session;
+using rekindle::runtime::the_session;
+using rekindle::runtime::with_session;
 
 extern "C" {
 
 uint32_t rk_abi_version(void) { return RK_ABI_VERSION; }
 
-const char* rk_version(void) { return rekindle::kLibraryVersion; }
+const char* rk_version(void) { return rekindle::runtime::kLibraryVersion; }
 
-const char* rk_status_name(rk_status status) { return rekindle::name_of(status); }
+const char* rk_status_name(rk_status status) { return rekindle::runtime::name_of(status); }
 
-const char* rk_last_error(void) { return rekindle::last_error(); }
+const char* rk_last_error(void) { return rekindle::runtime::last_error(); }
 
 rk_status rk_open(const rk_options* options, rk_session** session) {
   return guarded([&]() -> rk_status {
     if (session == nullptr)
       return remember_error(RK_ERROR_ARGUMENT, "rk_open: session is NULL; give the address of a pointer");
     if (rk_session* const open = the_session.load()) {
-      if (open->session->in_forked_child()) return rekindle::refuse_child();
+      if (open->session->in_forked_child()) return rekindle::runtime::refuse_child();
       return remember_error(RK_ERROR_STATE, "a session is open already, and a process has one; close it first");
     }
-    const rekindle::Outcome<rekindle::OpenOptions> read =
-        rekindle::read_open_options(options, [](const char* name) { return std::getenv(name); });
+    const rekindle::runtime::Outcome<rekindle::runtime::OpenOptions> read =
+        rekindle::runtime::read_open_options(options, [](const char* name) { return std::getenv(name); });
     if (!read) return remember_error(read.error());
-    rekindle::Outcome<std::unique_ptr<Session>> opened = Session::open(*read);
+    rekindle::runtime::Outcome<std::unique_ptr<Session>> opened = Session::open(*read);
     if (!opened) return remember_error(opened.error());
     auto handle = std::make_unique<rk_session>(rk_session{.session = *std::move(opened)});
     the_session = *session = handle.release();
@@ -140,9 +140,9 @@ rk_status rk_register_cursor(rk_session* session, rk_cursor* cursor) {
 rk_status rk_cuda_memory(int32_t device, rk_memory* memory) {
   return guarded([&]() -> rk_status {
     if (memory == nullptr) return remember_error(RK_ERROR_ARGUMENT, "rk_cuda_memory: memory is NULL");
-    const rekindle::Outcome<rk_memory> checked = rekindle::read_struct(memory, "rk_memory");
+    const rekindle::runtime::Outcome<rk_memory> checked = rekindle::runtime::read_struct(memory, "rk_memory");
     if (!checked) return remember_error(checked.error());
-    rekindle::Outcome<rk_memory> found = rekindle::cuda_memory(device);
+    rekindle::runtime::Outcome<rk_memory> found = rekindle::runtime::cuda_memory(device);
     if (!found) return remember_error(found.error());
     found->struct_size = checked->struct_size;
     std::memcpy(memory, &*found, std::min(checked->struct_size, sizeof(rk_memory)));

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <string_view>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/runtime/include/rekindle.h"
 #include "worker-sidecar/runtime/src/failure.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 // Larger is not a struct of any release but a struct_size that nobody set.
 inline constexpr std::size_t kStructBytesMax = 4096;
@@ -19,8 +19,8 @@ inline constexpr std::size_t kStructBytesMax = 4096;
 inline Done check_struct_size(std::size_t struct_size, std::size_t own_size, std::string_view name) {
   if (struct_size < 2 * sizeof(std::size_t) || struct_size > kStructBytesMax) {
     return refuse(RK_ERROR_ARGUMENT,
-                  sentence("{}.struct_size is {}; set it to sizeof({}) ({} in this release) and zero the rest", name,
-                           struct_size, name, own_size));
+                  format("{}.struct_size is {}; set it to sizeof({}) ({} in this release) and zero the rest", name,
+                         struct_size, name, own_size));
   }
   return {};
 }
@@ -47,15 +47,15 @@ Outcome<Struct> read_struct(const Struct* given, std::string_view name) {
     const char* const unknown = bytes + sizeof(Struct);
     if (std::any_of(unknown, bytes + struct_size, [](char byte) { return byte != 0; })) {
       return refuse(RK_ERROR_VERSION,
-                    sentence("{} uses fields that this library does not know yet; use a newer librekindle", name));
+                    format("{} uses fields that this library does not know yet; use a newer librekindle", name));
     }
   }
   Struct copy{};
   std::memcpy(&copy, given, std::min(struct_size, sizeof(Struct)));
   if (std::any_of(std::begin(copy.reserved), std::end(copy.reserved), [](auto value) { return value != 0; })) {
-    return refuse(RK_ERROR_VERSION, sentence("{}.reserved is not zero; zero the struct before it is filled in", name));
+    return refuse(RK_ERROR_VERSION, format("{}.reserved is not zero; zero the struct before it is filled in", name));
   }
   return copy;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/cursor.h"
 #include "worker-sidecar/checkpoint/restore_plan.h"
 #include "worker-sidecar/storage/publisher.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 // A network file system may remember for some seconds that a name was not there (P17).
@@ -51,8 +51,8 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
   const Result<SealedManifest> sealed = read_manifest_patiently(file_system, place);
   if (!sealed) return {.result = refuse(sealed.error())};
   if (!place.manifest_hash.empty() && sealed->hash != place.manifest_hash) {
-    return {.result = refuse(RK_ERROR_CORRUPT, sentence("the manifest of {} has hash {}, and {} was to be restored",
-                                                        place.path, sealed->hash, place.manifest_hash))};
+    return {.result = refuse(RK_ERROR_CORRUPT, format("the manifest of {} has hash {}, and {} was to be restored",
+                                                      place.path, sealed->hash, place.manifest_hash))};
   }
   const RestoreTarget target{.rank = rank.rank,
                              .world_size = rank.world_size,
@@ -61,8 +61,8 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
                              .job_checked = rank.job_checked};
   const Result<RestorePlan> plan = plan_restore(sealed->manifest, target);
   if (!plan) {
-    return {.result = refuse(RK_ERROR_MISMATCH, sentence("checkpoint {} does not fit what is registered: {}",
-                                                         place.path, plan.error().message))};
+    return {.result = refuse(RK_ERROR_MISMATCH, format("checkpoint {} does not fit what is registered: {}", place.path,
+                                                       plan.error().message))};
   }
   std::vector<Destination> tensors;
   for (const RegisteredTensor& tensor : registry.tensors())
@@ -83,7 +83,7 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
   const Status read = read_plan(file_system, place.job_folder + "/" + place.path, sealed->manifest, *plan,
                                 {.tensors = tensors, .states = states}, {}, options);
   const Status agreed = read ? settle_cursor(loading.held, registry, plan->cursor_ranks) : read;
-  if (!agreed) loading.result = refuse(with_context(agreed.error(), sentence("checkpoint {}", place.path)));
+  if (!agreed) loading.result = refuse(with_context(agreed.error(), format("checkpoint {}", place.path)));
   return loading;
 }
 
@@ -95,11 +95,11 @@ Done hand_over(const std::vector<HeldState>& held, const Registry& registry) {
     } else if (const int answer = state.load.function(state.load.context, value.bytes.data(), value.bytes.size());
                answer != 0) {
       return refuse(RK_ERROR_MISMATCH,
-                    sentence("the load function of state '{}' returned {} for the {} bytes that were saved",
-                             state.description.name, answer, value.bytes.size()));
+                    format("the load function of state '{}' returned {} for the {} bytes that were saved",
+                           state.description.name, answer, value.bytes.size()));
     }
   }
   return {};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -13,7 +13,7 @@
 #include "worker-sidecar/storage/file_system.h"
 #include "worker-sidecar/storage/piece_reader.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 struct CheckpointPlace {
   std::string job_folder;
@@ -51,4 +51,4 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
 // bytes.
 Done hand_over(const std::vector<HeldState>& held, const Registry& registry);
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

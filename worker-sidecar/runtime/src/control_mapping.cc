@@ -7,9 +7,10 @@
 #include <cstring>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
+#include "common/contract/environment.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
@@ -26,20 +27,20 @@ Outcome<ControlMapping> ControlMapping::map(int descriptor, std::uint32_t rank, 
   struct stat about{};
   if (::fstat(descriptor, &about) != 0) {
     return refuse(RK_ERROR_UNAVAILABLE,
-                  sentence("the control block that the sidecar handed over cannot be used: {}", std::strerror(errno)));
+                  format("the control block that the sidecar handed over cannot be used: {}", std::strerror(errno)));
   }
   const auto bytes = static_cast<std::uint64_t>(about.st_size);
   if (bytes < kControlSlotsOffset) {
     return refuse(
         RK_ERROR_UNAVAILABLE,
-        sentence(
+        format(
             "the control block that the sidecar handed over has {} bytes, fewer than its first page; restart the pod",
             bytes));
   }
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
   if (memory == MAP_FAILED) {
-    return refuse(RK_ERROR_MEMORY, sentence("mapping the control block ({} bytes): {}; raise the memory limit", bytes,
-                                            std::strerror(errno)));
+    return refuse(RK_ERROR_MEMORY, format("mapping the control block ({} bytes): {}; raise the memory limit", bytes,
+                                          std::strerror(errno)));
   }
   ControlMapping mapping(static_cast<ControlBlock*>(memory), bytes);
   const ControlBlock& seen = *mapping.block_;
@@ -51,24 +52,23 @@ Outcome<ControlMapping> ControlMapping::map(int descriptor, std::uint32_t rank, 
   if (seen.version != kControlVersion) {
     return refuse(
         RK_ERROR_VERSION,
-        sentence("the sidecar's control block has version {}, this library knows version {}; use a library and a "
-                 "sidecar of the same release",
-                 seen.version, kControlVersion));
+        format("the sidecar's control block has version {}, this library knows version {}; use a library and a "
+               "sidecar of the same release",
+               seen.version, kControlVersion));
   }
   if (seen.rank != rank || seen.world_size != world_size) {
-    return refuse(
-        RK_ERROR_UNAVAILABLE,
-        sentence("the control block is for rank {} of {}, this process is rank {} of {}; check REKINDLE_RANK and "
-                 "REKINDLE_WORLD_SIZE",
-                 seen.rank, seen.world_size, rank, world_size));
+    return refuse(RK_ERROR_UNAVAILABLE,
+                  format("the control block is for rank {} of {}, this process is rank {} of {}; "
+                         "check {} and {}",
+                         seen.rank, seen.world_size, rank, world_size, environment::kRank, environment::kWorldSize));
   }
   const std::uint64_t slots_end = seen.slot_offset + 2ull * seen.slot_bytes;
   if (seen.total_bytes != bytes || seen.slot_offset < kControlSlotsOffset || seen.slot_offset % kPageBytes != 0 ||
       seen.slot_bytes == 0 || seen.slot_bytes % kPageBytes != 0 || slots_end > bytes) {
-    return refuse(RK_ERROR_UNAVAILABLE, sentence("the sizes in the control block do not fit together (file {} bytes, "
-                                                 "said {}, slots of {} from {}); the memory "
-                                                 "volume may have been full, restart the pod",
-                                                 bytes, seen.total_bytes, seen.slot_bytes, seen.slot_offset));
+    return refuse(RK_ERROR_UNAVAILABLE, format("the sizes in the control block do not fit together (file {} bytes, "
+                                               "said {}, slots of {} from {}); the memory "
+                                               "volume may have been full, restart the pod",
+                                               bytes, seen.total_bytes, seen.slot_bytes, seen.slot_offset));
   }
   keep_out_of_children(memory, bytes);
   return mapping;
@@ -81,11 +81,11 @@ Outcome<ControlMapping> ControlMapping::make_private(std::uint32_t rank, std::ui
   const std::uint64_t bytes = kControlSlotsOffset + 2 * slot_bytes;
   if (bytes > UINT32_MAX) {
     return refuse(RK_ERROR_ARGUMENT,
-                  sentence("state_bytes_max is {}, which is more than one slot can hold", state_bytes_max));
+                  format("state_bytes_max is {}, which is more than one slot can hold", state_bytes_max));
   }
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) {
-    return refuse(RK_ERROR_MEMORY, sentence("no memory for {} bytes of small state: {}", bytes, std::strerror(errno)));
+    return refuse(RK_ERROR_MEMORY, format("no memory for {} bytes of small state: {}", bytes, std::strerror(errno)));
   }
   ControlMapping mapping(static_cast<ControlBlock*>(memory), bytes);
   ControlBlock& block = *mapping.block_;
@@ -113,4 +113,4 @@ ControlMapping::~ControlMapping() {
   if (block_ != nullptr) ::munmap(block_, bytes_);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

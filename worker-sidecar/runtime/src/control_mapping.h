@@ -12,7 +12,7 @@
 #include "worker-sidecar/protocol/control_block.h"
 #include "worker-sidecar/runtime/src/failure.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 class ControlMapping {
  public:
@@ -39,4 +39,4 @@ class ControlMapping {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -7,9 +7,9 @@
 #include <memory>
 #include <mutex>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 constexpr const char* kDriver = "libcuda.so.1";
@@ -37,8 +37,8 @@ struct CudaDriver {
 
   std::string describe(CudaAnswer answer) const {
     const char* name = nullptr;
-    if (error_name(answer, &name) != 0 || name == nullptr) return sentence("error {}", answer);
-    return sentence("{} ({})", name, answer);
+    if (error_name(answer, &name) != 0 || name == nullptr) return format("error {}", answer);
+    return format("{} ({})", name, answer);
   }
 };
 
@@ -46,10 +46,10 @@ Outcome<CudaDriver> load_driver() {
   void* const library = ::dlopen(kDriver, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const why = ::dlerror();
-    return refuse(RK_ERROR_UNAVAILABLE, sentence("the CUDA driver cannot be loaded: {}; run on a machine with an "
-                                                 "NVIDIA driver, or give copy functions of your own in "
-                                                 "rk_memory",
-                                                 why != nullptr ? why : kDriver));
+    return refuse(RK_ERROR_UNAVAILABLE, format("the CUDA driver cannot be loaded: {}; run on a machine with an "
+                                               "NVIDIA driver, or give copy functions of your own in "
+                                               "rk_memory",
+                                               why != nullptr ? why : kDriver));
   }
   CudaDriver driver;
   const char* missing = nullptr;
@@ -71,11 +71,11 @@ Outcome<CudaDriver> load_driver() {
   find(driver.wait_for_context, "cuCtxSynchronize");
   find(driver.error_name, "cuGetErrorName");
   if (missing != nullptr)
-    return refuse(RK_ERROR_UNAVAILABLE, sentence("{} has no function {}; use a newer driver", kDriver, missing));
+    return refuse(RK_ERROR_UNAVAILABLE, format("{} has no function {}; use a newer driver", kDriver, missing));
   if (const CudaAnswer answer = driver.init(0); answer != 0) {
     return refuse(RK_ERROR_UNAVAILABLE,
-                  sentence("the CUDA driver does not start: {}; check that nvidia-smi works in this container",
-                           driver.describe(answer)));
+                  format("the CUDA driver does not start: {}; check that nvidia-smi works in this container",
+                         driver.describe(answer)));
   }
   return driver;
 }
@@ -133,11 +133,11 @@ Outcome<std::unique_ptr<CudaDevice>> open_device(std::int32_t ordinal) {
   int count = 0;
   if (const CudaAnswer answer = driver->device_count(&count); answer != 0) {
     return refuse(RK_ERROR_UNAVAILABLE,
-                  sentence("the CUDA driver does not say how many devices there are: {}", driver->describe(answer)));
+                  format("the CUDA driver does not say how many devices there are: {}", driver->describe(answer)));
   }
   if (ordinal < 0 || ordinal >= count) {
     return refuse(RK_ERROR_ARGUMENT,
-                  sentence("there is no CUDA device {}; this process sees {} of them, counted from 0", ordinal, count));
+                  format("there is no CUDA device {}; this process sees {} of them, counted from 0", ordinal, count));
   }
   auto device = std::make_unique<CudaDevice>(CudaDevice{.driver = *driver});
   int handle = 0;
@@ -146,8 +146,7 @@ Outcome<std::unique_ptr<CudaDevice>> open_device(std::int32_t ordinal) {
   if (answer == 0)
     answer = device->with_context([&] { return driver->create_stream(&device->stream, kStreamOfItsOwn); });
   if (answer != 0)
-    return refuse(RK_ERROR_UNAVAILABLE,
-                  sentence("CUDA device {} cannot be used: {}", ordinal, driver->describe(answer)));
+    return refuse(RK_ERROR_UNAVAILABLE, format("CUDA device {} cannot be used: {}", ordinal, driver->describe(answer)));
   return device;
 }
 
@@ -173,4 +172,4 @@ Outcome<rk_memory> cuda_memory(std::int32_t device) {
                    .reserved = {}};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -8,10 +8,10 @@
 
 #include "worker-sidecar/runtime/src/failure.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 // UNAVAILABLE without a driver or when the device cannot be used, ARGUMENT when there is no such
 // device. struct_size is left to the caller.
 Outcome<rk_memory> cuda_memory(std::int32_t device);
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -1,6 +1,6 @@
 #include "worker-sidecar/runtime/src/failure.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 rk_status status_of(ErrorCode code) {
   switch (code) {
@@ -39,4 +39,4 @@ const char* name_of(rk_status status) {
   return "unknown rk_status";
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -9,7 +9,7 @@
 #include "common/base/error.h"
 #include "worker-sidecar/runtime/include/rekindle.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 struct Failure {
   rk_status status = RK_ERROR_INTERNAL;
@@ -31,4 +31,4 @@ inline std::unexpected<Failure> refuse(const Error& error) { return refuse(statu
 
 const char* name_of(rk_status status);
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 // For kernels and sandboxes without MADV_WIPEONFORK. There is one session a process, so one mark is
@@ -35,7 +35,7 @@ std::size_t page_bytes() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZ
 Outcome<ForkGuard> ForkGuard::make() {
   void* const page =
       ::mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (page == MAP_FAILED) return refuse(RK_ERROR_MEMORY, sentence("no memory for one page: {}", std::strerror(errno)));
+  if (page == MAP_FAILED) return refuse(RK_ERROR_MEMORY, format("no memory for one page: {}", std::strerror(errno)));
   ForkGuard guard(static_cast<volatile std::uint32_t*>(page));
   if (::madvise(page, page_bytes(), MADV_WIPEONFORK) != 0 && !clear_by_handler(guard.mark_)) {
     return refuse(RK_ERROR_MEMORY,
@@ -58,4 +58,4 @@ ForkGuard::~ForkGuard() {
   ::munmap(const_cast<std::uint32_t*>(mark_), page_bytes());
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

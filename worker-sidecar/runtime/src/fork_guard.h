@@ -7,7 +7,7 @@
 
 #include "worker-sidecar/runtime/src/failure.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 class ForkGuard {
  public:
@@ -26,4 +26,4 @@ class ForkGuard {
   volatile std::uint32_t* mark_ = nullptr;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

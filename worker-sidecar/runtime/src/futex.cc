@@ -7,7 +7,7 @@
 #include <climits>
 #include <ctime>
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 void wait_on_shared_word(std::atomic<std::uint32_t>& word, std::uint32_t value, Duration time_max) noexcept {
   const timespec timeout{.tv_sec = static_cast<time_t>(time_max.count() / 1'000'000'000),
@@ -19,4 +19,4 @@ void wake_shared_word(std::atomic<std::uint32_t>& word) noexcept {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -7,7 +7,7 @@
 
 #include "common/base/instant.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 // Returns when somebody woke the word, when it no longer has this value, after `time_max`, or for
 // no reason at all: the caller looks again.
@@ -15,4 +15,4 @@ void wait_on_shared_word(std::atomic<std::uint32_t>& word, std::uint32_t value, 
 
 void wake_shared_word(std::atomic<std::uint32_t>& word) noexcept;
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

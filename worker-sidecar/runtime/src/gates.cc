@@ -2,7 +2,7 @@
 
 #include "worker-sidecar/runtime/src/futex.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 // How long a closed gate sleeps before it looks by itself.
@@ -79,4 +79,4 @@ void Gates::end() noexcept {
   wake_shared_word(block_->bell);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

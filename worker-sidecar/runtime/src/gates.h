@@ -20,7 +20,7 @@
 #include "worker-sidecar/protocol/control_block.h"
 #include "worker-sidecar/protocol/rebuild_order.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 enum class GateAnswer : std::uint8_t { passed, stop, rebuild };
 
@@ -130,4 +130,4 @@ class Gates {
   std::atomic<bool> ended_ = false;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 // A plain array: no destructor that would run at the end of a thread after the library has been
@@ -32,4 +32,4 @@ rk_status remember_error(rk_status status, std::string_view sentence) noexcept {
   return status;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

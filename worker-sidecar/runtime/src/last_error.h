@@ -5,7 +5,7 @@
 
 #include "worker-sidecar/runtime/src/failure.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 // Long lists of differences are cut.
 inline constexpr std::size_t kLastErrorBytesMax = 4096;
@@ -18,4 +18,4 @@ inline rk_status remember_error(const Failure& failure) noexcept {
   return remember_error(failure.status, failure.sentence);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

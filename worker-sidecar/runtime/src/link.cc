@@ -11,14 +11,14 @@
 #include <cstring>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
-#include "common/base/sentence.h"
 #include "common/system/clock.h"
 #include "common/system/signals.h"
 #include "worker-sidecar/runtime/src/say.h"
 #include "worker-sidecar/runtime/src/version.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 // Signals are the program's: none is delivered to the library's thread, but for those that a fault
@@ -48,10 +48,10 @@ std::size_t described_bytes(const StateDescription& state) {
 
 Done check_room(std::size_t tensors, std::size_t bytes) {
   if (bytes + kRoomForTheRest <= kRankMessageBytesMax) return {};
-  return refuse(RK_ERROR_ARGUMENT, sentence("the description of {} tensors takes {} bytes, and a message holds {}; "
-                                            "register fewer, larger tensors or use shorter "
-                                            "names",
-                                            tensors, bytes, kRankMessageBytesMax));
+  return refuse(RK_ERROR_ARGUMENT, format("the description of {} tensors takes {} bytes, and a message holds {}; "
+                                          "register fewer, larger tensors or use shorter "
+                                          "names",
+                                          tensors, bytes, kRankMessageBytesMax));
 }
 
 std::int64_t whole_seconds(Duration duration) { return std::chrono::round<std::chrono::seconds>(duration).count(); }
@@ -94,7 +94,7 @@ Done Link::start() {
   } catch (const std::system_error& error) {
     return refuse(
         RK_ERROR_MEMORY,
-        sentence("the library's thread cannot be started: {}; raise the limit of processes or memory", error.what()));
+        format("the library's thread cannot be started: {}; raise the limit of processes or memory", error.what()));
   }
   return {};
 }
@@ -110,16 +110,15 @@ Done Link::wait_for_welcome(Duration time_max) {
   if (mapping_) {
     return refuse(
         RK_ERROR_UNAVAILABLE,
-        sentence(
-            "the sidecar answered, but the rest of the {} ranks did not come within {} s; look for pods of the job "
-            "that are pending or failing",
-            options_.world_size, seconds));
+        format("the sidecar answered, but the rest of the {} ranks did not come within {} s; look for pods of the job "
+               "that are pending or failing",
+               options_.world_size, seconds));
   }
   return refuse(
       RK_ERROR_UNAVAILABLE,
-      sentence("no sidecar answered at {} within {} s ({}); check that the sidecar runs and that REKINDLE_SOCKET "
-               "names its socket",
-               options_.socket_path, seconds, last_problem_));
+      format("no sidecar answered at {} within {} s ({}); check that the sidecar runs and that REKINDLE_SOCKET "
+             "names its socket",
+             options_.socket_path, seconds, last_problem_));
 }
 
 void Link::with_block(const std::function<void(ControlBlock&)>& use) {
@@ -203,10 +202,9 @@ Outcome<Link::RestoreEvent> Link::next_restore_event() {
   if (refused_) return std::unexpected(*refused_);
   return refuse(
       RK_ERROR_UNAVAILABLE,
-      sentence(
-          "the sidecar went away while the job was restoring and did not come back within {} s ({}); start the pod "
-          "again",
-          whole_seconds(limits_.away_max), last_problem_));
+      format("the sidecar went away while the job was restoring and did not come back within {} s ({}); start the pod "
+             "again",
+             whole_seconds(limits_.away_max), last_problem_));
 }
 
 void Link::report_collective_failed(CollectiveFailedMessage failed) {
@@ -243,7 +241,7 @@ Done Link::ask_for_checkpoint() {
     if (!reachable_) {
       return refuse(
           RK_ERROR_UNAVAILABLE,
-          sentence("the sidecar cannot be reached just now ({}); ask again after the next step", last_problem_));
+          format("the sidecar cannot be reached just now ({}); ask again after the next step", last_problem_));
     }
     requests_.push_back(CheckpointWantedMessage{});
   }
@@ -416,8 +414,8 @@ void Link::look_at_absence() {
     }
   }
   said_unprotected_ = true;
-  say(sentence("the sidecar at {} has been gone for {} s ({}); training goes on WITHOUT protection until it is back",
-               options_.socket_path, whole_seconds(limits_.away_max), problem));
+  say(format("the sidecar at {} has been gone for {} s ({}); training goes on WITHOUT protection until it is back",
+             options_.socket_path, whole_seconds(limits_.away_max), problem));
   if (gates_.attached()) gates_.give_up_hold();
 }
 
@@ -438,4 +436,4 @@ void Link::say_farewell() {
   }
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

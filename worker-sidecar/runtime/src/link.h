@@ -38,7 +38,7 @@
 #include "worker-sidecar/runtime/src/sidecar_socket.h"
 #include "worker-sidecar/runtime/src/small_state.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 struct LinkLimits {
   // then held gates open, and protection is lost until a sidecar comes back
@@ -165,4 +165,4 @@ class Link {
   std::thread thread_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

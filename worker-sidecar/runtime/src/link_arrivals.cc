@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
+#include "common/contract/exit_codes.h"
 #include "worker-sidecar/runtime/src/link.h"
 #include "worker-sidecar/runtime/src/say.h"
 
-namespace rekindle {
-namespace {
-
-constexpr int kStoppedExitCode = 143;
-
-}  // namespace
+namespace rekindle::runtime {
+namespace {}  // namespace
 
 void Link::handle(SidecarSocket::Arrival arrival) {
   {
@@ -113,8 +110,8 @@ void Link::on_write(WriteMessage order) {
   if (order.term < highest_term_) {
     send(WriteFailedMessage{.term = order.term,
                             .error = {.code = ErrorCode::refused,
-                                      .message = sentence("rank {} has seen term {} and takes no order of term {}",
-                                                          options_.rank, highest_term_, order.term),
+                                      .message = format("rank {} has seen term {} and takes no order of term {}",
+                                                        options_.rank, highest_term_, order.term),
                                       .retry = Retry::no}});
     return;
   }
@@ -171,7 +168,7 @@ void Link::carry_out(const WriteMessage& order) {
     exchange();
     if (stage_ != Stage::linked) return fail(ErrorCode::unavailable, "the sidecar that gave the order is gone");
     if (highest_term_ > order.term)
-      return fail(ErrorCode::gone, sentence("an order of term {} replaced it", highest_term_));
+      return fail(ErrorCode::gone, format("an order of term {} replaced it", highest_term_));
     const std::lock_guard held(mutex_);
     if (closing_) return fail(ErrorCode::gone, "the program closed its session");
     return {};
@@ -191,7 +188,7 @@ void Link::carry_out(const WriteMessage& order) {
     return send(WriteFailedMessage{
         .term = order.term,
         .error = {.code = ErrorCode::exhausted,
-                  .message = sentence(
+                  .message = format(
                       "the report of {} pieces takes {} bytes, and a message holds {}; register fewer, larger tensors",
                       order.pieces.size(), bytes, kRankMessageBytesMax),
                   .retry = Retry::no}});
@@ -199,4 +196,4 @@ void Link::carry_out(const WriteMessage& order) {
   send(encoded);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 constexpr std::size_t kTextBytesMax = 1u << 20;
@@ -73,4 +73,4 @@ std::optional<std::uint64_t> free_volume_bytes(int descriptor) {
   return static_cast<std::uint64_t>(volume.f_bavail) * volume.f_frsize;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -7,7 +7,7 @@
 
 #include "worker-sidecar/runtime/src/memory_room.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 // Of this process. `root` stands in front of every path, for tests. Never fails: what cannot be
 // read is absent.
@@ -16,4 +16,4 @@ MemoryRoom read_memory_room(const std::string& root = "");
 // Free on the volume that the file is on; absent where it has no bound.
 std::optional<std::uint64_t> free_volume_bytes(int descriptor);
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

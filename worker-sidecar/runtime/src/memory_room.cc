@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 // The next line of `text`, which is taken from it.
@@ -117,23 +117,23 @@ std::optional<std::string> find_shortage(std::uint64_t bytes, const MemoryRoom& 
   };
   const auto tightest = std::ranges::min_element(room.limits, {}, left);
   if (tightest != room.limits.end() && left(*tightest) < bytes) {
-    return sentence(
+    return format(
         "the memory limit of {} bytes leaves {} ({} are in use, says {}): raise the memory limit of the training "
         "container by {} bytes or more",
         tightest->limit_bytes, left(*tightest), tightest->used_bytes, tightest->source, bytes - left(*tightest));
   }
   if (room.volume_bytes && *room.volume_bytes < bytes) {
-    return sentence(
+    return format(
         "the memory volume is full ({} bytes are free): raise its size (rekindle.dev/memory-volume-size) and the "
         "memory limit of the training container by {} bytes or more",
         *room.volume_bytes, bytes - *room.volume_bytes);
   }
   if (room.available_bytes && *room.available_bytes < bytes) {
-    return sentence(
+    return format(
         "the machine has {} bytes of memory available: train on one with {} bytes more, or with fewer ranks on it",
         *room.available_bytes, bytes - *room.available_bytes);
   }
   return std::nullopt;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

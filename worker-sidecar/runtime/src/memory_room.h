@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 struct MemoryLimit {
   std::string source;  // the file that says it
@@ -48,4 +48,4 @@ std::optional<std::uint64_t> number_behind(std::string_view key, std::string_vie
 // A whole file that holds one number. "max", or anything else, is none.
 std::optional<std::uint64_t> only_number(std::string_view text);
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

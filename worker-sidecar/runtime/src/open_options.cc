@@ -7,11 +7,12 @@
 #include <optional>
 #include <string_view>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
+#include "common/contract/environment.h"
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/runtime/src/c_struct.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 std::string chosen(const char* given, const Environment& environment, const char* variable) {
@@ -26,7 +27,7 @@ Outcome<std::optional<std::uint32_t>> number_from(const Environment& environment
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size()) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("{} is '{}'; it must be a whole number", variable, text));
+    return refuse(RK_ERROR_ARGUMENT, format("{} is '{}'; it must be a whole number", variable, text));
   }
   return number;
 }
@@ -34,24 +35,24 @@ Outcome<std::optional<std::uint32_t>> number_from(const Environment& environment
 Done read_place(const rk_options& given, const Environment& environment, OpenOptions& options) {
   if (given.world_size < 0 || given.rank < 0) {
     return refuse(RK_ERROR_ARGUMENT,
-                  sentence("rk_options: rank {} of world_size {} is negative", given.rank, given.world_size));
+                  format("rk_options: rank {} of world_size {} is negative", given.rank, given.world_size));
   }
   if (given.world_size > 0) {
     options.rank = static_cast<std::uint32_t>(given.rank);
     options.world_size = static_cast<std::uint32_t>(given.world_size);
   } else {
-    const auto rank = number_from(environment, "REKINDLE_RANK");
+    const auto rank = number_from(environment, environment::kRank);
     if (!rank) return std::unexpected(rank.error());
-    const auto world_size = number_from(environment, "REKINDLE_WORLD_SIZE");
+    const auto world_size = number_from(environment, environment::kWorldSize);
     if (!world_size) return std::unexpected(world_size.error());
     options.rank = rank->value_or(0);
     options.world_size = world_size->value_or(1);
   }
   if (options.world_size == 0 || options.world_size > kRanksMax || options.rank >= options.world_size) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("rank {} of {} ranks does not exist: ranks count from 0 and there are at "
-                                              "most {}; check rk_options or REKINDLE_RANK and "
-                                              "REKINDLE_WORLD_SIZE",
-                                              options.rank, options.world_size, kRanksMax));
+    return refuse(RK_ERROR_ARGUMENT,
+                  format("rank {} of {} ranks does not exist: ranks count from 0 and there are at "
+                         "most {}; check rk_options or {} and {}",
+                         options.rank, options.world_size, kRanksMax, environment::kRank, environment::kWorldSize));
   }
   return {};
 }
@@ -66,15 +67,15 @@ Outcome<OpenOptions> read_open_options(const rk_options* given, const Environmen
     raw = *copy;
   }
   OpenOptions options;
-  options.socket_path = chosen(raw.socket_path, environment, "REKINDLE_SOCKET");
-  options.checkpoint_dir = chosen(raw.checkpoint_dir, environment, "REKINDLE_CHECKPOINT_DIR");
-  if (std::string job = chosen(raw.job, environment, "REKINDLE_JOB"); !job.empty()) options.job = std::move(job);
-  options.job_uid = chosen(nullptr, environment, "REKINDLE_JOB_UID");
+  options.socket_path = chosen(raw.socket_path, environment, environment::kSocket);
+  options.checkpoint_dir = chosen(raw.checkpoint_dir, environment, environment::kCheckpointFolder);
+  if (std::string job = chosen(raw.job, environment, environment::kJob); !job.empty()) options.job = std::move(job);
+  options.job_uid = chosen(nullptr, environment, environment::kJobUid);
   if (Done done = read_place(raw, environment, options); !done) return std::unexpected(done.error());
   if ((raw.flags & ~(std::uint32_t{RK_NEVER_EXIT} | std::uint32_t{RK_REBUILDS})) != 0) {
     return refuse(
         RK_ERROR_VERSION,
-        sentence("rk_options.flags has bits that this library does not know ({}); use a newer librekindle", raw.flags));
+        format("rk_options.flags has bits that this library does not know ({}); use a newer librekindle", raw.flags));
   }
   const Result<CheckpointSettings> checkpoints = read_checkpoint_settings([&](const char* name) {
     const char* const value = environment(name);
@@ -88,16 +89,16 @@ Outcome<OpenOptions> read_open_options(const rk_options* given, const Environmen
   if (raw.open_seconds_max != 0) options.open_time_max = std::chrono::seconds(raw.open_seconds_max);
   if (options.socket_path.size() >= sizeof(sockaddr_un::sun_path)) {
     return refuse(RK_ERROR_ARGUMENT,
-                  sentence("the socket path '{}' is longer than the {} bytes that the system allows; use a shorter one",
-                           options.socket_path, sizeof(sockaddr_un::sun_path) - 1));
+                  format("the socket path '{}' is longer than the {} bytes that the system allows; use a shorter one",
+                         options.socket_path, sizeof(sockaddr_un::sun_path) - 1));
   }
   if (options.socket_path.empty() && options.world_size > 1) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("{} ranks need a sidecar and REKINDLE_SOCKET is not set; start them with "
-                                              "`rekindle run -n {} -- COMMAND`, or let "
-                                              "the operator add the sidecar",
-                                              options.world_size, options.world_size));
+    return refuse(RK_ERROR_ARGUMENT, format("{} ranks need a sidecar and REKINDLE_SOCKET is not set; start them with "
+                                            "`rekindle run -n {} -- COMMAND`, or let "
+                                            "the operator add the sidecar",
+                                            options.world_size, options.world_size));
   }
   return options;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

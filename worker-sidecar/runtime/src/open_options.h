@@ -9,7 +9,7 @@
 #include "common/contract/checkpoint_settings.h"
 #include "worker-sidecar/runtime/src/failure.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 struct OpenOptions {
   std::string socket_path;     // empty: stand-alone
@@ -32,4 +32,4 @@ using Environment = std::function<const char*(const char* name)>;
 // `options` may be nullptr.
 Outcome<OpenOptions> read_open_options(const rk_options* options, const Environment& environment);
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

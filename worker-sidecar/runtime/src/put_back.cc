@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 Done put_tensor(const RegisteredTensor& tensor, const std::byte* captured) {
   const std::string& name = tensor.description.name;
   if (captured == nullptr) {
-    return refuse(RK_ERROR_STATE, sentence("tensor '{}', which changes anywhere in a step, could not be copied when "
-                                           "this step was committed, so it cannot be put back; "
-                                           "start the process again",
-                                           name));
+    return refuse(RK_ERROR_STATE, format("tensor '{}', which changes anywhere in a step, could not be copied when "
+                                         "this step was committed, so it cannot be put back; "
+                                         "start the process again",
+                                         name));
   }
   if (tensor.bytes == 0) return {};
   if (!tensor.array) {
@@ -22,7 +22,7 @@ Done put_tensor(const RegisteredTensor& tensor, const std::byte* captured) {
     return {};
   }
   if (const Status copied = tensor.array->copy_in(0, captured, tensor.bytes); !copied) {
-    return refuse(RK_ERROR_STATE, sentence("tensor '{}' cannot be put back: {}", name, copied.error().message));
+    return refuse(RK_ERROR_STATE, format("tensor '{}' cannot be put back: {}", name, copied.error().message));
   }
   return {};
 }
@@ -46,11 +46,11 @@ Outcome<PutBack> put_back(const Registry& registry, const SmallState& small_stat
       if (bytes != 0) std::memcpy(state.data, captured, bytes);
     } else if (const int answer = state.load.function(state.load.context, captured, bytes); answer != 0) {
       return refuse(RK_ERROR_MISMATCH,
-                    sentence("the load function of state '{}' returned {} for the {} bytes that were saved",
-                             state.description.name, answer, bytes));
+                    format("the load function of state '{}' returned {} for the {} bytes that were saved",
+                           state.description.name, answer, bytes));
     }
   }
   return PutBack{};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

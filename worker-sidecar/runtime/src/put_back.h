@@ -10,7 +10,7 @@
 #include "worker-sidecar/runtime/src/registry.h"
 #include "worker-sidecar/runtime/src/small_state.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 struct PutBack {
   bool state_missing = false;  // some state was not captured, and all of them are left as they are
@@ -20,4 +20,4 @@ struct PutBack {
 // written, MISMATCH when a load function refuses its bytes.
 Outcome<PutBack> put_back(const Registry& registry, const SmallState& small_state, std::uint8_t slot);
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

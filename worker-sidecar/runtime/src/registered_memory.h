@@ -8,7 +8,7 @@
 #include "worker-sidecar/runtime/include/rekindle.h"
 #include "worker-sidecar/storage/array_memory.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 class RegisteredMemory : public ArrayMemory {
  public:
@@ -36,4 +36,4 @@ class DeviceMemory final : public RegisteredMemory {
   std::byte* data_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/cursor.h"
 #include "worker-sidecar/runtime/src/c_struct.h"
 #include "worker-sidecar/runtime/src/strided_memory.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 Outcome<Extents> read_extents(const std::int64_t* numbers, std::int32_t count, std::string_view tensor,
@@ -17,7 +17,7 @@ Outcome<Extents> read_extents(const std::int64_t* numbers, std::int32_t count, s
   for (std::int32_t i = 0; i < count; ++i) {
     if (numbers[i] < 0) {
       return refuse(RK_ERROR_ARGUMENT,
-                    sentence("tensor '{}': {}[{}] is {}, which is negative", tensor, field, i, numbers[i]));
+                    format("tensor '{}': {}[{}] is {}, which is negative", tensor, field, i, numbers[i]));
     }
     extents.push_back(static_cast<std::uint64_t>(numbers[i]));
   }
@@ -34,12 +34,12 @@ Outcome<TensorDescription> describe(const rk_tensor& tensor) {
   const std::optional<Dtype> dtype = dtype_from_number(number_of(tensor.dtype));
   if (!dtype) {
     return refuse(RK_ERROR_ARGUMENT,
-                  sentence("tensor '{}': dtype {} is none of rk_dtype", tensor.name, number_of(tensor.dtype)));
+                  format("tensor '{}': dtype {} is none of rk_dtype", tensor.name, number_of(tensor.dtype)));
   }
   description.dtype = *dtype;
   if (tensor.rank < 0 || tensor.rank > RK_DIMENSIONS_MAX) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has {} dimensions; there may be 0 to {}", tensor.name,
-                                              tensor.rank, RK_DIMENSIONS_MAX));
+    return refuse(RK_ERROR_ARGUMENT, format("tensor '{}' has {} dimensions; there may be 0 to {}", tensor.name,
+                                            tensor.rank, RK_DIMENSIONS_MAX));
   }
   Outcome<Extents> shape = read_extents(tensor.shape, tensor.rank, tensor.name, "shape");
   if (!shape) return std::unexpected(shape.error());
@@ -59,7 +59,7 @@ Outcome<TensorDescription> describe(const rk_tensor& tensor) {
   const int written_in = number_of(tensor.written_in);
   if (written_in != RK_UPDATE && written_in != RK_ANYWHERE && written_in != RK_DERIVED) {
     return refuse(RK_ERROR_ARGUMENT,
-                  sentence("tensor '{}': written_in {} is none of rk_written_in", tensor.name, written_in));
+                  format("tensor '{}': written_in {} is none of rk_written_in", tensor.name, written_in));
   }
   description.written_in = written_in == RK_ANYWHERE ? WrittenIn::anywhere : WrittenIn::update;
   if (Status status = check_tensor(description); !status) return refuse(RK_ERROR_ARGUMENT, status.error().message);
@@ -74,15 +74,15 @@ Outcome<std::unique_ptr<RegisteredMemory>> find_way_to(const rk_tensor& tensor, 
     return StridedMemory::make(description, tensor.stride, tensor.data);
   }
   if (strided) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has strides and rk_memory; views of device memory cannot be "
-                                              "registered, register the array itself",
-                                              tensor.name));
+    return refuse(RK_ERROR_ARGUMENT, format("tensor '{}' has strides and rk_memory; views of device memory cannot be "
+                                            "registered, register the array itself",
+                                            tensor.name));
   }
   const Outcome<rk_memory> functions = read_struct(tensor.memory, "rk_memory");
   if (!functions) return std::unexpected(functions.error());
   if (functions->copy_out == nullptr || functions->copy_in == nullptr) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}': rk_memory.{} is NULL; both copy functions are needed",
-                                              tensor.name, functions->copy_out == nullptr ? "copy_out" : "copy_in"));
+    return refuse(RK_ERROR_ARGUMENT, format("tensor '{}': rk_memory.{} is NULL; both copy functions are needed",
+                                            tensor.name, functions->copy_out == nullptr ? "copy_out" : "copy_in"));
   }
   return std::make_unique<DeviceMemory>(tensor.name, *functions, tensor.data);
 }
@@ -91,15 +91,15 @@ Outcome<std::unique_ptr<RegisteredMemory>> find_way_to(const rk_tensor& tensor, 
 
 Done Registry::check_name(std::string_view name) const {
   if (name.starts_with(kReservedNames)) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("the name '{}' begins with '{}', which is the library's; use another one",
-                                              name, kReservedNames));
+    return refuse(RK_ERROR_ARGUMENT, format("the name '{}' begins with '{}', which is the library's; use another one",
+                                            name, kReservedNames));
   }
   return check_name_is_free(name);
 }
 
 Done Registry::check_name_is_free(std::string_view name) const {
   if (std::string fault = find_name_fault(name); !fault.empty()) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("the name '{}' {}", name, fault));
+    return refuse(RK_ERROR_ARGUMENT, format("the name '{}' {}", name, fault));
   }
   const bool taken = places_.contains(name) || derived_.contains(name) ||
                      std::any_of(states_.begin(), states_.end(),
@@ -107,8 +107,8 @@ Done Registry::check_name_is_free(std::string_view name) const {
   if (taken) {
     return refuse(
         RK_ERROR_ARGUMENT,
-        sentence("the name '{}' is registered already; names are unique in a session, tensors and states together",
-                 name));
+        format("the name '{}' is registered already; names are unique in a session, tensors and states together",
+               name));
   }
   return {};
 }
@@ -120,16 +120,16 @@ Done Registry::check_room(std::string_view name, std::uint64_t bytes, std::uint6
   // The room for names is the library's business as long as it suffices; the caller counts the
   // bytes of values.
   if (bytes > state_bytes_max_ || total > state_bytes_max_ - bytes) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("'{}' with {} bytes brings small state and RK_ANYWHERE tensors to {} "
-                                              "bytes, over state_bytes_max = {}; raise "
-                                              "rk_options.state_bytes_max",
-                                              name, bytes, total + bytes, state_bytes_max_));
+    return refuse(RK_ERROR_ARGUMENT, format("'{}' with {} bytes brings small state and RK_ANYWHERE tensors to {} "
+                                            "bytes, over state_bytes_max = {}; raise "
+                                            "rk_options.state_bytes_max",
+                                            name, bytes, total + bytes, state_bytes_max_));
   }
   values.push_back({.name = std::string(name), .data = nullptr, .bytes = bytes});
   if (const std::uint64_t needed = SmallState::payload_bytes(values); needed > slot_room) {
     return refuse(
         RK_ERROR_ARGUMENT,
-        sentence(
+        format(
             "'{}' brings small state and RK_ANYWHERE tensors with their names to {} bytes, and a slot holds {}; raise "
             "rk_options.state_bytes_max",
             name, needed, slot_room));
@@ -144,11 +144,11 @@ Done Registry::add_tensor(const rk_tensor& tensor, std::uint64_t slot_room) {
   if (!description) return std::unexpected(description.error());
   const std::uint64_t bytes = tensor_bytes(*description);
   if (tensor.data == nullptr && bytes != 0) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has {} bytes and data is NULL", tensor.name, bytes));
+    return refuse(RK_ERROR_ARGUMENT, format("tensor '{}' has {} bytes and data is NULL", tensor.name, bytes));
   }
   if (tensors_.size() >= kTensorsMax) {
     return refuse(RK_ERROR_ARGUMENT,
-                  sentence("there are {} tensors already, which is the most one rank can register", tensors_.size()));
+                  format("there are {} tensors already, which is the most one rank can register", tensors_.size()));
   }
   Outcome<std::unique_ptr<RegisteredMemory>> array = find_way_to(tensor, *description);
   if (!array) return std::unexpected(array.error());
@@ -176,7 +176,7 @@ Done Registry::add_state(const char* name, void* data, std::uint64_t bytes, std:
   if (name == nullptr) return refuse(RK_ERROR_ARGUMENT, "rk_register_state: name is NULL");
   if (Done done = check_name(name); !done) return done;
   if (data == nullptr && bytes != 0) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("state '{}' has {} bytes and data is NULL", name, bytes));
+    return refuse(RK_ERROR_ARGUMENT, format("state '{}' has {} bytes and data is NULL", name, bytes));
   }
   return add_checked_state({.description = {.name = name, .bytes = bytes}, .data = data}, slot_room);
 }
@@ -186,8 +186,8 @@ Done Registry::add_state(const char* name, std::uint64_t bytes_max, SaveState sa
   if (name == nullptr) return refuse(RK_ERROR_ARGUMENT, "rk_register_state_callback: name is NULL");
   if (Done done = check_name(name); !done) return done;
   if (save.function == nullptr || load.function == nullptr) {
-    return refuse(RK_ERROR_ARGUMENT, sentence("state '{}': {} is NULL; both functions are needed", name,
-                                              save.function == nullptr ? "save" : "load"));
+    return refuse(RK_ERROR_ARGUMENT, format("state '{}': {} is NULL; both functions are needed", name,
+                                            save.function == nullptr ? "save" : "load"));
   }
   return add_checked_state(
       {.description = {.name = name, .bytes = bytes_max, .variable = true}, .save = save, .load = load}, slot_room);
@@ -243,22 +243,21 @@ Done Registry::move_tensor(const char* name, void* data) {
   if (const auto found = places_.find(std::string_view(name)); found != places_.end()) {
     RegisteredTensor& tensor = tensors_[found->second];
     if (data == nullptr && tensor.bytes != 0) {
-      return refuse(RK_ERROR_ARGUMENT,
-                    sentence("tensor '{}' has {} bytes and cannot move to NULL", name, tensor.bytes));
+      return refuse(RK_ERROR_ARGUMENT, format("tensor '{}' has {} bytes and cannot move to NULL", name, tensor.bytes));
     }
     tensor.data = data;
     if (tensor.array) tensor.array->move_to(data);
     return {};
   }
   if (derived_.contains(std::string_view(name))) return {};
-  return refuse(RK_ERROR_ARGUMENT, sentence("no tensor '{}' is registered", name));
+  return refuse(RK_ERROR_ARGUMENT, format("no tensor '{}' is registered", name));
 }
 
 Done Registry::remove_tensor(const char* name) {
   if (name == nullptr) return refuse(RK_ERROR_ARGUMENT, "rk_unregister: name is NULL");
   if (derived_.erase(name) != 0) return {};
   const auto found = places_.find(std::string_view(name));
-  if (found == places_.end()) return refuse(RK_ERROR_ARGUMENT, sentence("no tensor '{}' is registered", name));
+  if (found == places_.end()) return refuse(RK_ERROR_ARGUMENT, format("no tensor '{}' is registered", name));
   std::erase_if(captured_, [&](const Captured& captured) { return !captured.is_state && captured.name == name; });
   tensors_.erase(tensors_.begin() + static_cast<std::ptrdiff_t>(found->second));
   number_tensors();
@@ -321,4 +320,4 @@ void Registry::number_captured() {
   }
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -23,7 +23,7 @@
 #include "worker-sidecar/runtime/src/registered_memory.h"
 #include "worker-sidecar/runtime/src/small_state.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 struct RegisteredTensor {
   TensorDescription description;
@@ -115,4 +115,4 @@ class Registry {
   std::vector<rk_memory> devices_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -8,7 +8,7 @@
 #include "worker-sidecar/protocol/control_block.h"
 #include "worker-sidecar/runtime/src/futex.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 Status RobustOwner::hold(std::atomic<std::uint32_t>& owner, std::atomic<std::uint32_t>& ready) {
   head_.list.next = &head_.list;
@@ -44,4 +44,4 @@ void RobustOwner::release() {
   ready_ = nullptr;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

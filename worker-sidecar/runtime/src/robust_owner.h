@@ -13,7 +13,7 @@
 
 #include "common/base/error.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 class RobustOwner {
  public:
@@ -35,4 +35,4 @@ class RobustOwner {
   std::atomic<std::uint32_t>* ready_ = nullptr;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

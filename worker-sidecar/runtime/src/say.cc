@@ -7,7 +7,7 @@
 #include <array>
 #include <cstring>
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 void say(std::string_view sentence) noexcept {
   constexpr std::string_view kName = "rekindle: ";
@@ -23,4 +23,4 @@ void say(std::string_view sentence) noexcept {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), kName.size() + length + 1);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

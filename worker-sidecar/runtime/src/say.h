@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 void say(std::string_view sentence) noexcept;
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -5,16 +5,16 @@
 #include <cstring>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
+#include "common/contract/exit_codes.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/runtime/src/c_struct.h"
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
 #include "worker-sidecar/runtime/src/put_back.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
-constexpr int kStoppedExitCode = 143;
 constexpr int kFailedExitCode = 1;
 constexpr std::size_t kReasonBytesMax = 1024;
 
@@ -71,34 +71,34 @@ rk_status Session::wrong_moment(const char* call) const {
     case Stage::opened:
       return remember_error(
           RK_ERROR_STATE,
-          sentence("{} before rk_restore: call rk_restore once, after registering, also on the first start", call));
+          format("{} before rk_restore: call rk_restore once, after registering, also on the first start", call));
     case Stage::failed:
-      return remember_error(RK_ERROR_STATE, sentence("{} after rk_restore or rk_rebuild has failed: registered memory "
-                                                     "may be partly overwritten; end the process",
-                                                     call));
+      return remember_error(RK_ERROR_STATE, format("{} after rk_restore or rk_rebuild has failed: registered memory "
+                                                   "may be partly overwritten; end the process",
+                                                   call));
     case Stage::between:
-      return remember_error(RK_ERROR_STATE, sentence("{} between steps: rk_step_begin comes first", call));
+      return remember_error(RK_ERROR_STATE, format("{} between steps: rk_step_begin comes first", call));
     case Stage::in_step:
       return remember_error(
           RK_ERROR_STATE,
-          sentence("{} inside a step: the update of this step has to be made first (rk_update_begin ... rk_update_end)",
-                   call));
+          format("{} inside a step: the update of this step has to be made first (rk_update_begin ... rk_update_end)",
+                 call));
     case Stage::updating:
-      return remember_error(RK_ERROR_STATE, sentence("{} inside the update bracket: rk_update_end comes first", call));
+      return remember_error(RK_ERROR_STATE, format("{} inside the update bracket: rk_update_end comes first", call));
     case Stage::committed:
       return remember_error(
           RK_ERROR_STATE,
-          sentence("{} after this step was committed: one update a step, rk_step_begin opens the next one", call));
+          format("{} after this step was committed: one update a step, rk_step_begin opens the next one", call));
     case Stage::swapped:
       return remember_error(
           RK_ERROR_STATE,
-          sentence("{} while registered memory is swapped: put it back and set another phase with rk_set_phase first",
-                   call));
+          format("{} while registered memory is swapped: put it back and set another phase with rk_set_phase first",
+                 call));
     case Stage::rebuilding:
       return remember_error(RK_ERROR_STATE,
-                            sentence("{} after RK_REBUILD: abort the communicators and call rk_rebuild first", call));
+                            format("{} after RK_REBUILD: abort the communicators and call rk_rebuild first", call));
     case Stage::stopped:
-      return remember_error(RK_ERROR_STATE, sentence("{} after RK_STOP: leave the loop and call rk_close", call));
+      return remember_error(RK_ERROR_STATE, format("{} after RK_STOP: leave the loop and call rk_close", call));
   }
   return RK_ERROR_INTERNAL;
 }
@@ -128,10 +128,10 @@ rk_status Session::turn_back(GateAnswer answer) noexcept {
 rk_status Session::wait_for_devices(const char* call) {
   for (const rk_memory& device : registry_.devices_to_wait_for()) {
     if (const int answer = device.wait(device.context); answer != 0) {
-      return remember_error(RK_ERROR_STATE, sentence("{} after step {}: work that was enqueued on a device has failed "
-                                                     "(rk_memory.wait returned {}); nothing was done, and what "
-                                                     "the device holds is not to be trusted",
-                                                     call, gates_.word().step, answer));
+      return remember_error(RK_ERROR_STATE, format("{} after step {}: work that was enqueued on a device has failed "
+                                                   "(rk_memory.wait returned {}); nothing was done, and what "
+                                                   "the device holds is not to be trusted",
+                                                   call, gates_.word().step, answer));
     }
   }
   return RK_OK;
@@ -308,8 +308,8 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
     if (const auto* take = std::get_if<TakeMessage>(&*event)) {
       if (!loaded || !loaded->ok || loaded->path != take->path || loaded->step != take->step) {
         return refuse(RK_ERROR_INTERNAL,
-                      sentence("the sidecar took checkpoint '{}' of step {}, which this rank has not loaded",
-                               take->path, take->step));
+                      format("the sidecar took checkpoint '{}' of step {}, which this rank has not loaded", take->path,
+                             take->step));
       }
       if (Done done = hand_over(held, registry_); !done) return std::unexpected(done.error());
       return Restored{.attempt = std::max<std::uint64_t>(take->attempt, 1),
@@ -408,10 +408,10 @@ Outcome<Session::BroughtBack> Session::bring_back(const RebuildOrder& order, Ran
     return BroughtBack{.word = word, .state_missing = put->state_missing};
   }
   if (order.step < word.step || !parse_folder_name(order.path)) {
-    return refuse(RK_ERROR_INTERNAL, sentence("this rank is at step {} and was told to go on from step {} of "
-                                              "checkpoint '{}', which leads nowhere; start the "
-                                              "process again",
-                                              word.step, order.step, order.path));
+    return refuse(RK_ERROR_INTERNAL, format("this rank is at step {} and was told to go on from step {} of "
+                                            "checkpoint '{}', which leads nowhere; start the "
+                                            "process again",
+                                            word.step, order.step, order.path));
   }
   const Loading loading = load_checkpoint(
       real_file_system(), {.job_folder = link_->job_folder(), .path = order.path, .manifest_hash = order.manifest_hash},
@@ -447,8 +447,8 @@ rk_status Session::step_begin(std::uint64_t step) {
   if (step != gates_.word().step + 1) [[unlikely]] {
     return remember_error(
         RK_ERROR_ARGUMENT,
-        sentence("rk_step_begin({}): step {} is committed, so the next one is {}; a loop starts at position.step + 1",
-                 step, gates_.word().step, gates_.word().step + 1));
+        format("rk_step_begin({}): step {} is committed, so the next one is {}; a loop starts at position.step + 1",
+               step, gates_.word().step, gates_.word().step + 1));
   }
   if (capture_at_step_begin_) [[unlikely]] {
     if (const rk_status status = wait_for_devices("rk_step_begin"); status != RK_OK) return status;
@@ -557,8 +557,7 @@ rk_status Session::set_phase(rk_phase phase) {
     case RK_COMPILING: next = RankPhase::compiling; break;
     case RK_WAITING_FOR_DATA: next = RankPhase::waiting_for_data; break;
     case RK_SWAPPED: break;
-    default:
-      return remember_error(RK_ERROR_ARGUMENT, sentence("rk_set_phase: {} is none of rk_phase", number_of(phase)));
+    default: return remember_error(RK_ERROR_ARGUMENT, format("rk_set_phase: {} is none of rk_phase", number_of(phase)));
   }
   const bool was_swapped = stage_ == Stage::swapped;
   const bool will_be_swapped = next == RankPhase::swapped;
@@ -591,4 +590,4 @@ int Session::close() {
   return exit_code;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

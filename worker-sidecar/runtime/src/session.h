@@ -29,7 +29,7 @@
 #include "worker-sidecar/runtime/src/small_state.h"
 #include "worker-sidecar/runtime/src/stand_alone.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 class Session {
  public:
@@ -137,4 +137,4 @@ class Session {
   std::unique_ptr<Link> link_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

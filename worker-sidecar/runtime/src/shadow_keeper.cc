@@ -4,11 +4,11 @@
 #include <cstring>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "common/system/clock.h"
 #include "worker-sidecar/runtime/src/say.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 void ShadowKeeper::offer(std::shared_ptr<ShadowMapping> mapping) {
   const std::lock_guard held(mutex_);
@@ -39,7 +39,7 @@ Status ShadowKeeper::resolve() {
       mapping_.reset();
       next_shadow_step_ = 0;
       return fail(ErrorCode::conflict,
-                  sentence("tensor \"{}\" is no longer registered as it was when the copies were planned", name));
+                  format("tensor \"{}\" is no longer registered as it was when the copies were planned", name));
     }
     if (piece.bytes == 0) continue;
     const std::uint64_t begin = rows_bytes(tensor->description, piece.piece.begin_row);
@@ -120,8 +120,8 @@ void ShadowKeeper::at_commit(RankWord word, std::uint64_t attempt) {
   // Training goes on without this copy; the one before stands in the other slot.
   if (Status copied = copy_into(slot, word, attempt); !copied && told_ != copied.error().message) {
     told_ = copied.error().message;
-    say(sentence("step {} is not in the shadow: {}", word.step, told_));
+    say(format("step {} is not in the shadow: {}", word.step, told_));
   }
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

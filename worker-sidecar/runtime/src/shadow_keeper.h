@@ -25,7 +25,7 @@
 #include "worker-sidecar/runtime/src/shadow_mapping.h"
 #include "worker-sidecar/runtime/src/small_state.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 class ShadowKeeper {
  public:
@@ -90,4 +90,4 @@ class ShadowKeeper {
   std::string told_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -14,9 +14,9 @@
 #include <string_view>
 #include <utility>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 // Between two looks at the room that is left.
@@ -44,9 +44,9 @@ Outcome<std::string> read_front(int descriptor) {
 }
 
 std::unexpected<Failure> no_room(std::uint32_t rank, std::uint64_t bytes, std::string_view why) {
-  return refuse(RK_ERROR_MEMORY, sentence("rank {} needs {} bytes of memory for copies of its share, and {}; or switch "
-                                          "shadows and periodic checkpoints off",
-                                          rank, bytes, why));
+  return refuse(RK_ERROR_MEMORY, format("rank {} needs {} bytes of memory for copies of its share, and {}; or switch "
+                                        "shadows and periodic checkpoints off",
+                                        rank, bytes, why));
 }
 
 // Takes `bytes` of memory, a part at a time: `take(begin, bytes)` answers with an errno.
@@ -61,7 +61,7 @@ Done take_in_parts(std::uint32_t rank, std::uint64_t bytes, const ShadowHost& ho
     if (error == ENOSPC)
       return no_room(rank, bytes,
                      "the memory volume is full: raise its size and the memory limit of the training container");
-    if (error != 0) return no_room(rank, bytes, sentence("the kernel gives none: {}", std::strerror(error)));
+    if (error != 0) return no_room(rank, bytes, format("the kernel gives none: {}", std::strerror(error)));
   }
   return {};
 }
@@ -81,14 +81,14 @@ Outcome<ShadowMapping> ShadowMapping::map(int descriptor, std::uint32_t rank, st
   if (plan->rank != rank || plan->incarnation != incarnation) {
     return refuse(
         RK_ERROR_UNAVAILABLE,
-        sentence("the shadow that the sidecar handed over is for rank {}, or for an earlier process of this one",
-                 plan->rank));
+        format("the shadow that the sidecar handed over is for rank {}, or for an earlier process of this one",
+               plan->rank));
   }
   const std::uint64_t bytes = plan->file_bytes();
   // Beyond this limit the kernel would answer with a signal that ends training.
   rlimit file_size{};
   if (::getrlimit(RLIMIT_FSIZE, &file_size) == 0 && file_size.rlim_cur != RLIM_INFINITY && bytes > file_size.rlim_cur) {
-    return no_room(rank, bytes, sentence("its limit for files (ulimit -f) is {} bytes: raise it", file_size.rlim_cur));
+    return no_room(rank, bytes, format("its limit for files (ulimit -f) is {} bytes: raise it", file_size.rlim_cur));
   }
   if (const auto shortage =
           find_shortage(bytes, {.limits = {}, .available_bytes = {}, .volume_bytes = free_volume_bytes(descriptor)}))
@@ -103,7 +103,7 @@ Outcome<ShadowMapping> ShadowMapping::map(int descriptor, std::uint32_t rank, st
     return std::unexpected(taken.error());
   }
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
-  if (memory == MAP_FAILED) return no_room(rank, bytes, sentence("it cannot be mapped: {}", std::strerror(errno)));
+  if (memory == MAP_FAILED) return no_room(rank, bytes, format("it cannot be mapped: {}", std::strerror(errno)));
   keep_from_children(memory, bytes);
   return ShadowMapping(*std::move(plan), static_cast<std::byte*>(memory), bytes);
 }
@@ -111,8 +111,7 @@ Outcome<ShadowMapping> ShadowMapping::map(int descriptor, std::uint32_t rank, st
 Outcome<ShadowMapping> ShadowMapping::make_private(ShadowPlan plan, const ShadowHost& host) {
   const std::uint64_t bytes = plan.file_bytes();
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    return no_room(plan.rank, bytes, sentence("the kernel gives none: {}", std::strerror(errno)));
+  if (memory == MAP_FAILED) return no_room(plan.rank, bytes, format("the kernel gives none: {}", std::strerror(errno)));
   const std::uint32_t rank = plan.rank;
   ShadowMapping mapping(std::move(plan), static_cast<std::byte*>(memory), bytes);
   const Done taken = take_in_parts(rank, bytes, host, [&](std::uint64_t begin, std::uint64_t part) {
@@ -140,4 +139,4 @@ ShadowMapping::~ShadowMapping() {
   if (memory_ != nullptr) ::munmap(memory_, bytes_);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

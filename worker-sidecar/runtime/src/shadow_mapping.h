@@ -16,7 +16,7 @@
 #include "worker-sidecar/runtime/src/failure.h"
 #include "worker-sidecar/runtime/src/memory_reading.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 struct ShadowHost {
   std::uint32_t ranks = 1;  // of this container, which may all be taking memory at this moment
@@ -52,4 +52,4 @@ class ShadowMapping {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -4,13 +4,13 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
 #include "worker-sidecar/storage/file_writer.h"
 #include "worker-sidecar/storage/files.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 Result<std::vector<MemoryPiece>> find_memory(const WriteMessage& order, const PinnedRank& rank) {
@@ -20,12 +20,12 @@ Result<std::vector<MemoryPiece>> find_memory(const WriteMessage& order, const Pi
     const RegisteredTensor* const tensor = rank.registry.find_tensor(piece.tensor);
     if (tensor == nullptr) {
       return fail(ErrorCode::not_found,
-                  sentence("the order names tensor '{}', which this rank has not registered", piece.tensor));
+                  format("the order names tensor '{}', which this rank has not registered", piece.tensor));
     }
     if (!has_rows(tensor->description, piece.begin_row, piece.end_row)) {
       return fail(ErrorCode::invalid_input,
-                  sentence("the order names rows {} to {} of tensor '{}', which has {}", piece.begin_row, piece.end_row,
-                           piece.tensor, row_count(tensor->description)));
+                  format("the order names rows {} to {} of tensor '{}', which has {}", piece.begin_row, piece.end_row,
+                         piece.tensor, row_count(tensor->description)));
     }
     Result<MemoryPiece> found = piece_of(*tensor, piece.begin_row, piece.end_row, rank.small_state, word.slot & 1u);
     if (!found) return std::unexpected(found.error());
@@ -46,8 +46,8 @@ Result<MemoryPiece> piece_of(const RegisteredTensor& tensor, std::uint64_t begin
     if (start == nullptr) {
       return fail(
           ErrorCode::unavailable,
-          sentence("tensor '{}', which changes anywhere in a step, could not be copied when this step was committed",
-                   tensor.description.name));
+          format("tensor '{}', which changes anywhere in a step, could not be copied when this step was committed",
+                 tensor.description.name));
     }
   } else if (tensor.array) {
     piece.array = tensor.array.get();
@@ -66,13 +66,13 @@ Status check_pin(const WriteMessage& order, const PinnedRank& rank) {
   const RankWord word = decode_word(rank.block.word.load(std::memory_order_acquire));
   if (hold == 0 || hold != order.hold || rank.gates.given_up(hold)) {
     return fail(ErrorCode::conflict,
-                sentence("the hold {} under which step {} was to be written has ended; what was written is discarded",
-                         order.hold, order.step));
+                format("the hold {} under which step {} was to be written has ended; what was written is discarded",
+                       order.hold, order.step));
   }
   if (word.step != order.step || !is_clean(word)) {
     return fail(ErrorCode::conflict,
-                sentence("this rank is no longer clean at step {} (it is {} step {}); what was written is discarded",
-                         order.step, is_clean(word) ? "at" : "updating after", word.step));
+                format("this rank is no longer clean at step {} (it is {} step {}); what was written is discarded",
+                       order.step, is_clean(word) ? "at" : "updating after", word.step));
   }
   return {};
 }
@@ -82,8 +82,8 @@ Result<WrittenFile> write_shard(FileSystem& file_system, const std::string& job_
                                 std::uint64_t bytes_per_second_max) {
   if (!parse_folder_name(order.path) || !is_safe_file_name(order.file)) {
     return fail(ErrorCode::refused,
-                sentence("the order names folder '{}' and file '{}', which are no names of a checkpoint", order.path,
-                         order.file));
+                format("the order names folder '{}' and file '{}', which are no names of a checkpoint", order.path,
+                       order.file));
   }
   const auto held = rank.registry.lock();
   if (Status status = check_pin(order, rank); !status) return std::unexpected(status.error());
@@ -117,4 +117,4 @@ Result<WrittenFile> write_shard(FileSystem& file_system, const std::string& job_
   return report;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

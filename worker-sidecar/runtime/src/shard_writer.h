@@ -20,7 +20,7 @@
 #include "worker-sidecar/storage/file_system.h"
 #include "worker-sidecar/storage/file_writer.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 struct PinnedRank {
   const Registry& registry;
@@ -43,4 +43,4 @@ Result<WrittenFile> write_shard(FileSystem& file_system, const std::string& job_
                                 const PinnedRank& rank, const std::function<Status()>& may_go_on,
                                 std::uint64_t bytes_per_second_max = 0);
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "common/base/assert.h"
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 constexpr std::size_t kReceiveBytes = 64u << 10;
@@ -34,11 +34,11 @@ bool SidecarSocket::connect(const std::string& path) {
   std::memcpy(address.sun_path, path.data(), path.size());
   descriptor_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (descriptor_ < 0) {
-    problem_ = sentence("no socket: {}", std::strerror(errno));
+    problem_ = format("no socket: {}", std::strerror(errno));
     return false;
   }
   if (::connect(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    end(sentence("connecting to {}: {}", path, std::strerror(errno)));
+    end(format("connecting to {}: {}", path, std::strerror(errno)));
     return false;
   }
   return true;
@@ -83,7 +83,7 @@ void SidecarSocket::flush() {
     const ssize_t sent = ::sendmsg(descriptor_, &header, MSG_NOSIGNAL);
     if (sent < 0) {
       if (errno == EINTR) continue;
-      if (errno != EAGAIN) end(sentence("sending to the sidecar: {}", std::strerror(errno)));
+      if (errno != EAGAIN) end(format("sending to the sidecar: {}", std::strerror(errno)));
       return;
     }
     passed_descriptor_ = -1;
@@ -107,7 +107,7 @@ void SidecarSocket::receive(std::deque<Arrival>& arrivals) {
     const ssize_t received = ::recvmsg(descriptor_, &header, MSG_CMSG_CLOEXEC);
     if (received < 0) {
       if (errno == EINTR) continue;
-      if (errno != EAGAIN) end(sentence("reading from the sidecar: {}", std::strerror(errno)));
+      if (errno != EAGAIN) end(format("reading from the sidecar: {}", std::strerror(errno)));
       return;
     }
     for (cmsghdr* one = CMSG_FIRSTHDR(&header); one != nullptr; one = CMSG_NXTHDR(&header, one)) {
@@ -136,7 +136,7 @@ bool SidecarSocket::decode(std::deque<Arrival>& arrivals) {
   for (;;) {
     std::expected<std::optional<Frame>, FrameFault> next = decoder_.next();
     if (!next) {
-      end(sentence("the sidecar sent a broken frame ({}): {}", to_string(next.error()), explain(next.error())));
+      end(format("the sidecar sent a broken frame ({}): {}", to_string(next.error()), explain(next.error())));
       return false;
     }
     if (!*next) return true;
@@ -144,7 +144,7 @@ bool SidecarSocket::decode(std::deque<Arrival>& arrivals) {
     Result<LocalMessage> message = decode_local_message(frame.header.kind, frame.body);
     if (!message) {
       if (message.error().code == ErrorCode::not_found) continue;
-      end(sentence("the sidecar sent a message that makes no sense: {}", message.error().message));
+      end(format("the sidecar sent a message that makes no sense: {}", message.error().message));
       return false;
     }
     arrivals.push_back({.attempt = frame.header.attempt, .message = *std::move(message)});
@@ -158,4 +158,4 @@ int SidecarSocket::take_descriptor() {
   return descriptor;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

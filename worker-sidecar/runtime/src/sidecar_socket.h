@@ -13,7 +13,7 @@
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/local_message.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 class SidecarSocket {
  public:
@@ -62,4 +62,4 @@ class SidecarSocket {
   std::string problem_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

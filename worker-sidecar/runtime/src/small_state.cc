@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "common/base/assert.h"
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 constexpr std::uint64_t kNameLengthBytes = sizeof(std::uint16_t);
@@ -119,12 +119,12 @@ bool SmallState::fetch(const CapturedValue& value, std::byte* to, std::uint64_t&
     const Status copied = value.bytes == 0 ? Status() : value.array->copy_out(to, 0, value.bytes);
     if (!copied)
       problem_ =
-          sentence("{}; the step is committed, and this rank cannot give it to a checkpoint", copied.error().message);
+          format("{}; the step is committed, and this rank cannot give it to a checkpoint", copied.error().message);
     return copied.has_value();
   }
   const std::int64_t saved = value.save.function(value.save.context, to, value.bytes);
   if (saved < 0 || static_cast<std::uint64_t>(saved) > value.bytes) {
-    problem_ = sentence(
+    problem_ = format(
         "the save function of state '{}' returned {} with room for {} bytes; the step is committed, and this rank's "
         "small state of it counts as missing",
         value.name, saved, value.bytes);
@@ -140,4 +140,4 @@ void SmallState::copy_slot(std::uint8_t slot, std::byte* to, std::uint64_t room)
   std::memcpy(to, slots_[slot], std::min<std::uint64_t>(sizeof header + header.bytes, room));
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -18,7 +18,7 @@
 #include "worker-sidecar/protocol/control_block.h"
 #include "worker-sidecar/storage/array_memory.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 // rk_register_state_callback's `save`.
 struct SaveState {
@@ -90,4 +90,4 @@ class SmallState {
   std::string problem_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

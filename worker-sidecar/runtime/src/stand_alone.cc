@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "common/contract/wall_time.h"
 #include "common/system/clock.h"
 #include "worker-sidecar/checkpoint/candidates.h"
@@ -27,7 +27,7 @@
 #include "worker-sidecar/storage/publisher.h"
 #include "worker-sidecar/storage/scan.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 Result<std::vector<MemoryPiece>> tensor_pieces(const Registry& registry, const SmallState& small_state,
@@ -67,7 +67,7 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
   std::string refused;
   for (const FoundFolder& folder : scan->folders) {
     if (folder.manifest && !*folder.manifest)
-      refused += sentence(" {}: {}.", folder.path, folder.manifest->error().message);
+      refused += format(" {}: {}.", folder.path, folder.manifest->error().message);
   }
   Restored restored;
   for (const Candidate& candidate : order.usable) {
@@ -85,17 +85,16 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
     }
     // An older checkpoint would hide that the program has changed.
     if (loading.result.error().status == RK_ERROR_MISMATCH) return std::unexpected(loading.result.error());
-    refused += sentence(" {}: {}.", candidate.path, loading.result.error().sentence);
+    refused += format(" {}: {}.", candidate.path, loading.result.error().sentence);
   }
   if (restored.path.empty() && !refused.empty()) {
     return refuse(
         RK_ERROR_CORRUPT,
-        sentence(
-            "no checkpoint in {} passes verification.{} Restore the folder from a copy, or move it away to begin at "
-            "step 0",
-            job_folder_, refused));
+        format("no checkpoint in {} passes verification.{} Restore the folder from a copy, or move it away to begin at "
+               "step 0",
+               job_folder_, refused));
   }
-  if (!refused.empty()) say(sentence("restored {} after refusing newer checkpoints.{}", restored.path, refused));
+  if (!refused.empty()) say(format("restored {} after refusing newer checkpoints.{}", restored.path, refused));
   attempt_.job_uid = job_.uid;
   attempt_.time = to_text(wall_now());
   Result<AttemptRecord> claimed = claim_attempt(*file_system_, job_folder_, attempt_, draw_nonce());
@@ -174,7 +173,7 @@ Outcome<std::string> StandAlone::write(const Snapshot& snapshot, const std::vect
   RetentionPolicy retention = settings_.retention;
   retention.own_attempt = attempt_.attempt;
   const Result<PruneReport> pruned = prune_checkpoints(*file_system_, job_folder_, job_, retention);
-  if (!pruned) say(sentence("old checkpoints in {} stay: {}", job_folder_, pruned.error().message));
+  if (!pruned) say(format("old checkpoints in {} stay: {}", job_folder_, pruned.error().message));
   return *name;
 }
 
@@ -241,4 +240,4 @@ Done StandAlone::fill(const std::string& name, const std::string& nonce, const S
   return {};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

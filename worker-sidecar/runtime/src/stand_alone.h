@@ -22,7 +22,7 @@
 #include "worker-sidecar/storage/file_system.h"
 #include "worker-sidecar/storage/file_writer.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 class StandAlone {
  public:
@@ -88,4 +88,4 @@ class StandAlone {
   std::unique_ptr<std::mutex> writing_ = std::make_unique<std::mutex>();
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

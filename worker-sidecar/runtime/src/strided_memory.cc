@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/storage/run_copy.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 // In units: elements, or where these are narrower than a byte the packed_elements that are whole
@@ -28,11 +28,11 @@ Outcome<std::vector<Stride>> strides_in_units(const TensorDescription& tensor, c
     if (stride.extent == 1) continue;
     const bool last = i + 1 == tensor.shape.size();
     if (packed > 1 && (last ? stride.units != 1 : stride.units % packed != 0)) {
-      return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' is {}, of which only {} elements together are whole "
-                                                "bytes: stride[{}] is {} and has to be {}{}; register "
-                                                "the array that it is a view of",
-                                                tensor.name, to_string(tensor.dtype), packed, i, strides[i],
-                                                last ? "" : "a multiple of ", last ? 1 : packed));
+      return refuse(RK_ERROR_ARGUMENT, format("tensor '{}' is {}, of which only {} elements together are whole "
+                                              "bytes: stride[{}] is {} and has to be {}{}; register "
+                                              "the array that it is a view of",
+                                              tensor.name, to_string(tensor.dtype), packed, i, strides[i],
+                                              last ? "" : "a multiple of ", last ? 1 : packed));
     }
     (last ? stride.extent : stride.units) /= packed;
     if (stride.extent > 1) used.push_back(stride);
@@ -48,22 +48,22 @@ Done check_strides(const TensorDescription& tensor, std::vector<Stride> strides)
   std::uint64_t reach = 0;  // units from the first to the last one that the strides so far lead to
   for (const Stride& stride : strides) {
     if (stride.units == 0) {
-      return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has stride 0 over {} elements, so all of them are one (a "
-                                                "broadcast); register the array that was broadcast",
-                                                tensor.name, stride.extent));
+      return refuse(RK_ERROR_ARGUMENT, format("tensor '{}' has stride 0 over {} elements, so all of them are one (a "
+                                              "broadcast); register the array that was broadcast",
+                                              tensor.name, stride.extent));
     }
     if (stride.units <= reach) {
       return refuse(
           RK_ERROR_ARGUMENT,
-          sentence(
+          format(
               "tensor '{}' has strides with which elements may share memory; register the array that it is a view of",
               tensor.name));
     }
     std::uint64_t more = 0;
     if (__builtin_mul_overflow(stride.extent - 1, stride.units, &more) || __builtin_add_overflow(reach, more, &reach) ||
         reach > kTensorBytesMax / unit_bytes(tensor.dtype)) {
-      return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}' has strides that reach over more than {} TiB", tensor.name,
-                                                kTensorBytesMax >> 40));
+      return refuse(RK_ERROR_ARGUMENT, format("tensor '{}' has strides that reach over more than {} TiB", tensor.name,
+                                              kTensorBytesMax >> 40));
     }
   }
   return {};
@@ -75,9 +75,9 @@ Outcome<std::unique_ptr<StridedMemory>> StridedMemory::make(const TensorDescript
                                                             const std::int64_t* strides, void* data) {
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
     if (strides[i] < 0) {
-      return refuse(RK_ERROR_ARGUMENT, sentence("tensor '{}': stride[{}] is {}; negative strides cannot be registered, "
-                                                "register the array that was reversed",
-                                                tensor.name, i, strides[i]));
+      return refuse(RK_ERROR_ARGUMENT, format("tensor '{}': stride[{}] is {}; negative strides cannot be registered, "
+                                              "register the array that was reversed",
+                                              tensor.name, i, strides[i]));
     }
   }
   if (tensor_bytes(tensor) == 0) return nullptr;
@@ -158,4 +158,4 @@ Status StridedMemory::copy_in(std::uint64_t begin_byte, const void* from, std::s
   return {};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

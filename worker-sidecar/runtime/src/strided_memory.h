@@ -13,7 +13,7 @@
 #include "worker-sidecar/runtime/src/failure.h"
 #include "worker-sidecar/runtime/src/registered_memory.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 
 class StridedMemory final : public RegisteredMemory {
  public:
@@ -46,4 +46,4 @@ class StridedMemory final : public RegisteredMemory {
   std::uint64_t run_bytes_ = 0;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,14 +30,14 @@ Status fill_bin_folder(const std::string& from, const std::string& to) {
   for (const std::string name : {"rekindle-hook", "rekindle", "librekindle.so"}) {
     const std::optional<fs::path> source = find_source(from, name);
     if (!source) {
-      return fail(ErrorCode::not_found, sentence("{} is not in {}; the sidecar's image is incomplete", name, from));
+      return fail(ErrorCode::not_found, format("{} is not in {}; the sidecar's image is incomplete", name, from));
     }
     const fs::path target = fs::path(to) / name;
     const fs::path temporary = fs::path(to) / ("." + name + ".new");
     fs::copy_file(*source, temporary, fs::copy_options::overwrite_existing, error);
     if (!error) fs::permissions(temporary, fs::perms(0755), error);
     if (!error) fs::rename(temporary, target, error);
-    if (error) return fail_errno(error.value(), sentence("copying {} to {}", name, to));
+    if (error) return fail_errno(error.value(), format("copying {} to {}", name, to));
   }
   return {};
 }
@@ -49,4 +49,4 @@ std::string installed_programs() {
   return error ? "/usr/lib/rekindle" : own.parent_path().string();
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -5,7 +5,7 @@
 
 #include "common/base/error.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // Copies rekindle-hook, rekindle and librekindle.so from `from` to `to`, mode 0755, each whole or
 // not at all (a container that is restarted may be running one). A missing folder or program is
@@ -16,4 +16,4 @@ Status fill_bin_folder(const std::string& from, const std::string& to);
 // ../lib of it for the library).
 std::string installed_programs();
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "common/contract/environment.h"
 #include "common/system/log.h"
 #include "worker-sidecar/sidecar/cluster/pod_sidecar.h"
 #include "worker-sidecar/sidecar/cluster/ready.h"
@@ -19,6 +20,7 @@ constexpr const char* kUsage =
 
 int main(int argc, char** argv) {
   using namespace rekindle;
+  using namespace rekindle::sidecar;
   if (argc > 2 || (argc == 2 && std::strcmp(argv[1], "ready") != 0 && std::strcmp(argv[1], "--version") != 0)) {
     std::fputs(kUsage, argc == 2 && std::strcmp(argv[1], "--help") == 0 ? stdout : stderr);
     return argc == 2 && std::strcmp(argv[1], "--help") == 0 ? 0 : 2;
@@ -42,5 +44,5 @@ int main(int argc, char** argv) {
   return run_pod_sidecar({.host = *host,
                           .cluster = *cluster,
                           .version = REKINDLE_VERSION,
-                          .operator_name = process_variable("REKINDLE_OPERATOR_NAME")});
+                          .operator_name = process_variable(environment::kOperatorName)});
 }

@@ -6,10 +6,10 @@
 #include <stop_token>
 #include <thread>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "common/net/http_client.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 constexpr std::chrono::milliseconds kFirstPause{300};
@@ -54,8 +54,8 @@ struct OperatorClient::Parts {
       if (!response && is_stopped(response.error())) continue;
       const Status taken = response ? take(*response) : Status(std::unexpected(response.error()));
       tell_problem(taken ? ""
-                         : sentence("the operator at {}:{} does not answer as it should: {}", settings.host,
-                                    settings.port, taken.error().message));
+                         : format("the operator at {}:{} does not answer as it should: {}", settings.host,
+                                  settings.port, taken.error().message));
       if (taken) {
         pause = kFirstPause;
         continue;
@@ -78,12 +78,12 @@ struct OperatorClient::Parts {
             ErrorCode::not_found,
             "it does not know the job, which may have been deleted; ranks go on without protection by the operator");
       case 429: return fail(ErrorCode::unavailable, "it asks to come back later", Retry::yes);
-      default: return fail(ErrorCode::unavailable, sentence("it answered {}", response.status), Retry::yes);
+      default: return fail(ErrorCode::unavailable, format("it answered {}", response.status), Retry::yes);
     }
     Result<SyncAnswer> answer = decode_sync_answer(response.body);
     if (!answer) return std::unexpected(answer.error());
     if (answer->job_uid != settings.job_uid)
-      return fail(ErrorCode::refused, sentence("it answered for job {}", answer->job_uid));
+      return fail(ErrorCode::refused, format("it answered for job {}", answer->job_uid));
     {
       const std::lock_guard lock(mutex);
       request.seen = answer->version;
@@ -140,4 +140,4 @@ void OperatorClient::set_report(SyncReport report, bool coordinating, bool at_on
   if (at_once && !std::exchange(parts_->urgent, true)) parts_->interrupt.request_stop();
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -14,7 +14,7 @@
 #include "common/net/tls.h"
 #include "worker-sidecar/sidecar/cluster/operator_sync.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 class OperatorClient {
  public:
@@ -45,4 +45,4 @@ class OperatorClient {
   std::unique_ptr<Parts> parts_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

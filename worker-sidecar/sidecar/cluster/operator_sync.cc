@@ -2,10 +2,10 @@
 
 #include <cmath>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
-#include "common/base/sentence.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 constexpr std::size_t kPodsMax = 65'536;
@@ -14,7 +14,7 @@ Json encode_breakpoint(const TimedRecord& timed, const std::vector<std::string>&
   const BreakpointRecord& record = timed.record;
   const std::string pod = record.pod < pod_names.size() && !pod_names[record.pod].empty()
                               ? pod_names[record.pod]
-                              : sentence("pod {}", record.pod);
+                              : format("pod {}", record.pod);
   Json told{{"id", record.id},
             {"term", record.term},
             {"cause", to_string(record.cause)},
@@ -118,4 +118,4 @@ Result<SyncAnswer> decode_sync_answer(std::string_view text) {
   return answer;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

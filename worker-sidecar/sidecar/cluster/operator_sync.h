@@ -11,7 +11,7 @@
 #include "worker-sidecar/coordination/event.h"
 #include "worker-sidecar/coordination/record.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 struct TimedRecord {
   BreakpointRecord record;
@@ -74,4 +74,4 @@ std::string encode_sync_request(const SyncRequest& request, const std::vector<st
 
 Result<SyncAnswer> decode_sync_answer(std::string_view text);
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

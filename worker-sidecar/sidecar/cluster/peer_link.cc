@@ -8,7 +8,7 @@
 
 #include "common/net/tls.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 constexpr std::chrono::seconds kHelloLimit{10};
@@ -150,4 +150,4 @@ void PeerLink::end(const std::string& why) {
   if (ended) ended(why);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

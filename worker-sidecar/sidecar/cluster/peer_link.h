@@ -16,7 +16,7 @@
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 class PeerLink : public std::enable_shared_from_this<PeerLink> {
  public:
@@ -60,4 +60,4 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   bool open_ = true;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -7,10 +7,10 @@
 #include <map>
 #include <set>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "worker-sidecar/sidecar/cluster/peer_link.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 constexpr std::chrono::milliseconds kFirstRedialPause{100};
@@ -153,9 +153,9 @@ struct PeerMesh::Parts : std::enable_shared_from_this<PeerMesh::Parts> {
     if (hello == nullptr) return drop(link, "it did not say hello first");
     if (hello->job_uid != settings.job_uid || hello->pods != settings.pods || hello->ordinal >= settings.pods ||
         (dialled ? hello->ordinal != *dialled : hello->ordinal <= settings.ordinal)) {
-      return drop(link, sentence("it says it is pod {} of {} of job {}, which does not fit pod {} of {} of job {}",
-                                 hello->ordinal, hello->pods, hello->job_uid, settings.ordinal, settings.pods,
-                                 settings.job_uid));
+      return drop(
+          link, format("it says it is pod {} of {} of job {}, which does not fit pod {} of {} of job {}",
+                       hello->ordinal, hello->pods, hello->job_uid, settings.ordinal, settings.pods, settings.job_uid));
     }
     // A pod of an earlier life that still runs must not take the place of the one that the operator
     // names.
@@ -293,4 +293,4 @@ std::size_t PeerMesh::connections() const {
       std::ranges::count_if(parts_->peers, [](const auto& entry) { return entry.second.up; }));
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -18,7 +18,7 @@
 #include "common/net/tls.h"
 #include "worker-sidecar/sidecar/host.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 struct PeerMeshSettings {
   std::string identity;  // rekindle://namespace/job-uid, of every sidecar of the job
@@ -66,4 +66,4 @@ class PeerMesh : public PeerTransport {
   std::shared_ptr<Parts> parts_;
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

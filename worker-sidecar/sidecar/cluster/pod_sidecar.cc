@@ -14,7 +14,7 @@
 #include <mutex>
 #include <optional>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 #include "common/net/http_server.h"
 #include "common/net/tls.h"
 #include "common/system/clock.h"
@@ -25,7 +25,7 @@
 #include "worker-sidecar/sidecar/host.h"
 #include "worker-sidecar/storage/files.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 constexpr std::size_t kRecordsMax = 8;
@@ -280,7 +280,7 @@ std::string PodSidecar::metrics() const {
   const std::lock_guard lock(mutex_);
   std::string text;
   const auto gauge = [&](const char* name, const char* help, std::uint64_t value, const char* type = "gauge") {
-    text += sentence("# HELP {} {}\n# TYPE {} {}\n{} {}\n", name, help, name, type, name, value);
+    text += format("# HELP {} {}\n# TYPE {} {}\n{} {}\n", name, help, name, type, name, value);
   };
   gauge("rekindle_attempt", "Attempt that the ranks of this pod live in, 0 before training.", shown_.attempt);
   gauge("rekindle_committed_step", "Newest committed step of the ranks of this pod.", shown_.step);
@@ -412,4 +412,4 @@ int run_pod_sidecar(const PodSidecarOptions& options) {
   return 0;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

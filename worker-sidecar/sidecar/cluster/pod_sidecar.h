@@ -6,7 +6,7 @@
 
 #include "worker-sidecar/sidecar/settings.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 struct PodSidecarOptions {
   HostSettings host;
@@ -20,4 +20,4 @@ struct PodSidecarOptions {
 // cannot start.
 int run_pod_sidecar(const PodSidecarOptions& options);
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

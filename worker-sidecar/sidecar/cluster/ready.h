@@ -5,9 +5,9 @@
 
 #include "common/base/instant.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 // Asks for the status and waits for the answer. Empty: it answers; else a sentence.
 std::string find_why_not_ready(const std::string& socket_path, Duration patience);
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

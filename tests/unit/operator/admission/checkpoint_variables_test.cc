@@ -4,7 +4,7 @@
 
 #include "tests/unit/operator/admission/fixtures.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using Texts = std::map<std::string, std::string>;
@@ -129,4 +129,4 @@ TEST(CheckpointVariables, AMemoryVolumeThatHoldsNothingIsRefused) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

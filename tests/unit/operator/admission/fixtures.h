@@ -8,7 +8,7 @@
 #include "tests/support/source_folder.h"
 #include "tests/unit/operator/model/yaml.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 inline AdmissionSettings make_settings() {
   AdmissionSettings settings;
@@ -36,4 +36,4 @@ inline Job stored_job(const Json& job, const AdmissionSettings& settings) {
   return *job_from_json(admitted);
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -8,7 +8,7 @@
 
 #include "tests/unit/operator/admission/fixtures.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 void compare(const std::string& name, const Json& object, const AdmissionAnswer& answer) {
@@ -78,4 +78,4 @@ TEST(Golden, TwiceChangesNothing) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -5,7 +5,7 @@
 #include "common/base/prng.h"
 #include "tests/unit/operator/admission/fixtures.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 void collect(Json& value, std::vector<Json*>& places) {
@@ -66,4 +66,4 @@ TEST(Hostile, EveryDamagedPodIsAdmitted) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -6,7 +6,7 @@
 
 #include "tests/unit/operator/admission/fixtures.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 AdmissionAnswer admit(const std::function<void(Json&)>& change) {
@@ -143,4 +143,4 @@ TEST(JobAdmission, AJobThatTheApiServerIsStillToNameIsAdmitted) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using Json = nlohmann::json;
@@ -37,4 +37,4 @@ TEST(JsonEdit, NullCountsAsAbsent) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

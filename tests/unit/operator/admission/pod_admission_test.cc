@@ -7,7 +7,7 @@
 
 #include "tests/unit/operator/admission/fixtures.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 struct Story {
@@ -148,4 +148,4 @@ TEST(PodAdmission, TheSidecarKeepsTheRestrictedRules) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

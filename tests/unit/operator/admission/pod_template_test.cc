@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using Json = nlohmann::json;
@@ -37,4 +37,4 @@ TEST(FaultOfPath, KnowsWhatCannotBeUsed) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -5,7 +5,7 @@
 #include "common/base/base64.h"
 #include "common/base/json_fields.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr const char* kReview =
@@ -55,4 +55,4 @@ TEST(Review, ARefusalHasASentenceAndNoPatch) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -4,7 +4,7 @@
 
 #include "tests/unit/operator/controller/start.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using namespace std::chrono_literals;
@@ -72,4 +72,4 @@ TEST(Backoff, ManyFailuresDoNotOverflow) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

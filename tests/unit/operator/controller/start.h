@@ -3,8 +3,8 @@
 
 #include "common/base/instant.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 inline constexpr Instant kStart{std::chrono::hours(1)};
 
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 Result<int> decode(const Json& object) {
@@ -44,4 +44,4 @@ TEST_F(ConvertTest, ADeleteCountsEvenWhenItsLastStateCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

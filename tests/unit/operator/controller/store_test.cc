@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 struct Thing {
@@ -123,4 +123,4 @@ TEST_F(StoreTest, ReadersSurviveAMoveOfTheWriter) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -4,7 +4,7 @@
 
 #include "tests/unit/operator/controller/start.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using namespace std::chrono_literals;
@@ -69,4 +69,4 @@ TEST(TokenBucket, NoRateMeansNoLimit) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

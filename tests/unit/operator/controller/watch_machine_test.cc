@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using namespace std::chrono_literals;
@@ -298,4 +298,4 @@ TEST_F(WatchMachineTest, TheSameSeedGivesTheSamePauses) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -8,7 +8,7 @@
 
 #include "tests/unit/operator/controller/start.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using namespace std::chrono_literals;
@@ -216,4 +216,4 @@ TEST(WorkQueue, KeepsItsLawInAnyHistory) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 const WallTime kNow = *parse_wall_time("2026-11-21T10:00:00Z");
@@ -288,4 +288,4 @@ TEST(Classify, EveryLinkHasANameOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

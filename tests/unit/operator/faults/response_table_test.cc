@@ -7,7 +7,7 @@
 
 #include "tests/support/source_folder.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 TEST(ResponseTable, ATrainingJobIsRestartedWhateverHappens) {
@@ -45,4 +45,4 @@ TEST(ResponseTable, IsPrintedInTheOperatingGuide) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

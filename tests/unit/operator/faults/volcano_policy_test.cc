@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 PolicyRule on(std::string event, std::string action) {
@@ -143,4 +143,4 @@ TEST(ChooseRestart, AFinishedPodRaisesNoPodFailedASecondTime) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

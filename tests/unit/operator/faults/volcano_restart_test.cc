@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using std::chrono::seconds;
@@ -67,4 +67,4 @@ TEST(OnlySyncs, EveryOlderPodWhetherItLivesOnOrNot) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

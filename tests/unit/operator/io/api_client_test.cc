@@ -10,7 +10,7 @@
 #include "tests/support/fake_api_server.h"
 #include "tests/support/temporary_folder.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using namespace std::chrono_literals;
@@ -202,4 +202,4 @@ TEST_F(ApiClientTest, AnUnreachableServerIsUnavailable) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

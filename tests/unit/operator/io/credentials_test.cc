@@ -8,7 +8,7 @@
 #include "tests/support/certificates.h"
 #include "tests/support/temporary_folder.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using namespace std::chrono_literals;
@@ -109,4 +109,4 @@ TEST_F(CredentialsTest, OfAKubeconfigNameItsContext) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -8,7 +8,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 TEST(ServerUrl, IsTakenApart) {
@@ -138,4 +138,4 @@ TEST_F(KubeconfigTest, BrokenYamlIsAnErrorAndNoException) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

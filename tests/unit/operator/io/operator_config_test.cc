@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 Result<OperatorConfig> with_checkpoint(const Json& checkpoint) {
@@ -39,4 +39,4 @@ TEST(OperatorConfig, AKeyOfCheckpointThatIsNotKnownIsRefused) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -11,7 +11,7 @@
 #include "tests/support/fake_api_server.h"
 #include "tests/support/temporary_folder.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using namespace std::chrono_literals;
@@ -284,4 +284,4 @@ TEST_F(WatchThreadTest, AClosedMailboxEndsTheThread) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using namespace std::chrono_literals;
@@ -126,4 +126,4 @@ TEST(ListPage, WithItemsThatAreNoListIsRefused) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

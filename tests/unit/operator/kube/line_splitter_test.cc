@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 std::vector<std::string> drain(LineSplitter& splitter) {
@@ -74,4 +74,4 @@ TEST(LineSplitter, StaysFailedAndHoldsNoMemory) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

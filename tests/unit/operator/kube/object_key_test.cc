@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 TEST(ObjectKey, ComesFromTheMetadata) {
@@ -29,4 +29,4 @@ TEST(ObjectKey, IsOrderedByNamespaceAndThenName) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using namespace std::chrono_literals;
@@ -130,4 +130,4 @@ TEST(RequestsDeathTest, ADeleteWithAnEmptyUidIsABug) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

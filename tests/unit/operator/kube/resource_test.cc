@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 TEST(Resource, CoreKindsLiveUnderApi) {
@@ -24,4 +24,4 @@ TEST(Resource, ANameFromOutsideCannotLeaveItsPlace) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 TEST(WatchEvent, ChangesCarryTheObjectAndItsVersion) {
@@ -45,4 +45,4 @@ TEST(WatchEvent, LinesThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -6,7 +6,7 @@
 
 #include "tests/unit/operator/model/yaml.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 TEST(Breakpoint, ComesBackAsItWasWritten) {
@@ -109,4 +109,4 @@ TEST(Trigger, KnowsTheSidecarsCauses) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

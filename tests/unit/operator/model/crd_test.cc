@@ -9,7 +9,7 @@
 #include "tests/support/source_folder.h"
 #include "tests/unit/operator/model/yaml.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 const std::string kFolder = test::source_path("crds/");
@@ -130,4 +130,4 @@ TEST(BreakpointSchema, TakesTheSamplesAndTheCodeReadsThem) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

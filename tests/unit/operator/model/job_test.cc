@@ -4,7 +4,7 @@
 
 #include "tests/unit/operator/model/yaml.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr const char* kJob = R"(
@@ -93,4 +93,4 @@ TEST(Job, NamesThatComeFromIt) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 TEST(Metadata, ANameIsAllThatIsRequired) {
@@ -28,4 +28,4 @@ TEST(Metadata, AnnotationsThatAreNoTextCountAsAbsent) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -4,7 +4,7 @@
 
 #include "tests/unit/operator/model/yaml.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 constexpr const char* kPod = R"(
@@ -104,4 +104,4 @@ TEST(Pod, TakesLessThanOneKibibyte) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -7,7 +7,7 @@
 #include "common/base/json_fields.h"
 #include "tests/support/source_folder.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 TEST(SyncRequest, ReadsTheDocumentedBody) {
@@ -103,4 +103,4 @@ TEST(SyncRequest, ARestoreWithoutFactsIsReadToo) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 Json to_json(const YAML::Node& node) {
@@ -38,4 +38,4 @@ std::vector<Json> read_yaml(const std::string& path) {
 
 Json parse_yaml(const std::string& text) { return to_json(YAML::Load(text)); }
 
-}  // namespace rekindle
+}  // namespace rekindle::op

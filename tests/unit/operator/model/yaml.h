@@ -6,10 +6,10 @@
 
 #include "common/base/json_fields.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 // Every document of a file.
 std::vector<Json> read_yaml(const std::string& path);
 Json parse_yaml(const std::string& text);
 
-}  // namespace rekindle
+}  // namespace rekindle::op

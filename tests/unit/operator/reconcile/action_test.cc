@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 TEST(ActionText, SaysEnoughForALogLine) {
@@ -16,4 +16,4 @@ TEST(ActionText, SaysEnoughForALogLine) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using std::chrono::seconds;
@@ -520,4 +520,4 @@ TEST(Reconcile, WithoutAJobThereIsNothingToDo) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

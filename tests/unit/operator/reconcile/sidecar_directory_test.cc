@@ -4,7 +4,7 @@
 
 #include "common/base/json_fields.h"
 
-namespace rekindle {
+namespace rekindle::op {
 namespace {
 
 using std::chrono::seconds;
@@ -204,4 +204,4 @@ TEST(SidecarDirectory, AnUnprotectedOrForgottenJobIsUnknown) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::op

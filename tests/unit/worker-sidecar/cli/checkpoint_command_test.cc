@@ -8,7 +8,7 @@
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
 #include "worker-sidecar/storage/attempt_store.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 class CheckpointCommand : public testing::Test {
@@ -153,4 +153,4 @@ TEST_F(CheckpointCommand, AFolderWithoutCheckpointsSaysWhatToGive) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -5,7 +5,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 class CheckpointDiff : public testing::Test {
@@ -70,4 +70,4 @@ TEST_F(CheckpointDiff, ADamagedCheckpointIsNotCompared) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -8,7 +8,7 @@
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 class CheckpointExport : public SavedJob {};
@@ -105,4 +105,4 @@ TEST_F(CheckpointExport, RefusesDamageAndNeverOverwrites) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

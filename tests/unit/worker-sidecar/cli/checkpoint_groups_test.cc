@@ -8,7 +8,7 @@
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
 #include "worker-sidecar/mindspore/group_info.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 class CheckpointGroups : public testing::Test {
@@ -157,4 +157,4 @@ TEST_F(CheckpointGroups, AWrongCommandLineIsTwo) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -15,7 +15,7 @@
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/storage/scan.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 class CheckpointImport : public SavedJob {
@@ -325,4 +325,4 @@ TEST_F(CheckpointImport, AnImportAtAnyMomentOfAStartIsOfAnAttemptOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

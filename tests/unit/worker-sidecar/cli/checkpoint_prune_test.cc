@@ -8,7 +8,7 @@
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
 #include "worker-sidecar/storage/attempt_store.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 class CheckpointPrune : public testing::Test {
@@ -63,4 +63,4 @@ TEST_F(CheckpointPrune, OnlyTheFolderOfAJobIsPruned) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -8,7 +8,7 @@
 #include "worker-sidecar/mindspore/checkpoint_file.h"
 #include "worker-sidecar/mindspore/group_info.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 std::string little_endian_number(std::uint64_t value) {
@@ -144,4 +144,4 @@ TEST_F(CheckpointRebuild, OtherPrefixesCanBeLeftOut) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

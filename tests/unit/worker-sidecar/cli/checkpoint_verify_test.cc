@@ -6,7 +6,7 @@
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
 #include "tests/unit/worker-sidecar/cli/saved_job.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 class CheckpointVerify : public SavedJob {};
@@ -83,4 +83,4 @@ TEST_F(CheckpointVerify, SaysHowFarItIsWhenAsked) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -10,7 +10,7 @@
 #include "tests/unit/worker-sidecar/cli/saved_job.h"
 #include "worker-sidecar/mindspore/checkpoint.pb.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 using mindspore::checkpoint::Checkpoint;
@@ -164,4 +164,4 @@ TEST_F(MindSporeExport, AFolderToWriteIntoHasToBeThere) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -5,7 +5,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker-sidecar/cli/saved_job.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 class NewFiles : public testing::Test {
@@ -57,4 +57,4 @@ TEST_F(NewFiles, ReplaceNothing) {
 TEST_F(NewFiles, StayInTheirFolder) { EXPECT_EQ(create("../a").error().code, ErrorCode::invalid_input); }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

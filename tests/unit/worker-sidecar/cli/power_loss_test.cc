@@ -18,7 +18,7 @@
 #include "worker-sidecar/storage/scan.h"
 #include "worker-sidecar/storage/verifier.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 const std::string kOldFolder = "/checkpoints/team-a.digits";
@@ -258,4 +258,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

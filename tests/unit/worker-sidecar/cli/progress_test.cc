@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 class ProgressLines : public testing::Test {
@@ -57,4 +57,4 @@ TEST_F(ProgressLines, NoBytesAtAllAreNoDivisionByZero) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -7,7 +7,7 @@
 
 #include "worker-sidecar/cli/checkpoint_command.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 struct Ran {
   int code = 0;
@@ -33,4 +33,4 @@ inline Ran run(const std::vector<std::string>& arguments) {
   return {code, out.str(), err.str()};
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -12,7 +12,7 @@
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/storage/attempt_store.h"
 
-namespace rekindle {
+namespace rekindle::cli {
 
 class SavedJob : public testing::Test {
  protected:
@@ -43,4 +43,4 @@ inline std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::cli

@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-namespace rekindle {
+namespace rekindle::cli {
 namespace {
 
 TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
@@ -35,4 +35,4 @@ TEST(HumanBytes, ReadsWell) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::cli

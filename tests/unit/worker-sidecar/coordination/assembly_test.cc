@@ -5,7 +5,7 @@
 
 #include "tests/support/coordination_harness.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using std::chrono::milliseconds;
@@ -189,4 +189,4 @@ TEST(Assembly, ComesTogetherWhateverTheNetworkLoses) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

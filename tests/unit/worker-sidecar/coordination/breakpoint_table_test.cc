@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 TEST(BreakpointTable, HasNoEmptyCell) {
@@ -60,4 +60,4 @@ TEST(BreakpointTable, IsPrintedLineByLine) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -3,7 +3,7 @@
 
 #include "tests/support/coordination_harness.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using std::chrono::milliseconds;
@@ -522,4 +522,4 @@ TEST(Breakpoint, P7_ALowerTermIsRefusedWithTheHighestSeen) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

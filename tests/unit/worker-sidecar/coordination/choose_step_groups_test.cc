@@ -7,7 +7,7 @@
 #include "worker-sidecar/coordination/choose_step.h"
 
 // The helpers have the names of those of choose_step_test.cc, which is compiled together with this.
-namespace rekindle::step_groups {
+namespace rekindle::sidecar::step_groups {
 namespace {
 
 using Ranks = std::vector<std::uint32_t>;
@@ -334,4 +334,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
-}  // namespace rekindle::step_groups
+}  // namespace rekindle::sidecar::step_groups

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 CollectedRank at(std::uint32_t rank, std::uint64_t step, RankPhase phase) {
@@ -290,4 +290,4 @@ TEST_P(EveryJob, TakesACompleteStepThatIsNeverSmallerThanPossible) {
 INSTANTIATE_TEST_SUITE_P(OfOneToFourRanks, EveryJob, ::testing::Values(1, 2, 3, 4));
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

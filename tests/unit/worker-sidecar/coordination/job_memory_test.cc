@@ -7,7 +7,7 @@
 
 #include "worker-sidecar/coordination/coordination.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 const CoordinationConfig kTwoRanks{.pods = 1, .ranks_per_pod = 2, .wait_for_go = false};
@@ -93,4 +93,4 @@ TEST(JobMemory, ThatDoesNotFitWhatTheOtherRankHoldsDoesNotCount) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -4,7 +4,7 @@
 
 #include "worker-sidecar/protocol/frame.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 // Four ranks of a pod, each with `pieces` tensors of its own.
@@ -92,4 +92,4 @@ TEST(MessageParts, ALongReportIsCutBetweenRanks) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

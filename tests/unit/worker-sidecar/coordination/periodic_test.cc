@@ -6,7 +6,7 @@
 
 #include "tests/unit/worker-sidecar/coordination/periodic_world.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using std::chrono::seconds;
@@ -211,4 +211,4 @@ TEST(Periodic, SwitchedOffNobodyIsAskedForAnything) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

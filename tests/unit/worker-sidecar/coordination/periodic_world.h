@@ -17,7 +17,7 @@
 #include "worker-sidecar/checkpoint/safetensors.h"
 #include "worker-sidecar/coordination/coordination.h"
 
-namespace rekindle::testing {
+namespace rekindle::sidecar::testing {
 
 class PeriodicWorld {
  public:
@@ -183,4 +183,4 @@ class PeriodicWorld {
   int folders_ = 0;
 };
 
-}  // namespace rekindle::testing
+}  // namespace rekindle::sidecar::testing

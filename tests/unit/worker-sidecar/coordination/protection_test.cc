@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 StepGroup held_by(std::vector<std::uint32_t> ranks) { return {ranks, ranks}; }
@@ -37,4 +37,4 @@ TEST(Protection, AShadowOfSomeStepsBoundsTheLoss) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -11,7 +11,7 @@
 
 #include "tests/support/coordination_harness.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using std::chrono::microseconds;
@@ -260,4 +260,4 @@ TEST(RandomRuns, TheSameSeedGivesTheSameRun) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -7,7 +7,7 @@
 
 #include "tests/support/coordination_harness.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using std::chrono::milliseconds;
@@ -269,4 +269,4 @@ TEST(Rebuild, AStepInBetweenMakesItAnotherFailure) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -4,7 +4,7 @@
 
 #include "tests/support/coordination_harness.h"
 
-namespace rekindle::sharded {
+namespace rekindle::sidecar::sharded {
 namespace {
 
 using std::chrono::milliseconds;
@@ -155,4 +155,4 @@ TEST(ShardedBreakpoint, APodWhoseRanksAreAllDeadStaysUntilItsShadowsAreWritten) 
 }
 
 }  // namespace
-}  // namespace rekindle::sharded
+}  // namespace rekindle::sidecar::sharded

@@ -4,7 +4,7 @@
 
 #include "worker-sidecar/coordination/choose_step.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 CollectedRank rank_at(std::uint32_t rank, std::uint64_t step, RankPhase phase) {
@@ -40,4 +40,4 @@ TEST(SwappedRank, OfAPhaseThatIsNotKnownIsTheSame) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -6,7 +6,7 @@
 
 #include "tests/support/scripted_sidecar.h"
 
-namespace rekindle {
+namespace rekindle::hook {
 namespace {
 
 using namespace std::chrono_literals;
@@ -70,4 +70,4 @@ TEST(HookCall, ASidecarThatIsGoneIsNamedWithItsSocket) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::hook

@@ -4,7 +4,7 @@
 
 #include "tests/unit/worker-sidecar/launcher/local_run.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 namespace {
 
 class LocalLayouts : public LocalRun, public testing::WithParamInterface<const char*> {
@@ -69,4 +69,4 @@ INSTANTIATE_TEST_SUITE_P(Numbers, LocalReshard, testing::Values(OtherNumber{2, 3
                          });
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::launcher

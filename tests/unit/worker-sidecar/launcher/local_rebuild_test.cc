@@ -3,7 +3,7 @@
 
 #include "tests/unit/worker-sidecar/launcher/local_run.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 namespace {
 
 using ::testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST_F(LocalRebuild, WhereOneRankCannotAllAreStartedAgain) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::launcher

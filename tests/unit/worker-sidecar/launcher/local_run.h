@@ -17,7 +17,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_process.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 
 inline constexpr int kRanks = 3;
 
@@ -108,4 +108,4 @@ class LocalRun : public testing::Test {
   }
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::launcher

@@ -1,7 +1,7 @@
 // `rekindle run` outside a pod, with real processes that train, die and come back.
 #include "tests/unit/worker-sidecar/launcher/local_run.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 namespace {
 
 namespace fs = std::filesystem;
@@ -155,4 +155,4 @@ TEST_F(LocalRun, RanksKnowTheirPlaceAndTheMaster) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::launcher

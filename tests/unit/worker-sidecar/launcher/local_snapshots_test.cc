@@ -8,7 +8,7 @@
 
 #include "tests/unit/worker-sidecar/launcher/local_run.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 namespace {
 
 const std::vector<std::string> kEvery8{"--checkpoint-every", "8 steps"};
@@ -235,4 +235,4 @@ INSTANTIATE_TEST_SUITE_P(Layouts, LocalOnlyCopy,
                          [](const auto& copy) { return copy.param.name; });
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::launcher

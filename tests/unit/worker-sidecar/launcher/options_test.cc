@@ -4,7 +4,7 @@
 
 #include "worker-sidecar/launcher/event_log.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 namespace {
 
 TEST(RunOptions, WordsBehindTheDividerAreTheCommandUntouched) {
@@ -40,4 +40,4 @@ TEST(EventLine, LeavesOutWhatSaysNothing) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::launcher

@@ -5,20 +5,20 @@
 #include <csignal>
 #include <string>
 
-#include "common/base/sentence.h"
+#include "common/base/format.h"
 
-namespace rekindle {
+namespace rekindle::launcher {
 namespace {
 
 using namespace std::chrono_literals;
 
 std::string text_of(const SupervisionAction& action) {
   if (const auto* save = std::get_if<SaveBecauseRankEnded>(&action))
-    return sentence("save rank={} code={}", save->rank, save->exit_code);
+    return format("save rank={} code={}", save->rank, save->exit_code);
   if (std::holds_alternative<SaveBecauseTerminated>(action)) return "save terminated";
   if (const auto* signal = std::get_if<SignalRanks>(&action)) return signal->signal == SIGTERM ? "SIGTERM" : "SIGKILL";
   const auto& over = std::get<LifeOver>(action);
-  return sentence("over code={}{}", over.exit_code, over.terminated ? " terminated" : "");
+  return format("over code={}{}", over.exit_code, over.terminated ? " terminated" : "");
 }
 
 // One life of two ranks; at(seconds).tell(event) gives the actions as text.
@@ -116,4 +116,4 @@ TEST(Supervision, ARankThatWasStoppedByAnOrderIsNoGoodEnd) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::launcher

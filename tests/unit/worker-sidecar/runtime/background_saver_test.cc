@@ -9,7 +9,7 @@
 #include "tests/unit/worker-sidecar/runtime/c_session.h"
 #include "worker-sidecar/storage/verifier.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::CSession;
@@ -146,4 +146,4 @@ TEST_F(ProcessThatSavesByItself, AJobThatResumesFromItsOwnOnlyLeavesThoseOfItsNa
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -8,7 +8,7 @@
 
 #include "worker-sidecar/runtime/include/rekindle.h"
 
-namespace rekindle::testing {
+namespace rekindle::runtime::testing {
 
 // Parameters, running statistics and a counter, all equal to the number of the committed step.
 struct CSession {
@@ -60,4 +60,4 @@ struct CSession {
   }
 };
 
-}  // namespace rekindle::testing
+}  // namespace rekindle::runtime::testing

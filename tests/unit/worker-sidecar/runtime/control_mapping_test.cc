@@ -8,7 +8,7 @@
 
 #include "tests/support/scripted_sidecar.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::ControlMemory;
@@ -93,4 +93,4 @@ TEST(ControlMapping, APrivateBlockHasRoomForWhatWasAsked) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -10,7 +10,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST(CudaMemory, OfARealDeviceSurvivesACheckpoint) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -12,7 +12,7 @@
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/runtime/include/rekindle.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::HasSubstr;
@@ -220,4 +220,4 @@ TEST_F(OnAStandInDriver, StateIsReadAlsoWhileOtherWorkOfTheDeviceDoesNotEnd) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

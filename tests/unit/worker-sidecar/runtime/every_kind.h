@@ -14,7 +14,7 @@
 #include "tests/unit/worker-sidecar/runtime/fake_device.h"
 #include "tests/unit/worker-sidecar/runtime/rank.h"
 
-namespace rekindle::testing {
+namespace rekindle::runtime::testing {
 
 class EveryKind : public ::testing::Test {
  protected:
@@ -120,4 +120,4 @@ class EveryKind : public ::testing::Test {
   rk_cursor cursor{.struct_size = sizeof(rk_cursor), .epoch = 2, .samples = 0, .reserved = {}};
 };
 
-}  // namespace rekindle::testing
+}  // namespace rekindle::runtime::testing

@@ -11,7 +11,7 @@
 
 #include "worker-sidecar/runtime/include/rekindle.h"
 
-namespace rekindle::testing {
+namespace rekindle::runtime::testing {
 
 class FakeDevice {
  public:
@@ -97,4 +97,4 @@ struct VariableState {
   }
 };
 
-}  // namespace rekindle::testing
+}  // namespace rekindle::runtime::testing

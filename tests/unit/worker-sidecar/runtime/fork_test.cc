@@ -10,7 +10,7 @@
 #include "tests/unit/worker-sidecar/runtime/c_session.h"
 #include "tests/unit/worker-sidecar/runtime/rank.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::CSession;
@@ -109,4 +109,4 @@ TEST(Descriptors, NoneOfTheLibraryGoesIntoAProgramThatIsExecuted) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

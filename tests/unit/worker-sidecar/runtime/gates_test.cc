@@ -11,7 +11,7 @@
 #include "common/base/prng.h"
 #include "tests/support/scripted_sidecar.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::ControlMemory;
@@ -270,4 +270,4 @@ TEST_F(GatesAtStep, WhatIsReadUnderAHoldIsNeverTorn) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

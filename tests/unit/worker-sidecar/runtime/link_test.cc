@@ -7,7 +7,7 @@
 
 #include "tests/unit/worker-sidecar/runtime/rank.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::ControlMemory;
@@ -259,4 +259,4 @@ TEST_F(Restart, FramesOfAnOlderAttemptAreDropped) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

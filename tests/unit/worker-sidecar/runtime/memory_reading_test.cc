@@ -9,7 +9,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::ElementsAre;
@@ -78,4 +78,4 @@ TEST_F(MemoryReading, OfThisMachineKnowsWhatIsAvailableAndFree) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::ElementsAre;
@@ -99,4 +99,4 @@ TEST(MemoryNumbers, AreFoundByTheirWholeKey) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

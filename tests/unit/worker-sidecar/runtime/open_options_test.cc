@@ -7,7 +7,7 @@
 
 #include "worker-sidecar/runtime/src/c_struct.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::HasSubstr;
@@ -125,4 +125,4 @@ TEST_F(OptionsFrom, ASocketPathThatIsTooLongIsRefused) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -11,7 +11,7 @@
 #include "tests/support/scripted_sidecar.h"
 #include "worker-sidecar/runtime/src/session.h"
 
-namespace rekindle::testing {
+namespace rekindle::runtime::testing {
 
 inline const LinkLimits kQuick{.away_max = std::chrono::milliseconds(300),
                                .first_pause = std::chrono::milliseconds(1),
@@ -82,4 +82,4 @@ struct Rank {
   }
 };
 
-}  // namespace rekindle::testing
+}  // namespace rekindle::runtime::testing

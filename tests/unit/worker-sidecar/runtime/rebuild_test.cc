@@ -5,7 +5,7 @@
 
 #include "tests/unit/worker-sidecar/runtime/every_kind.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::EveryKind;
@@ -277,4 +277,4 @@ TEST_F(EveryKind, ComesBackToItsCommitWhenTheRankRebuilds) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

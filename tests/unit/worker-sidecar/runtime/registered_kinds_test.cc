@@ -5,7 +5,7 @@
 
 #include "tests/unit/worker-sidecar/runtime/every_kind.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::EveryKind;
@@ -161,4 +161,4 @@ TEST_F(EveryKind, ASaveFunctionThatFailsLeavesTheCommitAndASentence) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

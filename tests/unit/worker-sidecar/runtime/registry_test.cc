@@ -8,7 +8,7 @@
 #include "tests/unit/worker-sidecar/runtime/fake_device.h"
 #include "worker-sidecar/checkpoint/cursor.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::HasSubstr;
@@ -298,4 +298,4 @@ TEST_F(RegistryWith1000Bytes, WhatIsNotPlainIsCapturedLast) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -4,7 +4,7 @@
 
 #include "tests/unit/worker-sidecar/runtime/every_kind.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::EveryKind;
@@ -177,4 +177,4 @@ TEST_F(RestoringRankZeroOfTwo, ALoadFunctionThatRefusesFailsTheRestoreWithItsNam
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

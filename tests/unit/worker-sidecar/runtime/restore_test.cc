@@ -7,7 +7,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker-sidecar/runtime/rank.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::HasSubstr;
@@ -204,4 +204,4 @@ TEST_F(Restoring, AManifestThatAppearsLateIsWaitedFor) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -10,7 +10,7 @@
 
 #include "tests/support/scripted_sidecar.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::ControlMemory;
@@ -142,4 +142,4 @@ TEST(RobustOwner, AThreadThatEndsWithoutReleaseIsSeen) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

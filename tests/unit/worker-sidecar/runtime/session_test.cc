@@ -6,7 +6,7 @@
 
 #include "tests/unit/worker-sidecar/runtime/rank.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::HasSubstr;
@@ -389,4 +389,4 @@ TEST(KilledRank, LeavesItsStateOfTheLastCommitInTheSlotAndItsDeathInTheFutex) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

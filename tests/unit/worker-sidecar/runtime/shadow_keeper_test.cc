@@ -7,7 +7,7 @@
 
 #include "worker-sidecar/runtime/src/control_mapping.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 constexpr std::uint64_t kAttempt = 2;
@@ -192,4 +192,4 @@ TEST_F(ShadowOfARank, WithoutAShadowNothingIsWanted) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::HasSubstr;
@@ -87,4 +87,4 @@ TEST_F(ShadowMappingTest, AShadowOfAnotherProcessIsRefused) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -9,7 +9,7 @@
 #include "tests/unit/worker-sidecar/runtime/fake_device.h"
 #include "worker-sidecar/runtime/src/registered_memory.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::ControlMemory;
@@ -127,4 +127,4 @@ TEST_F(SmallStateInSlots, PayloadBytesCountNamesAndLengths) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -13,7 +13,7 @@
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/storage/publisher.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::FakeDevice;
@@ -197,4 +197,4 @@ TEST(EveryKindAlone, AViewThatIsLargerThanTheBufferItGoesThroughComesBackWhole) 
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

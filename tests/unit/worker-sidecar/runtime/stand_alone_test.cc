@@ -6,7 +6,7 @@
 #include "tests/unit/worker-sidecar/runtime/c_session.h"
 #include "worker-sidecar/storage/verifier.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::CSession;
@@ -189,4 +189,4 @@ TEST_F(StandAloneProcess, NullArgumentsAreNamed) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

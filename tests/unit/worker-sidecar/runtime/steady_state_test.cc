@@ -14,7 +14,7 @@
 #include "tests/unit/worker-sidecar/runtime/c_session.h"
 #include "tests/unit/worker-sidecar/runtime/rank.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using testing::CSession;
@@ -95,4 +95,4 @@ TEST(SteadyState, TheWitnessSeesAClock) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

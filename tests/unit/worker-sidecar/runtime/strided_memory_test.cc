@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::HasSubstr;
@@ -173,4 +173,4 @@ TEST_F(AView, OfAnyKindIsReadAndWrittenInAnyPortions) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

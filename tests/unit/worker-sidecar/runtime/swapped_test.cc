@@ -4,7 +4,7 @@
 
 #include "tests/unit/worker-sidecar/runtime/rank.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::HasSubstr;
@@ -116,4 +116,4 @@ TEST_F(SwappedWeights, AProgramMayEndWithThem) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

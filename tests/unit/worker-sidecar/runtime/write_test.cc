@@ -8,7 +8,7 @@
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/storage/folder.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::HasSubstr;
@@ -220,4 +220,4 @@ TEST_F(WriteOrder, AFolderThatIsNotThereIsAnsweredWithItsPath) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

@@ -13,7 +13,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 constexpr std::uint32_t kRank = 3;
@@ -221,4 +221,4 @@ TEST(ControlFileOnAFullVolume, SaysWhatToChange) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

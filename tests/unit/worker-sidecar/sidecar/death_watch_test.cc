@@ -12,7 +12,7 @@
 
 #include "worker-sidecar/protocol/control_block.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using namespace std::chrono_literals;
@@ -94,4 +94,4 @@ TEST(DeathWatch, EndsAtOnceWhileNobodyHasComeYet) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -13,7 +13,7 @@
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/protocol/frame.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using namespace std::chrono_literals;
@@ -202,4 +202,4 @@ TEST(LocalServer, AFileInTheWayAndAPathTooLongAreNamed) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

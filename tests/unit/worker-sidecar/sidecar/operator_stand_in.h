@@ -14,7 +14,7 @@
 #include "common/net/http_server.h"
 #include "tests/support/certificates.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 class OperatorStandIn {
  public:
@@ -122,4 +122,4 @@ class OperatorStandIn {
   std::unique_ptr<HttpServer> server_;  // last: its workers use the rest
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

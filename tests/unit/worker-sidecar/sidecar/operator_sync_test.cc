@@ -7,7 +7,7 @@
 
 #include "tests/support/source_folder.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 TEST(OperatorSync, ARequestSaysWhoItIsAndWhatHappened) {
@@ -125,4 +125,4 @@ TEST(OperatorSync, WhatDoesNotFitIsAnErrorAndNoCrash) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -7,7 +7,7 @@
 
 #include "tests/support/certificates.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using namespace std::chrono_literals;
@@ -131,4 +131,4 @@ TEST_F(PeerMeshTest, ALostPeerIsToldAndFoundAgain) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

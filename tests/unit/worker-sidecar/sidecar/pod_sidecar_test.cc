@@ -9,7 +9,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_process.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 namespace fs = std::filesystem;
@@ -325,4 +325,4 @@ TEST_F(PodSidecar, WhenNobodyIsLeftTheNewestCheckpointStandsAndTheReasonIsReport
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

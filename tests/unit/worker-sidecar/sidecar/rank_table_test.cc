@@ -14,7 +14,7 @@
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/runtime/src/small_state.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using ::testing::HasSubstr;
@@ -91,4 +91,4 @@ TEST_F(SlotsOfARank, MoreThanWasRegisteredIsNotBelieved) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -4,7 +4,7 @@
 
 #include <map>
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 Variables from(std::map<std::string, std::string> values) {
@@ -46,4 +46,4 @@ TEST(Settings, ASidecarInAPodNeedsTheOperatorsAddress) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -14,7 +14,7 @@
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/storage/files.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using ::testing::ElementsAre;
@@ -194,4 +194,4 @@ TEST_F(ShadowFileTest, ThatOfAnEarlierProcessIsNotTaken) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -9,7 +9,7 @@
 #include "worker-sidecar/coordination/coordination.h"
 #include "worker-sidecar/sidecar/checkpoint_desk.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 class UnreadableCheckpoints : public testing::Test {
@@ -64,4 +64,4 @@ TEST(CoordinationOfUnreadableCheckpoints, RefusesTheRanksInsteadOfWaitingForEver
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar
