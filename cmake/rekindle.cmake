@@ -45,18 +45,21 @@ function(rekindle_library name)
   endif()
 endfunction()
 
-# rekindle_protobuf_library(name file.proto): what protoc writes from a .proto of the calling folder. It is not ours to keep free of warnings: a target of its own,
-# and its header (<folder>/file.pb.h) counts as the system's.
-function(rekindle_protobuf_library name proto)
+# rekindle_protobuf_library(name a.proto b.proto): what protoc writes from .proto files of the calling folder. It is not
+# ours to keep free of warnings: a target of its own, and its headers (<folder>/a.pb.h) count as the system's.
+function(rekindle_protobuf_library name)
   set(generated ${CMAKE_BINARY_DIR}/generated)
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  get_filename_component(stem ${proto} NAME_WE)
-  set(files ${generated}/${folder}/${stem}.pb.cc ${generated}/${folder}/${stem}.pb.h)
   file(MAKE_DIRECTORY ${generated})
-  add_custom_command(OUTPUT ${files}
-    COMMAND protobuf::protoc --cpp_out=${generated} -I ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${proto}
-    DEPENDS ${proto} VERBATIM)
-  add_library(${name} STATIC ${files})
+  foreach(proto ${ARGN})
+    get_filename_component(stem ${proto} NAME_WE)
+    set(files ${generated}/${folder}/${stem}.pb.cc ${generated}/${folder}/${stem}.pb.h)
+    add_custom_command(OUTPUT ${files}
+      COMMAND protobuf::protoc --cpp_out=${generated} -I ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${proto}
+      DEPENDS ${proto} VERBATIM)
+    list(APPEND all ${files})
+  endforeach()
+  add_library(${name} STATIC ${all})
   set_target_properties(${name} PROPERTIES CXX_CLANG_TIDY "")
   target_compile_options(${name} PRIVATE -w)
   target_include_directories(${name} SYSTEM PUBLIC ${generated})

@@ -1,5 +1,5 @@
 // Monotonic time as a value that is passed in. Pure folders never read a clock; the shell does, in
-// one place (common/net/clock.h), and hands the Instant down.
+// one place (common/system/clock.h), and hands the Instant down.
 #pragma once
 
 #include <chrono>

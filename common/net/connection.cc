@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "common/net/clock.h"
 #include "common/net/openssl_support.h"
+#include "common/system/clock.h"
 
 namespace rekindle {
 namespace {

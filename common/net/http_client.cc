@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/net/clock.h"
 #include "common/net/connection.h"
 #include "common/net/http_reader.h"
 #include "common/net/http_wire.h"
 #include "common/net/socket.h"
+#include "common/system/clock.h"
 
 namespace rekindle {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/net/clock.h"
+#include "common/system/clock.h"
 
 namespace rekindle {
 namespace {

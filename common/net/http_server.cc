@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/net/clock.h"
 #include "common/net/connection.h"
 #include "common/net/http_reader.h"
 #include "common/net/http_wire.h"
 #include "common/net/socket.h"
+#include "common/system/clock.h"
 
 namespace rekindle {
 namespace {
@@ -62,8 +62,8 @@ struct HttpServer::Shared {
   std::uint16_t port = 0;
 
   std::stop_source stopping;
-  WakeSignal stop_signal;  // raised for good when we stop: ends every wait for bytes of a client
-  WakeSignal returned;     // a worker gave a client back to the waiting thread
+  Waker stop_signal;  // woken for good when we stop: ends every wait for bytes of a client
+  Waker returned;     // a worker gave a client back to the waiting thread
 
   std::mutex mutex;
   std::condition_variable work;
@@ -126,7 +126,7 @@ struct HttpServer::Shared {
       }
       std::erase(idle, nullptr);
       if (watched[1].revents != 0) {
-        returned.clear();
+        returned.take();
         const std::lock_guard lock(mutex);
         std::ranges::move(coming_back, std::back_inserter(idle));
         coming_back.clear();
@@ -190,7 +190,7 @@ struct HttpServer::Shared {
         client->idle_until = monotonic_now() + settings.idle_limit;
         const std::lock_guard again(mutex);
         coming_back.push_back(std::move(client));
-        returned.raise();
+        returned.wake();
       }
       lock.lock();
     }
@@ -359,7 +359,7 @@ void HttpServer::replace_tls(std::shared_ptr<const TlsServerContext> tls) {
 
 void HttpServer::stop() {
   if (!shared_->stopping.request_stop()) return;
-  shared_->stop_signal.raise();
+  shared_->stop_signal.wake();
   shared_->waiting_thread.join();
   shared_->listener.reset();
   std::vector<std::thread> workers;

@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,8 +17,8 @@
 #include <vector>
 
 #include "common/base/assert.h"
-#include "common/net/clock.h"
 #include "common/net/http_client.h"
+#include "common/system/clock.h"
 
 namespace rekindle {
 namespace {
@@ -70,7 +69,7 @@ Result<std::vector<Address>> look_up(const std::string& host, std::uint16_t port
 // getaddrinfo cannot be interrupted, so it runs on a thread that nobody waits for: whoever is last,
 // it or the caller, frees what they share.
 struct Lookup {
-  WakeSignal done;
+  Waker done;
   std::mutex mutex;
   std::optional<Result<std::vector<Address>>> result;  // guarded by mutex
 };
@@ -82,7 +81,7 @@ Result<std::vector<Address>> resolve(const std::string& host, std::uint16_t port
     Result<std::vector<Address>> result = look_up(host, port, AI_ADDRCONFIG);
     const std::lock_guard lock(lookup->mutex);
     lookup->result = std::move(result);
-    lookup->done.raise();
+    lookup->done.wake();
   }).detach();
   const Result<Readiness> readiness = wait_for(lookup->done.descriptor(), false, deadline, interrupt);
   if (!readiness) return std::unexpected(readiness.error());
@@ -121,36 +120,17 @@ void set_option(int descriptor, int level, int name, int value) {
 
 }  // namespace
 
-void FileDescriptor::reset() {
-  if (number_ >= 0) close(number_);
-  number_ = -1;
-}
-
-WakeSignal::WakeSignal() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) { RK_ASSERT(event_.get() >= 0); }
-
-void WakeSignal::raise() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(event_.get(), &one, sizeof one);
-}
-
-void WakeSignal::clear() {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = read(event_.get(), &count, sizeof count);
-}
-
 StopSignal::StopSignal(std::stop_token stop) {
   if (!stop.stop_possible()) return;
-  signal_.emplace();
-  callback_.emplace(std::move(stop), Raise{&*signal_});
+  waker_.emplace();
+  callback_.emplace(std::move(stop), Raise{&*waker_});
 }
 
 Result<Readiness> wait_for(int descriptor, bool to_write, Instant deadline, int interrupt) {
   pollfd waiting[2] = {{.fd = descriptor, .events = static_cast<short>(to_write ? POLLOUT : POLLIN), .revents = 0},
                        {.fd = interrupt, .events = POLLIN, .revents = 0}};
   while (true) {
-    const Duration left = std::max(deadline - monotonic_now(), Duration::zero());
-    const timespec limit{.tv_sec = static_cast<time_t>(left / std::chrono::seconds(1)),
-                         .tv_nsec = static_cast<long>((left % std::chrono::seconds(1)).count())};
+    const timespec limit = timespec_until(deadline, monotonic_now());
     const int count = ppoll(waiting, interrupt < 0 ? 1 : 2, &limit, nullptr);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return fail_errno(errno, "cannot wait for a connection");

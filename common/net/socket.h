@@ -3,64 +3,30 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <utility>
 
 #include "common/base/error.h"
 #include "common/base/instant.h"
+#include "common/system/file_descriptor.h"
+#include "common/system/waker.h"
 
 namespace rekindle {
-
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int number) : number_(number) {}
-  ~FileDescriptor() { reset(); }
-  FileDescriptor(FileDescriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    if (this != &other) {
-      reset();
-      number_ = std::exchange(other.number_, -1);
-    }
-    return *this;
-  }
-
-  int get() const { return number_; }
-  explicit operator bool() const { return number_ >= 0; }
-  void reset();
-
- private:
-  int number_ = -1;
-};
-
-// Something that a thread in poll can be woken with. Once raised it stays raised until cleared.
-class WakeSignal {
- public:
-  WakeSignal();
-  int descriptor() const { return event_.get(); }
-  void raise();
-  void clear();
-
- private:
-  FileDescriptor event_;
-};
 
 // Ends waits when a stop token is stopped. Lives on the stack of one call; costs nothing for a
 // token that can never stop.
 class StopSignal {
  public:
   explicit StopSignal(std::stop_token stop);
-  int descriptor() const { return signal_ ? signal_->descriptor() : -1; }
+  int descriptor() const { return waker_ ? waker_->descriptor() : -1; }
 
  private:
   struct Raise {
-    WakeSignal* signal;
-    void operator()() const { signal->raise(); }
+    const Waker* waker;
+    void operator()() const { waker->wake(); }
   };
-  std::optional<WakeSignal> signal_;
+  std::optional<Waker> waker_;
   std::optional<std::stop_callback<Raise>> callback_;
 };
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/settings/checkpoint_settings.h"
+#include "common/contract/checkpoint_settings.h"
 #include "operator/model/names.h"
 
 namespace rekindle {

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <functional>
 
-#include "common/net/clock.h"
-#include "common/net/log.h"
+#include "common/system/clock.h"
+#include "common/system/log.h"
 #include "operator/io/api_client.h"
 #include "operator/kube/requests.h"
 #include "operator/model/names.h"
@@ -23,14 +23,10 @@ Status unless(const Result<Json>& answer, std::initializer_list<ErrorCode> alrea
   return std::unexpected(answer.error());
 }
 
-std::chrono::sys_seconds wall_seconds() {
-  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-}
-
 // A name that a repeat of the same event finds taken, or one that is new each time.
 std::string event_name(const RecordEvent& action) {
   static std::atomic<std::uint64_t> counter{0};
-  const std::string key = action.once_key.empty() ? wall_time_rfc3339() + std::to_string(counter.fetch_add(1)) +
+  const std::string key = action.once_key.empty() ? to_micro_text(wall_now()) + std::to_string(counter.fetch_add(1)) +
                                                         action.regarding.uid + action.reason
                                                   : action.once_key + action.regarding.uid;
   char hash[17];
@@ -150,7 +146,7 @@ Status ActionRunner::perform(const RecordEvent& action, ActionsDone& done) {
   const Json event{{"apiVersion", "events.k8s.io/v1"},
                    {"kind", "Event"},
                    {"metadata", {{"name", event_name(action)}, {"namespace", about.namespace_name}}},
-                   {"eventTime", wall_time_rfc3339()},
+                   {"eventTime", to_micro_text(wall_now())},
                    {"reportingController", names::kController},
                    {"reportingInstance", instance_},
                    {"type", action.warning ? "Warning" : "Normal"},

@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <utility>
 
-#include "common/net/clock.h"
+#include "common/system/clock.h"
 
 namespace rekindle {
 namespace {

@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <random>
 
-#include "common/net/clock.h"
-#include "common/net/log.h"
-#include "common/net/signals.h"
+#include "common/system/clock.h"
+#include "common/system/log.h"
+#include "common/system/signals.h"
 #include "operator/io/action_runner.h"
 #include "operator/io/api_client.h"
 #include "operator/io/certificate_store.h"
@@ -28,10 +28,6 @@ namespace {
 constexpr std::string_view kVersion = "0.1.0";
 constexpr auto kRegistrationPause = std::chrono::seconds(30);
 constexpr auto kCertificateLife = std::chrono::days(15);  // half of what it is valid for
-
-std::chrono::sys_seconds wall_seconds() {
-  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-}
 
 struct ServerTls {
   std::shared_ptr<const TlsServerContext> admission;
@@ -86,7 +82,7 @@ std::unique_ptr<WatchThread> watch(KubeTransport& transport, Resource resource, 
 }
 
 Status run(const OperatorConfig& config, const std::string& kubeconfig, const std::string& context,
-           const OperatorPorts& ports, TerminationSignals& signals) {
+           const OperatorPorts& ports, const SignalWatcher& signals) {
   Result<std::unique_ptr<Credentials>> credentials = Credentials::find(kubeconfig, context);
   if (!credentials) return std::unexpected(credentials.error());
   log_info("starting",
@@ -188,7 +184,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string(kVersion));
   CLI11_PARSE(app, argc, argv);
 
-  Result<TerminationSignals> signals = TerminationSignals::block();
+  const Result<SignalWatcher> signals = SignalWatcher::block({SIGTERM, SIGINT});
   Status status = signals ? Status{} : std::unexpected(signals.error());
   Result<OperatorConfig> config = read_operator_config(config_path);
   if (status && !config) status = std::unexpected(config.error());

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "common/settings/checkpoint_settings.h"
+#include "common/contract/checkpoint_settings.h"
 #include "operator/model/names.h"
 
 namespace rekindle {

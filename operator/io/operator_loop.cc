@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "common/net/clock.h"
-#include "common/net/log.h"
+#include "common/system/clock.h"
+#include "common/system/log.h"
 
 namespace rekindle {
 namespace {
@@ -20,11 +20,6 @@ ObjectKey job_of(const Pod& pod) { return {pod.namespace_name, pod.job_name}; }
 ObjectKey job_of(const Breakpoint& breakpoint) { return {breakpoint.namespace_name, breakpoint.spec.job_name}; }
 
 }  // namespace
-
-WallTime wall_now() {
-  return WallTime(
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()));
-}
 
 OperatorLoop::OperatorLoop(Settings settings, Mailbox<OperatorInput>& mailbox, JobCache& jobs, Metrics& metrics,
                            Perform perform)

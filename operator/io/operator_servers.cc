@@ -3,7 +3,8 @@
 #include <chrono>
 #include <utility>
 
-#include "common/net/log.h"
+#include "common/system/clock.h"
+#include "common/system/log.h"
 #include "operator/admission/job_admission.h"
 #include "operator/admission/pod_admission.h"
 #include "operator/io/api_client.h"
@@ -74,8 +75,8 @@ HttpResponse answer_sync(const ServedRequest& served, Mailbox<OperatorInput>& ma
   if (!mailbox.push(SyncArrived{*identity, served.request.body, reply}, served.stopping)) return json_answer(503, "{}");
   // The owner answers when there is news or the wait is over; a hung-up client or a stop is looked
   // for in between.
-  const auto until = std::chrono::steady_clock::now() + kOwnerPatience;
-  while (std::chrono::steady_clock::now() < until && !served.stopping.stop_requested()) {
+  const auto until = monotonic_now() + kOwnerPatience;
+  while (monotonic_now() < until && !served.stopping.stop_requested()) {
     if (std::optional<SyncOutcome> outcome = reply->wait(std::chrono::milliseconds(500))) {
       return json_answer(outcome->status, std::move(outcome->body));
     }

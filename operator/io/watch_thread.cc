@@ -5,7 +5,7 @@
 #include <deque>
 #include <mutex>
 
-#include "common/net/clock.h"
+#include "common/system/clock.h"
 #include "operator/kube/line_splitter.h"
 
 namespace rekindle {

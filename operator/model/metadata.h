@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "common/base/json_fields.h"
-#include "operator/model/wall_time.h"
+#include "common/contract/wall_time.h"
 
 namespace rekindle {
 

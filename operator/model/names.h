@@ -23,7 +23,7 @@ inline constexpr std::string_view kStrictRetriesAnnotation = "rekindle.dev/stric
 inline constexpr std::string_view kMemoryVolumeAnnotation = "rekindle.dev/memory-volume-size";
 
 // How checkpoints are made while training goes on, and kept: what the user writes becomes the
-// variable, whose text is read in common/settings/checkpoint_settings.h. The chart's value (below
+// variable, whose text is read in common/contract/checkpoint_settings.h. The chart's value (below
 // `checkpoint`) is for jobs that do not say; empty: only a job can.
 struct CheckpointSetting {
   std::string_view annotation;

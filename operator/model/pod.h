@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "operator/model/wall_time.h"
+#include "common/contract/wall_time.h"
 
 namespace rekindle {
 

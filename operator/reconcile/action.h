@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "common/contract/wall_time.h"
 #include "operator/model/breakpoint.h"
-#include "operator/model/wall_time.h"
 
 namespace rekindle {
 

@@ -5,9 +5,9 @@
 
 #include <memory>
 
+#include "common/contract/wall_time.h"
 #include "operator/model/job.h"
 #include "operator/model/pod.h"
-#include "operator/model/wall_time.h"
 
 namespace rekindle {
 

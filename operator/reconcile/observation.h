@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "common/contract/wall_time.h"
 #include "operator/model/breakpoint.h"
 #include "operator/model/job.h"
 #include "operator/model/pod.h"
 #include "operator/model/sidecar_report.h"
-#include "operator/model/wall_time.h"
 #include "operator/reconcile/gone_pod.h"
 
 namespace rekindle {

@@ -32,7 +32,7 @@ _MARKS = (
 _ASAN_PROGRAMS = (
     "coordination_test",
     "sidecar_checkpoint_test",
-    "sidecar_groups_test",
+    "sidecar_mindspore_test",
     "sidecar_mindspore_test",
     "sidecar_protocol_test",
     "sidecar_resharding_test",

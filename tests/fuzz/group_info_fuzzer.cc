@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tests/fuzz/support/fuzzing.h"
-#include "worker-sidecar/groups/group_info.h"
+#include "worker-sidecar/mindspore/group_info.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
   using namespace rekindle;

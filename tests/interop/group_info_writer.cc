@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "worker-sidecar/groups/group_info.h"
+#include "worker-sidecar/mindspore/group_info.h"
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/net/clock.h"
 #include "common/net/socket.h"
+#include "common/system/clock.h"
 
 namespace rekindle {
 
@@ -84,7 +84,7 @@ class ScriptedServer {
     });
   }
   ~ScriptedServer() {
-    stop_.raise();
+    stop_.wake();
     thread_.join();
   }
 
@@ -94,7 +94,7 @@ class ScriptedServer {
  private:
   FileDescriptor listener_;
   std::uint16_t port_ = 0;
-  WakeSignal stop_;
+  Waker stop_;
   std::atomic<int> connections_{0};
   std::thread thread_;
 };

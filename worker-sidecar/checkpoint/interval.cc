@@ -26,8 +26,7 @@ Duration mean_time_between_failures(const FailureHistory& history, Duration prio
   return (prior + history.observed) / static_cast<Duration::rep>(history.failures + 1);
 }
 
-FailureHistory history_of(std::uint64_t attempt, std::optional<std::chrono::sys_seconds> first,
-                          std::chrono::sys_seconds now) {
+FailureHistory history_of(std::uint64_t attempt, std::optional<WallTime> first, WallTime now) {
   FailureHistory history{.failures = attempt > 0 ? attempt - 1 : 0};
   // A clock that was set back says nothing.
   if (first && *first < now) history.observed = now - *first;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "common/base/instant.h"
+#include "common/contract/wall_time.h"
 
 namespace rekindle {
 
@@ -29,7 +30,6 @@ Duration mean_time_between_failures(const FailureHistory& history, Duration prio
 
 // A job that begins attempt `attempt` now, whose oldest record is of `first` (nothing: it cannot be
 // read): every attempt before this one ended in a failure.
-FailureHistory history_of(std::uint64_t attempt, std::optional<std::chrono::sys_seconds> first,
-                          std::chrono::sys_seconds now);
+FailureHistory history_of(std::uint64_t attempt, std::optional<WallTime> first, WallTime now);
 
 }  // namespace rekindle

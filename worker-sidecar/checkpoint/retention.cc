@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "worker-sidecar/checkpoint/record_time.h"
+#include "common/contract/wall_time.h"
 
 namespace rekindle {
 namespace {
@@ -20,9 +20,9 @@ void remove_all_but_newest(const std::vector<Candidate>& usable, std::size_t kee
 // always stays.
 void remove_all_but_one_each(const std::vector<Candidate>& usable, std::chrono::seconds apart,
                              std::vector<Removal>& removals) {
-  std::optional<std::chrono::sys_seconds> last_kept;
+  std::optional<WallTime> last_kept;
   for (std::size_t i = usable.size(); i-- > 1;) {
-    const std::optional<std::chrono::sys_seconds> made = parse_record_time(usable[i].sealed.manifest.time);
+    const std::optional<WallTime> made = parse_wall_time(usable[i].sealed.manifest.time);
     if (made && last_kept && *made - *last_kept < apart) {
       removals.push_back({usable[i].path, "another one stays for these " + std::to_string(apart.count()) + " s"});
     } else if (made) {

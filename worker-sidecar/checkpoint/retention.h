@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/settings/retention_policy.h"
+#include "common/contract/retention_policy.h"
 #include "worker-sidecar/checkpoint/candidates.h"
 
 namespace rekindle {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "common/base/instant.h"
-#include "common/settings/checkpoint_settings.h"
+#include "common/contract/checkpoint_settings.h"
 #include "worker-sidecar/checkpoint/interval.h"
 
 namespace rekindle {

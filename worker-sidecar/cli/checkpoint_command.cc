@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/net/clock.h"
+#include "common/system/clock.h"
 #include "worker-sidecar/cli/checkpoint_diff.h"
 #include "worker-sidecar/cli/checkpoint_export.h"
 #include "worker-sidecar/cli/checkpoint_groups.h"
@@ -17,7 +17,7 @@
 #include "worker-sidecar/cli/checkpoint_listing.h"
 #include "worker-sidecar/cli/checkpoint_prune.h"
 #include "worker-sidecar/cli/checkpoint_verify.h"
-#include "worker-sidecar/groups/group_info.h"
+#include "worker-sidecar/mindspore/group_info.h"
 #include "worker-sidecar/storage/nonce.h"
 
 namespace rekindle {
@@ -153,7 +153,7 @@ int run_checkpoint_command(int argc, char** argv) {
                          .err = std::cerr,
                          .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
                          .now = monotonic_now,
-                         .wall_time = wall_time_rfc3339,
+                         .wall_time = [] { return to_micro_text(wall_now()); },
                          .draw_nonce = draw_nonce};
   return run_checkpoint_command(argc, const_cast<const char* const*>(argv), host);
 }

@@ -13,8 +13,8 @@
 #include "common/base/json_fields.h"
 #include "worker-sidecar/cli/rank_files.h"
 #include "worker-sidecar/cli/table.h"
-#include "worker-sidecar/groups/restore_ranks.h"
 #include "worker-sidecar/mindspore/file_names.h"
+#include "worker-sidecar/mindspore/restore_ranks.h"
 #include "worker-sidecar/storage/files.h"
 
 namespace rekindle {

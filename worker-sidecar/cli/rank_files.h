@@ -10,7 +10,7 @@
 
 #include "common/base/error.h"
 #include "worker-sidecar/cli/progress.h"
-#include "worker-sidecar/groups/restore_ranks.h"
+#include "worker-sidecar/mindspore/restore_ranks.h"
 #include "worker-sidecar/storage/file_system.h"
 
 namespace rekindle {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "common/base/instant.h"
-#include "common/settings/checkpoint_settings.h"
+#include "common/contract/checkpoint_settings.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
 namespace rekindle {

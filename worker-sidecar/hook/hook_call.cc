@@ -13,17 +13,12 @@
 
 #include "common/base/error.h"
 #include "common/base/sentence.h"
+#include "common/system/clock.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/local_message.h"
 
 namespace rekindle {
 namespace {
-
-Instant now() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC, &time);
-  return Instant(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
-}
 
 void pause_briefly() {
   constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000'000};
@@ -75,7 +70,7 @@ class Connection {
         if (const auto* refused = std::get_if<RefusedMessage>(&*message)) return std::unexpected(refused->error);
         continue;
       }
-      const Duration left = until - now();
+      const Duration left = until - monotonic_now();
       if (left <= Duration::zero()) return fail(ErrorCode::deadline_exceeded, "no answer in time");
       pollfd waiting{.fd = socket_, .events = POLLIN, .revents = 0};
       const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(left).count() + 1;
@@ -112,14 +107,14 @@ HookResult result_of(const HookDoneMessage& done) {
 }  // namespace
 
 HookResult call_sidecar(const HookOptions& options) {
-  const Instant answer_until = now() + options.answer_limit;
+  const Instant answer_until = monotonic_now() + options.answer_limit;
   std::string why;
   while (true) {
     // The limit on connecting begins anew when a sidecar that had answered is restarted.
-    const Instant connect_until = now() + options.connect_limit;
+    const Instant connect_until = monotonic_now() + options.connect_limit;
     Connection connection;
     Status connected = connection.open(options.socket_path);
-    while (!connected && now() < connect_until) {
+    while (!connected && monotonic_now() < connect_until) {
       pause_briefly();
       connected = connection.open(options.socket_path);
     }

@@ -14,6 +14,7 @@
 #include <ranges>
 
 #include "common/base/sentence.h"
+#include "common/system/signals.h"
 
 namespace rekindle {
 namespace {
@@ -47,10 +48,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 // In the child between fork and exec: only calls that are safe there.
 [[noreturn]] void become(const char* program, char* const* arguments, char* const* environment, pid_t parent, int out,
                          int error, int report) {
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
+  restore_signals_in_child();
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(137);  // the launcher died before the request was in place

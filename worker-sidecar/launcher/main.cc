@@ -1,5 +1,6 @@
 // rekindle: starts and restarts local ranks (`run`), looks after checkpoints (`checkpoint`). A
 // static binary: it runs in images of any kind.
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -28,8 +29,12 @@ int main(int argc, char** argv) {
       std::fputs(parsed.text.c_str(), parsed.exit_code == 0 ? stdout : stderr);
       return parsed.exit_code;
     }
-    rekindle::LauncherSignals signals;
-    return rekindle::run_ranks(parsed.options, signals);
+    const auto signals = rekindle::SignalWatcher::block({SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD});
+    if (!signals) {
+      std::fprintf(stderr, "rekindle: %s\n", signals.error().message.c_str());
+      return 1;
+    }
+    return rekindle::run_ranks(parsed.options, *signals);
   }
   if (command == "checkpoint") return rekindle::run_checkpoint_command(argc - 1, argv + 1);
   if (command == "--version") {

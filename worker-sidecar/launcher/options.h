@@ -16,7 +16,7 @@ struct RunOptions {
   std::string checkpoint_folder;  // empty: REKINDLE_CHECKPOINT_DIR, else ./checkpoints
   std::string job;                // empty: REKINDLE_JOB, else "local"
   // empty: REKINDLE_CHECKPOINT_EVERY, else off; these five are texts of
-  // common/settings/checkpoint_settings.h
+  // common/contract/checkpoint_settings.h
   std::string checkpoint_every;
   std::string shadow_every;
   std::string keep;

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "common/base/sentence.h"
-#include "common/net/clock.h"
+#include "common/system/clock.h"
 #include "worker-sidecar/hook/hook_call.h"
 #include "worker-sidecar/launcher/environment.h"
 #include "worker-sidecar/launcher/local_host.h"
@@ -57,7 +57,7 @@ std::string absolute(const std::string& path) {
 }
 
 // Outside a pod.
-int run_locally(const RunOptions& options, LauncherSignals& signals) {
+int run_locally(const RunOptions& options, const SignalWatcher& signals) {
   const Instant began = monotonic_now();
   EventLog events(began);
   if (!options.events_file.empty()) {
@@ -189,7 +189,7 @@ class PodSaver final : public Saver {
 };
 
 // In a protected pod.
-int run_in_pod(const RunOptions& options, LauncherSignals& signals) {
+int run_in_pod(const RunOptions& options, const SignalWatcher& signals) {
   const Result<HostSettings> settings = read_host_settings(process_variable);
   if (!settings) return complain(settings.error().message);
   if (settings->ranks_per_pod != options.ranks) {
@@ -224,7 +224,7 @@ int run_in_pod(const RunOptions& options, LauncherSignals& signals) {
 
 }  // namespace
 
-int run_ranks(const RunOptions& options, LauncherSignals& signals) {
+int run_ranks(const RunOptions& options, const SignalWatcher& signals) {
   return process_variable("REKINDLE_SOCKET").empty() ? run_locally(options, signals) : run_in_pod(options, signals);
 }
 

@@ -9,6 +9,6 @@ namespace rekindle {
 
 // Blocks until the run is over; the exit code of the program. Call on the main thread, before any
 // other thread exists.
-int run_ranks(const RunOptions& options, LauncherSignals& signals);
+int run_ranks(const RunOptions& options, const SignalWatcher& signals);
 
 }  // namespace rekindle

@@ -1,50 +1,17 @@
 #include "worker-sidecar/launcher/run_loop.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <vector>
 
-#include "common/net/clock.h"
+#include "common/system/clock.h"
 
 namespace rekindle {
 
-LauncherSignals::LauncherSignals() {
-  ::signal(SIGPIPE, SIG_IGN);
-  sigset_t watched;
-  sigemptyset(&watched);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD}) sigaddset(&watched, signal);
-  ::sigprocmask(SIG_BLOCK, &watched, nullptr);
-  descriptor_ = ::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-LauncherSignals::~LauncherSignals() { ::close(descriptor_); }
-
-int LauncherSignals::take() {
-  signalfd_siginfo info{};
-  return ::read(descriptor_, &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
-}
-
-Waker::Waker() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-Waker::~Waker() { ::close(descriptor_); }
-
-void Waker::wake() const {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(descriptor_, &one, sizeof one);
-}
-
-bool Waker::take() const {
-  std::uint64_t count = 0;
-  return ::read(descriptor_, &count, sizeof count) == sizeof count;
-}
-
-LifeReport run_life(Children& children, Supervision& supervision, LauncherSignals& signals, const Waker& save_ended,
+LifeReport run_life(Children& children, Supervision& supervision, const SignalWatcher& signals, const Waker& save_ended,
                     Saver& saver) {
   LifeReport report;
   const auto advance = [&](const SupervisionEvent& event) {
@@ -72,21 +39,17 @@ LifeReport run_life(Children& children, Supervision& supervision, LauncherSignal
       waiting.push_back({.fd = descriptor, .events = POLLIN, .revents = 0});
     timespec timeout{};
     const std::optional<Instant> wake_at = supervision.wake_at();
-    if (wake_at) {
-      const Duration left = std::max(*wake_at - monotonic_now(), Duration::zero());
-      timeout.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(left).count();
-      timeout.tv_nsec = (left % std::chrono::seconds(1)).count();
-    }
+    if (wake_at) timeout = timespec_until(*wake_at, monotonic_now());
     const int ready = ::ppoll(waiting.data(), waiting.size(), wake_at ? &timeout : nullptr, nullptr);
     if (ready < 0 && errno != EINTR) break;
     for (std::size_t i = 2; i < waiting.size(); ++i) {
       if (waiting[i].revents != 0) children.copy_output(waiting[i].fd);
     }
     // What a rank printed before it ended is shown before anything is said about its end.
-    for (int signal = signals.take(); signal != 0; signal = signals.take()) {
-      if (signal == SIGCHLD) {
+    while (const std::optional<int> signal = signals.take()) {
+      if (*signal == SIGCHLD) {
         reap();
-      } else if (signal == SIGUSR1) {
+      } else if (*signal == SIGUSR1) {
         saver.checkpoint_now();
       } else {
         advance(TerminateAsked{});

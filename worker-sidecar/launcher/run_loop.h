@@ -5,40 +5,12 @@
 #include <cstdint>
 #include <functional>
 
+#include "common/system/signals.h"
+#include "common/system/waker.h"
 #include "worker-sidecar/launcher/children.h"
 #include "worker-sidecar/launcher/supervision.h"
 
 namespace rekindle {
-
-// SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGCHLD as something to wait for. Made once in main, before
-// any thread.
-class LauncherSignals {
- public:
-  LauncherSignals();
-  ~LauncherSignals();
-  LauncherSignals(const LauncherSignals&) = delete;
-  LauncherSignals& operator=(const LauncherSignals&) = delete;
-  int descriptor() const { return descriptor_; }
-  int take();  // 0 when none waits
-
- private:
-  int descriptor_ = -1;
-};
-
-// Wakes the run loop from any thread.
-class Waker {
- public:
-  Waker();
-  ~Waker();
-  Waker(const Waker&) = delete;
-  Waker& operator=(const Waker&) = delete;
-  int descriptor() const { return descriptor_; }
-  void wake() const;
-  bool take() const;
-
- private:
-  int descriptor_ = -1;
-};
 
 // Who saves: the sidecar inside this process, or the one of the pod.
 class Saver {
@@ -57,7 +29,7 @@ struct LifeReport {
 };
 
 // `save_ended` belongs to `saver`.
-LifeReport run_life(Children& children, Supervision& supervision, LauncherSignals& signals, const Waker& save_ended,
+LifeReport run_life(Children& children, Supervision& supervision, const SignalWatcher& signals, const Waker& save_ended,
                     Saver& saver);
 
 }  // namespace rekindle

@@ -2,8 +2,9 @@
 
 #include <cerrno>
 
+#include "common/contract/wall_time.h"
+#include "common/system/clock.h"
 #include "worker-sidecar/checkpoint/names.h"
-#include "worker-sidecar/checkpoint/record_time.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
 #include "worker-sidecar/storage/attempt_store.h"
 #include "worker-sidecar/storage/checkpoint_root.h"
@@ -44,13 +45,13 @@ Result<AttemptRecord> CheckpointDesk::claim(AttemptRecord record) {
 }
 
 FailureHistory CheckpointDesk::failures_before(std::uint64_t attempt) {
-  std::optional<std::chrono::sys_seconds> first;
+  std::optional<WallTime> first;
   if (const Result<std::vector<FoundAttempt>> attempts = list_attempts(file_system_, job_folder_)) {
     for (const FoundAttempt& found : *attempts) {
-      if (!first && found.record) first = parse_record_time(found.record->time);
+      if (!first && found.record) first = parse_wall_time(found.record->time);
     }
   }
-  return history_of(attempt, first, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
+  return history_of(attempt, first, wall_now());
 }
 
 Result<std::string> CheckpointDesk::create_folder(std::uint64_t attempt, std::uint64_t step) {

@@ -4,7 +4,7 @@
 #include <asio/post.hpp>
 
 #include "common/base/json_fields.h"
-#include "common/net/clock.h"
+#include "common/system/clock.h"
 #include "worker-sidecar/sidecar/host_parts.h"
 #include "worker-sidecar/sidecar/job_memory.h"
 
@@ -45,7 +45,7 @@ Result<std::unique_ptr<Host>> Host::start(asio::io_context& loop, Options option
       {
           .hello = [raw = parts.get()](
                        LinkId link, const HelloMessage& hello, std::uint32_t attempt,
-                       OwnedDescriptor process) { raw->on_hello(link, hello, attempt, std::move(process)); },
+                       FileDescriptor process) { raw->on_hello(link, hello, attempt, std::move(process)); },
           .message = [raw = parts.get()](LinkId link, const LocalMessage& message,
                                          std::uint32_t) { raw->on_message(link, message); },
           .hook =

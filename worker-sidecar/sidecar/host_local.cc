@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/sentence.h"
-#include "common/net/clock.h"
+#include "common/system/clock.h"
 #include "worker-sidecar/sidecar/host_parts.h"
 
 namespace rekindle {
@@ -26,7 +26,7 @@ void Host::Parts::open_storage() {
           });
 }
 
-void Host::Parts::on_hello(LinkId link, const HelloMessage& hello, std::uint32_t attempt, OwnedDescriptor process) {
+void Host::Parts::on_hello(LinkId link, const HelloMessage& hello, std::uint32_t attempt, FileDescriptor process) {
   // What was wrong with the folder may have been put right since; a rank that comes is a reason to
   // look again.
   if (storage == StorageState::broken) open_storage();
@@ -43,7 +43,7 @@ void Host::Parts::refuse(LinkId link, const Error& error) {
   server->close_after_sending(link);
 }
 
-void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t attempt, OwnedDescriptor process) {
+void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t attempt, FileDescriptor process) {
   if (!server->connected(link)) return;
   if (hello.world_size != settings.world_size()) {
     return refuse(

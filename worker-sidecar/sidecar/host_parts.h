@@ -37,8 +37,8 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
 
   // host_local.cc
   void open_storage();
-  void on_hello(LinkId link, const HelloMessage& hello, std::uint32_t attempt, OwnedDescriptor process);
-  void admit(LinkId link, const HelloMessage& hello, std::uint32_t attempt, OwnedDescriptor process);
+  void on_hello(LinkId link, const HelloMessage& hello, std::uint32_t attempt, FileDescriptor process);
+  void admit(LinkId link, const HelloMessage& hello, std::uint32_t attempt, FileDescriptor process);
   void refuse(LinkId link, const Error& error);
   void on_message(LinkId link, const LocalMessage& message);
   void on_link_ended(LinkId link, const std::string& why);
@@ -87,7 +87,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
     LinkId link = 0;
     HelloMessage hello;
     std::uint32_t attempt = 0;
-    OwnedDescriptor process;
+    FileDescriptor process;
   };
   enum class StorageState { untried, trying, ready, broken };
 

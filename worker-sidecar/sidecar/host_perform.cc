@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "common/base/sentence.h"
-#include "common/net/clock.h"
+#include "common/system/clock.h"
 #include "worker-sidecar/checkpoint/restore_plan.h"
 #include "worker-sidecar/sidecar/host_parts.h"
 #include "worker-sidecar/sidecar/job_memory.h"
@@ -102,7 +102,7 @@ void Host::Parts::on(const ClaimAttempt& output) {
                        .parent = output.parent,
                        .job_uid = settings.job_uid,
                        .pods = {{.name = settings.pod_name, .uid = settings.pod_uid}},
-                       .time = wall_time_rfc3339()};
+                       .time = to_micro_text(wall_now())};
   struct Claimed {
     Result<AttemptRecord> record;
     FailureHistory failures;
@@ -203,7 +203,7 @@ void Host::Parts::on(const CreateFolder& output) {
 void Host::Parts::on(const PublishCheckpoint& output) {
   Manifest manifest = output.manifest;
   manifest.job = desk->job();
-  manifest.time = wall_time_rfc3339();
+  manifest.time = to_micro_text(wall_now());
   on_disk(
       [kept = desk, path = output.path, manifest = std::move(manifest)]() -> Result<PublishedCheckpoint> {
         Result<std::string> hash = kept->publish(path, manifest);

@@ -35,7 +35,7 @@ Result<sockaddr_un> address_of(const std::string& path) {
 
 // Whether somebody accepts connections there.
 bool answers(const sockaddr_un& address) {
-  const OwnedDescriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const FileDescriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EAGAIN;
 }
 
@@ -49,7 +49,7 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
     FrameDecoder decoder{kFrameBodyBytesMax};  // a stranger is not listened to for longer
     FrameEncoder encoder;
     Role role = Role::unknown;
-    OwnedDescriptor descriptor;  // the newest that came and that no frame has taken
+    FileDescriptor descriptor;  // the newest that came and that no frame has taken
     std::unique_ptr<asio::steady_timer> first_frame;
   };
 
@@ -65,8 +65,8 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
   }
 
   void accept_one() {
-    OwnedDescriptor socket(::accept4(listener.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.valid() || connections.size() >= kConnectionsMax) return;
+    FileDescriptor socket(::accept4(listener.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket || connections.size() >= kConnectionsMax) return;
     const LinkId id = ++last_id;
     Connection& connection = connections[id];
     connection.link = std::make_shared<UnixLink>(loop, std::move(socket));
@@ -77,7 +77,7 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
     });
     connection.link->start({
         .received =
-            [weak, id](std::string_view bytes, std::vector<OwnedDescriptor> descriptors) {
+            [weak, id](std::string_view bytes, std::vector<FileDescriptor> descriptors) {
               if (const auto self = weak.lock()) self->received(id, bytes, std::move(descriptors));
             },
         .ended =
@@ -87,7 +87,7 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
     });
   }
 
-  void received(LinkId id, std::string_view bytes, std::vector<OwnedDescriptor> descriptors) {
+  void received(LinkId id, std::string_view bytes, std::vector<FileDescriptor> descriptors) {
     const auto found = connections.find(id);
     if (found == connections.end()) return;
     if (!descriptors.empty()) found->second.descriptor = std::move(descriptors.front());
@@ -162,8 +162,8 @@ Result<std::unique_ptr<LocalServer>> LocalServer::listen(asio::io_context& loop,
     }
     ::unlink(path.c_str());
   }
-  OwnedDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.valid()) return fail_errno(errno, "making a socket");
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return fail_errno(errno, "making a socket");
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
     return fail_errno(errno, sentence("the socket {} cannot be made", path));
   }

@@ -25,7 +25,7 @@ class LocalServer {
   struct Handlers {
     // The connection wants to be a rank's; `process` is its pidfd when one came along. `attempt` is
     // that of the frame.
-    std::function<void(LinkId, const HelloMessage&, std::uint32_t attempt, OwnedDescriptor process)> hello;
+    std::function<void(LinkId, const HelloMessage&, std::uint32_t attempt, FileDescriptor process)> hello;
     // Any later message of a connection that said hello.
     std::function<void(LinkId, const LocalMessage&, std::uint32_t attempt)> message;
     std::function<void(LinkId, const HookMessage&)> hook;

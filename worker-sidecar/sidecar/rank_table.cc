@@ -38,7 +38,7 @@ RankTable::RankTable(asio::io_context& loop, std::string run_folder, std::uint32
 RankTable::~RankTable() = default;
 
 Result<const ControlFile*> RankTable::admit(std::uint32_t rank, std::int64_t pid, std::uint32_t state_bytes_max,
-                                            LinkId link, OwnedDescriptor process) {
+                                            LinkId link, FileDescriptor process) {
   Result<ControlFile> file = ControlFile::create(
       run_folder_,
       {.rank = rank, .world_size = world_size_, .incarnation = draw_number(), .state_bytes_max = state_bytes_max});
@@ -48,7 +48,7 @@ Result<const ControlFile*> RankTable::admit(std::uint32_t rank, std::int64_t pid
 }
 
 Result<const ControlFile*> RankTable::readmit(std::uint32_t rank, std::int64_t pid, LinkId link,
-                                              OwnedDescriptor process) {
+                                              FileDescriptor process) {
   if (const auto found = places_.find(rank); found != places_.end() && found->second->alive) {
     found->second->link = link;
     found->second->reported.reset();
@@ -60,14 +60,14 @@ Result<const ControlFile*> RankTable::readmit(std::uint32_t rank, std::int64_t p
 }
 
 Result<const ControlFile*> RankTable::seat(std::uint32_t rank, ControlFile file, std::int64_t pid, LinkId link,
-                                           OwnedDescriptor process) {
+                                           FileDescriptor process) {
   auto place = std::make_unique<Place>(std::move(file));
   const std::uint64_t generation = ++last_generation_;
   place->generation = generation;
   place->pid = pid;
   place->link = link;
   const std::weak_ptr<RankTable*> weak = self_;
-  if (process.valid()) {
+  if (process) {
     place->process = std::make_unique<asio::posix::stream_descriptor>(loop_);
     std::error_code refused;
     // Only what can be waited for is taken; a client that sends something else is watched without

@@ -31,10 +31,10 @@ class RankTable {
 
   // A new process takes the rank: a fresh control block.
   Result<const ControlFile*> admit(std::uint32_t rank, std::int64_t pid, std::uint32_t state_bytes_max, LinkId link,
-                                   OwnedDescriptor process);
+                                   FileDescriptor process);
   // The process that has the rank already is back, after its connection broke or this sidecar was
   // restarted: the same control block.
-  Result<const ControlFile*> readmit(std::uint32_t rank, std::int64_t pid, LinkId link, OwnedDescriptor process);
+  Result<const ControlFile*> readmit(std::uint32_t rank, std::int64_t pid, LinkId link, FileDescriptor process);
 
   // The connection is gone. That is a death only where nothing better watches the process.
   void link_ended(LinkId link);
@@ -96,7 +96,7 @@ class RankTable {
  private:
   struct Place;
   Result<const ControlFile*> seat(std::uint32_t rank, ControlFile file, std::int64_t pid, LinkId link,
-                                  OwnedDescriptor process);
+                                  FileDescriptor process);
   void gone(std::uint32_t rank, std::uint64_t generation);
 
   asio::io_context& loop_;

@@ -7,7 +7,7 @@
 
 #include "common/base/error.h"
 #include "common/base/instant.h"
-#include "common/settings/checkpoint_settings.h"
+#include "common/contract/checkpoint_settings.h"
 
 namespace rekindle {
 

@@ -19,8 +19,8 @@ constexpr std::size_t kDescriptorsMax = 4;
 // read.
 constexpr std::size_t kOutgoingBytesMax = 2 * (kMessageBodyBytesMax + kFrameBodyBytesMax);
 
-std::vector<OwnedDescriptor> descriptors_of(msghdr& message) {
-  std::vector<OwnedDescriptor> descriptors;
+std::vector<FileDescriptor> descriptors_of(msghdr& message) {
+  std::vector<FileDescriptor> descriptors;
   for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr; control = CMSG_NXTHDR(&message, control)) {
     if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -35,19 +35,7 @@ std::vector<OwnedDescriptor> descriptors_of(msghdr& message) {
 
 }  // namespace
 
-OwnedDescriptor& OwnedDescriptor::operator=(OwnedDescriptor&& other) noexcept {
-  if (this != &other) {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    descriptor_ = other.release();
-  }
-  return *this;
-}
-
-OwnedDescriptor::~OwnedDescriptor() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-UnixLink::UnixLink(asio::io_context& loop, OwnedDescriptor socket) : stream_(loop, socket.release()) {
+UnixLink::UnixLink(asio::io_context& loop, FileDescriptor socket) : stream_(loop, socket.release()) {
   ::fcntl(stream_.native_handle(), F_SETFL, ::fcntl(stream_.native_handle(), F_GETFL) | O_NONBLOCK);
 }
 
@@ -89,7 +77,7 @@ void UnixLink::send(std::string bytes, int descriptor) {
     return;
   }
   Outgoing item{.bytes = std::move(bytes), .sent = 0, .descriptor = {}};
-  if (descriptor >= 0) item.descriptor = OwnedDescriptor(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  if (descriptor >= 0) item.descriptor = FileDescriptor(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   outgoing_bytes_ += item.bytes.size();
   outgoing_.push_back(std::move(item));
   if (!waiting_writable_) write_some();
@@ -111,7 +99,7 @@ void UnixLink::write_some() {
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    if (item.descriptor.valid()) {
+    if (item.descriptor) {
       message.msg_control = control.data();
       message.msg_controllen = control.size();
       cmsghdr* const header = CMSG_FIRSTHDR(&message);
@@ -131,7 +119,7 @@ void UnixLink::write_some() {
       outgoing_bytes_ = 0;
       return;
     }
-    item.descriptor = OwnedDescriptor();
+    item.descriptor = FileDescriptor();
     item.sent += static_cast<std::size_t>(sent);
     outgoing_bytes_ -= static_cast<std::size_t>(sent);
     if (item.sent == item.bytes.size()) outgoing_.pop_front();

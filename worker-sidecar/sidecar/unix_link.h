@@ -18,35 +18,20 @@
 #include <utility>
 #include <vector>
 
+#include "common/system/file_descriptor.h"
+
 namespace rekindle {
-
-// Owns a file descriptor.
-class OwnedDescriptor {
- public:
-  OwnedDescriptor() = default;
-  explicit OwnedDescriptor(int descriptor) : descriptor_(descriptor) {}
-  OwnedDescriptor(OwnedDescriptor&& other) noexcept : descriptor_(other.release()) {}
-  OwnedDescriptor& operator=(OwnedDescriptor&& other) noexcept;
-  ~OwnedDescriptor();
-
-  int get() const { return descriptor_; }
-  bool valid() const { return descriptor_ >= 0; }
-  int release() { return std::exchange(descriptor_, -1); }
-
- private:
-  int descriptor_ = -1;
-};
 
 class UnixLink : public std::enable_shared_from_this<UnixLink> {
  public:
   struct Handlers {
     // Called for each piece that arrives, with the descriptors that came with it.
-    std::function<void(std::string_view bytes, std::vector<OwnedDescriptor> descriptors)> received;
+    std::function<void(std::string_view bytes, std::vector<FileDescriptor> descriptors)> received;
     // Once, when the other side is gone or broke a limit; not after close().
     std::function<void()> ended;
   };
 
-  UnixLink(asio::io_context& loop, OwnedDescriptor socket);
+  UnixLink(asio::io_context& loop, FileDescriptor socket);
 
   void start(Handlers handlers);
   // `descriptor` (-1: none) goes along with the first byte; it is duplicated, so the caller keeps
@@ -61,7 +46,7 @@ class UnixLink : public std::enable_shared_from_this<UnixLink> {
   struct Outgoing {
     std::string bytes;
     std::size_t sent = 0;
-    OwnedDescriptor descriptor;
+    FileDescriptor descriptor;
   };
 
   void wait_readable();

@@ -1,23 +1,17 @@
 #include "worker-sidecar/storage/waiter.h"
 
 #include <poll.h>
-#include <time.h>
 
-#include <chrono>
+#include "common/system/clock.h"
 
 namespace rekindle {
 namespace {
 
 class RealWaiter final : public Waiter {
  public:
-  Duration now() override {
-    timespec time{};
-    ::clock_gettime(CLOCK_MONOTONIC, &time);
-    return std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec);
-  }
+  Duration now() override { return monotonic_now().time_since_epoch(); }
   void pause(Duration duration) override {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration);
-    const timespec time{.tv_sec = seconds.count(), .tv_nsec = (duration - seconds).count()};
+    const timespec time = timespec_until(Instant(duration), Instant());
     ::ppoll(nullptr, 0, &time, nullptr);
   }
 };

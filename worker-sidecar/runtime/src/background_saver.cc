@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "common/base/sentence.h"
+#include "common/system/clock.h"
+#include "common/system/signals.h"
 #include "worker-sidecar/runtime/src/say.h"
 
 namespace rekindle {
@@ -17,28 +19,15 @@ namespace {
 constexpr Duration kReportMax = std::chrono::milliseconds(500);
 constexpr Duration kLookWhileWanted = std::chrono::milliseconds(50);
 
-Instant now() {
-  return Instant(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch()));
-}
-
 }  // namespace
 
 BackgroundSaver::BackgroundSaver(StandAlone& alone, const SnapshotSettings& settings, ControlBlock& block,
                                  ShadowKeeper& keeper, std::uint64_t step)
     : alone_(alone), block_(block), keeper_(keeper), schedule_(settings) {
-  schedule_.begin(step, alone.failures(), now());
+  schedule_.begin(step, alone.failures(), monotonic_now());
   // Signals are the program's: the new thread inherits a mask that takes none.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (...) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const AllSignalsBlocked blocked;
+  thread_ = std::thread([this] { run(); });
 }
 
 BackgroundSaver::~BackgroundSaver() {
@@ -76,7 +65,7 @@ void BackgroundSaver::taken(const SnapshottedMessage& message, StandAlone::Snaps
       stopped_ = std::chrono::microseconds(message.microseconds);
       snapshot_ = std::move(snapshot);
     } else {
-      schedule_.abandoned(now());
+      schedule_.abandoned(monotonic_now());
       if (told_ != message.error.message)
         say(sentence("no snapshot of step {}: {}", message.step, message.error.message));
       told_ = message.error.message;
@@ -94,7 +83,7 @@ void BackgroundSaver::run() {
       continue;
     }
     if (closing_) return;
-    const Instant time = now();
+    const Instant time = monotonic_now();
     look(time);
     const Instant wake =
         wanted_ != 0 ? time + kLookWhileWanted
@@ -128,13 +117,13 @@ void BackgroundSaver::write(std::unique_lock<std::mutex>& held) {
   const Duration stopped = stopped_;
   const std::string rhythm = describe(schedule_.settings());
   held.unlock();
-  const Instant begin = now();
+  const Instant begin = monotonic_now();
   const Outcome<std::string> saved =
       mapping ? alone_.save(snapshot, *mapping, rhythm)
               : Outcome<std::string>(refuse(RK_ERROR_STATE, "what is registered has changed"));
   held.lock();
   if (!saved) {
-    schedule_.abandoned(now());
+    schedule_.abandoned(monotonic_now());
     if (told_ != saved.error().sentence)
       say(sentence("the periodic checkpoint of step {} could not be written: {}", snapshot.step,
                    saved.error().sentence));
@@ -142,7 +131,7 @@ void BackgroundSaver::write(std::unique_lock<std::mutex>& held) {
     return;
   }
   told_.clear();
-  schedule_.done({.stopped = stopped, .written = now() - begin}, now());
+  schedule_.done({.stopped = stopped, .written = monotonic_now() - begin}, monotonic_now());
   say(sentence("step {} saved in {} while training went on ({})", snapshot.step, *saved, schedule_.explain()));
 }
 

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,6 +13,8 @@
 
 #include "common/base/json_fields.h"
 #include "common/base/sentence.h"
+#include "common/system/clock.h"
+#include "common/system/signals.h"
 #include "worker-sidecar/runtime/src/say.h"
 #include "worker-sidecar/runtime/src/version.h"
 
@@ -29,8 +30,8 @@ void leave_signals_to_the_program() {
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
 }
 
-int milliseconds_until(std::chrono::steady_clock::time_point when) {
-  const auto now = std::chrono::steady_clock::now();
+int milliseconds_until(Instant when) {
+  const auto now = monotonic_now();
   if (when > now + std::chrono::minutes(1)) return 60'000;
   return static_cast<int>(std::max<long>(std::chrono::ceil<std::chrono::milliseconds>(when - now).count(), 0));
 }
@@ -76,33 +77,25 @@ Link::~Link() {
     wake();
     thread_.join();
   }
-  if (bell_ >= 0) ::close(bell_);
-  if (pidfd_ >= 0) ::close(pidfd_);
 }
 
 Done Link::start() {
-  bell_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (bell_ < 0)
-    return refuse(RK_ERROR_MEMORY, sentence("no eventfd: {}; raise the limit of open files", std::strerror(errno)));
+  if (!waker_)
+    return refuse(RK_ERROR_MEMORY, "no descriptor is left for the library's thread; raise the limit of open files");
   // Refused by old kernels and some sandboxes; the sidecar then has the futex and the end of the
   // socket. Close-on-exec by its nature.
-  pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0));
-  away_since_ = next_try_ = Clock::now();
+  pidfd_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  away_since_ = next_try_ = monotonic_now();
   // The new thread inherits the mask, so there is no moment in which it could take a signal of the
   // program.
-  sigset_t before;
-  sigset_t all;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const AllSignalsBlocked blocked;
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return refuse(
         RK_ERROR_MEMORY,
         sentence("the library's thread cannot be started: {}; raise the limit of processes or memory", error.what()));
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return {};
 }
 
@@ -278,11 +271,7 @@ std::uint32_t Link::ranks_here() const {
   return ranks_here_;
 }
 
-void Link::wake() {
-  const std::uint64_t one = 1;
-  // Full only when it is rung already.
-  [[maybe_unused]] const ssize_t written = ::write(bell_, &one, sizeof one);
-}
+void Link::wake() { waker_.wake(); }
 
 // ---- library thread ----
 
@@ -294,7 +283,7 @@ void Link::run() {
       const std::lock_guard held(mutex_);
       if (closing_) break;
     }
-    if (!socket_.is_open() && Clock::now() >= next_try_) try_to_connect();
+    if (!socket_.is_open() && monotonic_now() >= next_try_) try_to_connect();
     exchange();
     // After the exchange: what a sidecar that has come back is told has just been put there.
     send_requests();
@@ -331,12 +320,13 @@ void Link::try_to_connect() {
     last_problem_ = "it took the connection and has not answered yet";
   }
   stage_ = Stage::greeting;
-  socket_.send(encode_local_message(hello), attempt, pidfd_);
+  socket_.send(encode_local_message(hello), attempt, pidfd_.get());
 }
 
 void Link::wait_for_something() {
   if (!arrivals_.empty() || !orders_.empty()) return;
-  pollfd waits[2] = {{.fd = bell_, .events = POLLIN, .revents = 0}, {.fd = -1, .events = 0, .revents = 0}};
+  pollfd waits[2] = {{.fd = waker_.descriptor(), .events = POLLIN, .revents = 0},
+                     {.fd = -1, .events = 0, .revents = 0}};
   int timeout = -1;
   if (socket_.is_open()) {
     waits[1].fd = socket_.descriptor();
@@ -345,13 +335,10 @@ void Link::wait_for_something() {
     timeout = milliseconds_until(next_try_);
   }
   if (stage_ != Stage::linked && !said_unprotected_) {
-    const int left = milliseconds_until(away_since_ + std::chrono::duration_cast<Clock::duration>(limits_.away_max));
+    const int left = milliseconds_until(away_since_ + limits_.away_max);
     timeout = timeout < 0 ? left : std::min(timeout, left);
   }
-  if (::poll(waits, 2, timeout) > 0 && waits[0].revents != 0) {
-    std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t taken = ::read(bell_, &count, sizeof count);
-  }
+  if (::poll(waits, 2, timeout) > 0 && waits[0].revents != 0) waker_.take();
 }
 
 // Sends and receives what goes without waiting. Also called between the chunks of a write.
@@ -398,12 +385,12 @@ void Link::send(const EncodedMessage& message) {
 
 void Link::disconnect(std::string problem) {
   socket_.close();
-  if (stage_ == Stage::linked) away_since_ = Clock::now();
+  if (stage_ == Stage::linked) away_since_ = monotonic_now();
   stage_ = Stage::away;
   orders_.clear();
   arrivals_.clear();
   const std::lock_guard held(mutex_);
-  next_try_ = refused_ ? Clock::time_point::max() : Clock::now() + std::chrono::duration_cast<Clock::duration>(pause_);
+  next_try_ = refused_ ? Instant::max() : monotonic_now() + pause_;
   pause_ = std::min(pause_ * 2, limits_.longest_pause);
   // A sentence that says why (a refusal, a wrong block) is worth more than the end of the
   // connection that follows it.
@@ -415,7 +402,7 @@ void Link::disconnect(std::string problem) {
 }
 
 void Link::look_at_absence() {
-  if (stage_ == Stage::linked || said_unprotected_ || Clock::now() - away_since_ < limits_.away_max) return;
+  if (stage_ == Stage::linked || said_unprotected_ || monotonic_now() - away_since_ < limits_.away_max) return;
   std::string problem;
   {
     const std::lock_guard held(mutex_);
@@ -424,7 +411,7 @@ void Link::look_at_absence() {
     changed_.notify_all();
     // Before the first welcome rk_open speaks for itself.
     if (!welcomed_) {
-      away_since_ = Clock::now();
+      away_since_ = monotonic_now();
       return;
     }
   }
@@ -444,8 +431,8 @@ void Link::say_farewell() {
   if (!exit_code || stage_ != Stage::linked) return;
   send_requests();
   send(FinishedMessage{.exit_code = *exit_code});
-  const Clock::time_point until = Clock::now() + std::chrono::duration_cast<Clock::duration>(limits_.farewell_max);
-  for (socket_.flush(); socket_.is_open() && socket_.has_unsent() && Clock::now() < until; socket_.flush()) {
+  const Instant until = monotonic_now() + limits_.farewell_max;
+  for (socket_.flush(); socket_.is_open() && socket_.has_unsent() && monotonic_now() < until; socket_.flush()) {
     pollfd writable{.fd = socket_.descriptor(), .events = POLLOUT, .revents = 0};
     ::poll(&writable, 1, milliseconds_until(until));
   }

@@ -24,6 +24,7 @@
 #include <variant>
 
 #include "common/base/instant.h"
+#include "common/system/waker.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/runtime/src/control_mapping.h"
@@ -94,7 +95,6 @@ class Link {
 
  private:
   enum class Stage : std::uint8_t { away, greeting, linked };
-  using Clock = std::chrono::steady_clock;
 
   // All below: library thread.
   void run();
@@ -125,7 +125,7 @@ class Link {
   SmallState& small_state_;
   Gates& gates_;
   ShadowKeeper& keeper_;
-  int bell_ = -1;  // eventfd: the training thread has put something below
+  Waker waker_;  // the training thread has put something below
 
   // Library thread.
   SidecarSocket socket_;
@@ -134,11 +134,11 @@ class Link {
   std::uint64_t highest_term_ = 0;
   Stage stage_ = Stage::away;
   Duration pause_{};
-  Clock::time_point next_try_;
-  Clock::time_point away_since_;
+  Instant next_try_;
+  Instant away_since_;
   bool said_unprotected_ = false;
   RobustOwner owner_;
-  int pidfd_ = -1;
+  FileDescriptor pidfd_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

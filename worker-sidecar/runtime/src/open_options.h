@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/base/instant.h"
-#include "common/settings/checkpoint_settings.h"
+#include "common/contract/checkpoint_settings.h"
 #include "worker-sidecar/runtime/src/failure.h"
 
 namespace rekindle {

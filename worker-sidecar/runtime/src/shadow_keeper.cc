@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/sentence.h"
+#include "common/system/clock.h"
 #include "worker-sidecar/runtime/src/say.h"
 
 namespace rekindle {
@@ -101,9 +102,9 @@ void ShadowKeeper::at_gate(std::uint64_t snapshot_step, RankWord word, std::uint
       !mapping_->plan().has_snapshot_slot())
     return;
   last_snapshot_ = word.step;
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = monotonic_now();
   const Status copied = copy_into(mapping_->plan().snapshot_slot, word, attempt);
-  const auto spent = std::chrono::ceil<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+  const auto spent = std::chrono::ceil<std::chrono::microseconds>(monotonic_now() - begin);
   SnapshottedMessage taken{.step = word.step,
                            .microseconds = static_cast<std::uint64_t>(spent.count()),
                            .ok = copied.has_value(),

@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "common/base/sentence.h"
+#include "common/contract/wall_time.h"
+#include "common/system/clock.h"
 #include "worker-sidecar/checkpoint/candidates.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/plan.h"
-#include "worker-sidecar/checkpoint/record_time.h"
 #include "worker-sidecar/checkpoint/written.h"
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
 #include "worker-sidecar/runtime/src/say.h"
@@ -28,14 +29,6 @@
 
 namespace rekindle {
 namespace {
-
-std::string wall_clock_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  return std::string(text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts));
-}
 
 Result<std::vector<MemoryPiece>> tensor_pieces(const Registry& registry, const SmallState& small_state,
                                                std::uint8_t slot) {
@@ -104,16 +97,16 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
   }
   if (!refused.empty()) say(sentence("restored {} after refusing newer checkpoints.{}", restored.path, refused));
   attempt_.job_uid = job_.uid;
-  attempt_.time = wall_clock_text();
+  attempt_.time = to_text(wall_now());
   Result<AttemptRecord> claimed = claim_attempt(*file_system_, job_folder_, attempt_, draw_nonce());
   if (!claimed) return refuse(claimed.error());
   attempt_ = *std::move(claimed);
   restored.attempt = attempt_.attempt;
   const auto first =
       std::ranges::find_if(scan->attempts, [](const FoundAttempt& found) { return found.record.has_value(); });
-  failures_ = history_of(attempt_.attempt,
-                         first != scan->attempts.end() ? parse_record_time(first->record->time) : std::nullopt,
-                         std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
+  failures_ =
+      history_of(attempt_.attempt, first != scan->attempts.end() ? parse_wall_time(first->record->time) : std::nullopt,
+                 wall_now());
   return restored;
 }
 
@@ -197,7 +190,7 @@ Done StandAlone::fill(const std::string& name, const std::string& nonce, const S
                     .live_ranks = 1,
                     .trigger = std::move(trigger),
                     .parent = attempt_.parent,
-                    .time = wall_clock_text()};
+                    .time = to_text(wall_now())};
   WriteOptions options;
   options.bytes_per_second_max = settings_.bytes_per_second_max;
   if (!tensors.empty()) {

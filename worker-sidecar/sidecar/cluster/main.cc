@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "common/net/log.h"
+#include "common/system/log.h"
 #include "worker-sidecar/sidecar/cluster/pod_sidecar.h"
 #include "worker-sidecar/sidecar/cluster/ready.h"
 

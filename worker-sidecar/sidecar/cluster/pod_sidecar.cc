@@ -15,10 +15,10 @@
 #include <optional>
 
 #include "common/base/sentence.h"
-#include "common/net/clock.h"
 #include "common/net/http_server.h"
-#include "common/net/log.h"
 #include "common/net/tls.h"
+#include "common/system/clock.h"
+#include "common/system/log.h"
 #include "worker-sidecar/sidecar/cluster/bin_folder.h"
 #include "worker-sidecar/sidecar/cluster/operator_client.h"
 #include "worker-sidecar/sidecar/cluster/peer_mesh.h"
@@ -328,7 +328,7 @@ void PodSidecar::breakpoint(const BreakpointRecord& record, std::uint32_t, Insta
   if (known != records_.end()) {
     known->record = record;
   } else {
-    records_.push_back({record, wall_time_rfc3339()});
+    records_.push_back({record, to_micro_text(wall_now())});
     if (records_.size() > kRecordsMax) records_.pop_front();
   }
   // After the machines are done with this event, so that the report shows all of it.

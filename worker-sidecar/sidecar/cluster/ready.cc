@@ -20,7 +20,7 @@ std::string find_why_not_ready(const std::string& socket_path, Duration patience
   if (socket_path.size() >= sizeof address.sun_path)
     return sentence("the path {} is too long for a socket", socket_path);
   std::memcpy(address.sun_path, socket_path.c_str(), socket_path.size() + 1);
-  const OwnedDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval limit{.tv_sec = std::chrono::duration_cast<std::chrono::seconds>(patience).count(), .tv_usec = 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);

@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "common/net/clock.h"
 #include "common/net/http_client.h"
 #include "common/net/socket.h"
+#include "common/system/clock.h"
 
 namespace rekindle {
 namespace {

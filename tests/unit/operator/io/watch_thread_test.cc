@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/net/clock.h"
+#include "common/system/clock.h"
 #include "operator/controller/store.h"
 #include "operator/io/api_client.h"
 #include "tests/support/certificates.h"

@@ -45,7 +45,7 @@ TEST(FailureHistory, BeginsWithWhatIsExpectedAndMovesWithWhatIsSeen) {
 }
 
 TEST(FailureHistory, CountsTheAttemptsSinceTheOldestRecord) {
-  const std::chrono::sys_seconds first{std::chrono::seconds(1'000'000)};
+  const WallTime first{std::chrono::seconds(1'000'000)};
   const FailureHistory history = history_of(4, first, first + hours(240));
   EXPECT_EQ(history.failures, 3u);
   EXPECT_EQ(history.observed, Duration(hours(240)));

@@ -6,7 +6,7 @@
 #include "common/base/json_fields.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
-#include "worker-sidecar/groups/group_info.h"
+#include "worker-sidecar/mindspore/group_info.h"
 
 namespace rekindle {
 namespace {

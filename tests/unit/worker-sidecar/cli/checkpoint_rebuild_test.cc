@@ -5,8 +5,8 @@
 #include "common/base/json_fields.h"
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
 #include "tests/unit/worker-sidecar/cli/saved_job.h"
-#include "worker-sidecar/groups/group_info.h"
 #include "worker-sidecar/mindspore/checkpoint_file.h"
+#include "worker-sidecar/mindspore/group_info.h"
 
 namespace rekindle {
 namespace {

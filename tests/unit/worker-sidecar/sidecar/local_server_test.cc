@@ -77,7 +77,7 @@ class LocalServerTest : public testing::Test {
   void SetUp() override {
     auto server = LocalServer::listen(loop_, path(),
                                       {.hello = [this](LinkId, const HelloMessage& hello, std::uint32_t,
-                                                       OwnedDescriptor) { hellos_.push_back(hello.rank); },
+                                                       FileDescriptor) { hellos_.push_back(hello.rank); },
                                        .message = [this](LinkId, const LocalMessage&, std::uint32_t) { ++messages_; },
                                        .hook = [this](LinkId, const HookMessage&) { ++hooks_; },
                                        .status =

@@ -1,4 +1,4 @@
-#include "common/settings/checkpoint_settings.h"
+#include "common/contract/checkpoint_settings.h"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
-#include "worker-sidecar/groups/group_info.h"
+#include "worker-sidecar/mindspore/group_info.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "worker-sidecar/groups/group_info.pb.h"
+#include "worker-sidecar/mindspore/group_info.pb.h"
 
 namespace rekindle {
 namespace {

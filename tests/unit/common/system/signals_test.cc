@@ -1,4 +1,4 @@
-#include "common/net/signals.h"
+#include "common/system/signals.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -11,8 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(TerminationSignals, ArriveThroughTheDescriptor) {
-  Result<TerminationSignals> signals = TerminationSignals::block();
+TEST(SignalWatcher, ArriveThroughTheDescriptor) {
+  const Result<SignalWatcher> signals = SignalWatcher::block({SIGTERM, SIGINT});
   ASSERT_TRUE(signals) << signals.error().message;
   EXPECT_EQ(signals->take(), std::nullopt);
   kill(getpid(), SIGTERM);
@@ -22,8 +22,8 @@ TEST(TerminationSignals, ArriveThroughTheDescriptor) {
   EXPECT_EQ(signals->wait(1ms), std::nullopt);
 }
 
-TEST(TerminationSignals, AChildThatRestoredThemDiesOfThem) {
-  Result<TerminationSignals> signals = TerminationSignals::block();
+TEST(SignalWatcher, AChildThatRestoredThemDiesOfThem) {
+  const Result<SignalWatcher> signals = SignalWatcher::block({SIGTERM, SIGINT});
   ASSERT_TRUE(signals);
   const pid_t child = fork();
   if (child == 0) {

@@ -10,7 +10,7 @@
 
 #include "common/base/error.h"
 #include "common/base/instant.h"
-#include "common/settings/retention_policy.h"
+#include "common/contract/retention_policy.h"
 
 namespace rekindle {
 

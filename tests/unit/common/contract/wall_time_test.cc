@@ -1,4 +1,4 @@
-#include "operator/model/wall_time.h"
+#include "common/contract/wall_time.h"
 
 #include <gtest/gtest.h>
 

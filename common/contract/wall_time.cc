@@ -1,4 +1,4 @@
-#include "operator/model/wall_time.h"
+#include "common/contract/wall_time.h"
 
 #include <array>
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::days;
 using std::chrono::hours;
-using std::chrono::milliseconds;
+using std::chrono::microseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
@@ -29,7 +29,7 @@ struct Parts {
   std::int64_t hour;
   std::int64_t minute;
   std::int64_t second;
-  std::int64_t millisecond;
+  std::int64_t microsecond;
 };
 
 Parts parts_of(WallTime time) {
@@ -37,7 +37,7 @@ Parts parts_of(WallTime time) {
   const auto day = std::chrono::floor<days>(since_epoch);
   const auto rest = since_epoch - day;
   return {std::chrono::year_month_day(std::chrono::sys_days(day)), rest / hours(1), rest % hours(1) / minutes(1),
-          rest % minutes(1) / seconds(1), rest % seconds(1) / milliseconds(1)};
+          rest % minutes(1) / seconds(1), rest % seconds(1) / microseconds(1)};
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ std::optional<WallTime> parse_wall_time(std::string_view text) {
   std::size_t at = 19;
   int fraction = 0;
   if (text[at] == '.') {
-    int scale = 100;
+    int scale = 100'000;
     std::size_t count = 0;
     for (++at; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at, ++count) {
       fraction += (text[at] - '0') * scale;
@@ -78,8 +78,8 @@ std::optional<WallTime> parse_wall_time(std::string_view text) {
     return std::nullopt;
   }
   const auto since_epoch = std::chrono::sys_days(date).time_since_epoch() + hours(hour) + minutes(minute) +
-                           seconds(second) + milliseconds(fraction) - offset;
-  return WallTime(std::chrono::duration_cast<milliseconds>(since_epoch));
+                           seconds(second) + microseconds(fraction) - offset;
+  return WallTime(std::chrono::duration_cast<microseconds>(since_epoch));
 }
 
 std::string to_text(WallTime time) {
@@ -96,7 +96,7 @@ std::string to_micro_text(WallTime time) {
   std::string text = to_text(time);
   text.pop_back();
   std::array<char, 32> fraction{};
-  std::snprintf(fraction.data(), fraction.size(), ".%03d000Z", int(parts.millisecond));
+  std::snprintf(fraction.data(), fraction.size(), ".%06dZ", int(parts.microsecond));
   return text + fraction.data();
 }
 

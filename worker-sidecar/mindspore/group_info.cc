@@ -1,8 +1,8 @@
-#include "worker-sidecar/groups/group_info.h"
+#include "worker-sidecar/mindspore/group_info.h"
 
 #include <algorithm>
 
-#include "worker-sidecar/groups/group_info.pb.h"
+#include "worker-sidecar/mindspore/group_info.pb.h"
 
 namespace rekindle {
 

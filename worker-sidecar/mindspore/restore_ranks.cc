@@ -1,4 +1,4 @@
-#include "worker-sidecar/groups/restore_ranks.h"
+#include "worker-sidecar/mindspore/restore_ranks.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "common/net/log.h"
+#include "common/system/log.h"
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/base/json_fields.h"
-#include "common/net/clock.h"
+#include "common/system/clock.h"
 
 namespace rekindle {
 namespace {
@@ -56,7 +56,7 @@ void set_log_level(LogLevel level) { logger().set_level(to_spdlog(level)); }
 
 void log_line(LogLevel level, std::string_view message, LogFields fields) {
   if (!logger().should_log(to_spdlog(level))) return;
-  nlohmann::ordered_json line{{"ts", wall_time_rfc3339()}, {"level", name_of(level)}, {"msg", message}};
+  nlohmann::ordered_json line{{"ts", to_micro_text(wall_now())}, {"level", name_of(level)}, {"msg", message}};
   for (const auto& [key, value] : fields) line[std::string(key)] = value;
   logger().log(to_spdlog(level), "{}", line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -64,7 +64,7 @@ void log_line(LogLevel level, std::string_view message, LogFields fields) {
 void log_line(LogLevel level, std::string_view message,
               std::span<const std::pair<std::string_view, std::string>> fields) {
   if (!logger().should_log(to_spdlog(level))) return;
-  nlohmann::ordered_json line{{"ts", wall_time_rfc3339()}, {"level", name_of(level)}, {"msg", message}};
+  nlohmann::ordered_json line{{"ts", to_micro_text(wall_now())}, {"level", name_of(level)}, {"msg", message}};
   for (const auto& [key, value] : fields) line[std::string(key)] = value;
   logger().log(to_spdlog(level), "{}", line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }

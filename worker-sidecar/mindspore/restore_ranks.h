@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "worker-sidecar/groups/group_info.h"
+#include "worker-sidecar/mindspore/group_info.h"
 
 namespace rekindle {
 
