@@ -14,10 +14,10 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
-#include "common/base/assert.h"
 #include "common/net/clock.h"
 #include "common/net/http_client.h"
 
@@ -78,12 +78,17 @@ struct Lookup {
 Result<std::vector<Address>> resolve(const std::string& host, std::uint16_t port, Instant deadline, int interrupt) {
   if (Result<std::vector<Address>> literal = look_up(host, port, AI_NUMERICHOST)) return literal;
   auto lookup = std::make_shared<Lookup>();
-  std::thread([lookup, host, port] {
-    Result<std::vector<Address>> result = look_up(host, port, AI_ADDRCONFIG);
-    const std::lock_guard lock(lookup->mutex);
-    lookup->result = std::move(result);
-    lookup->done.raise();
-  }).detach();
+  if (!lookup->done) return no_descriptor_left();
+  try {
+    std::thread([lookup, host, port] {
+      Result<std::vector<Address>> result = look_up(host, port, AI_ADDRCONFIG);
+      const std::lock_guard lock(lookup->mutex);
+      lookup->result = std::move(result);
+      lookup->done.raise();
+    }).detach();
+  } catch (const std::system_error& error) {
+    return fail(ErrorCode::exhausted, "no thread to look up the name '" + host + "': " + error.what(), Retry::yes);
+  }
   const Result<Readiness> readiness = wait_for(lookup->done.descriptor(), false, deadline, interrupt);
   if (!readiness) return std::unexpected(readiness.error());
   if (*readiness == Readiness::interrupted) return stopped();
@@ -126,7 +131,7 @@ void FileDescriptor::reset() {
   number_ = -1;
 }
 
-WakeSignal::WakeSignal() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) { RK_ASSERT(event_.get() >= 0); }
+WakeSignal::WakeSignal() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 void WakeSignal::raise() {
   const std::uint64_t one = 1;
@@ -144,6 +149,11 @@ StopSignal::StopSignal(std::stop_token stop) {
   callback_.emplace(std::move(stop), Raise{&*signal_});
 }
 
+Status StopSignal::made() const {
+  if (signal_ && !*signal_) return no_descriptor_left();
+  return {};
+}
+
 Result<Readiness> wait_for(int descriptor, bool to_write, Instant deadline, int interrupt) {
   pollfd waiting[2] = {{.fd = descriptor, .events = static_cast<short>(to_write ? POLLOUT : POLLIN), .revents = 0},
                        {.fd = interrupt, .events = POLLIN, .revents = 0}};
@@ -157,6 +167,10 @@ Result<Readiness> wait_for(int descriptor, bool to_write, Instant deadline, int 
     if (interrupt >= 0 && waiting[1].revents != 0) return Readiness::interrupted;
     return count == 0 ? Readiness::timed_out : Readiness::ready;
   }
+}
+
+std::unexpected<Error> no_descriptor_left() {
+  return fail(ErrorCode::exhausted, "the process has no file descriptor left; raise its limit (ulimit -n)", Retry::yes);
 }
 
 std::unexpected<Error> stopped() { return fail(ErrorCode::unavailable, std::string(kStopped)); }

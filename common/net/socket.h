@@ -36,10 +36,12 @@ class FileDescriptor {
   int number_ = -1;
 };
 
-// Something that a thread in poll can be woken with. Once raised it stays raised until cleared.
+// Something that a thread in poll can be woken with. Once raised it stays raised until cleared. False
+// when the process had no descriptor left for it: it wakes nobody then.
 class WakeSignal {
  public:
   WakeSignal();
+  explicit operator bool() const { return static_cast<bool>(event_); }
   int descriptor() const { return event_.get(); }
   void raise();
   void clear();
@@ -53,6 +55,8 @@ class WakeSignal {
 class StopSignal {
  public:
   explicit StopSignal(std::stop_token stop);
+  // exhausted when the process had no descriptor left for it.
+  Status made() const;
   int descriptor() const { return signal_ ? signal_->descriptor() : -1; }
 
  private:
@@ -69,6 +73,9 @@ enum class Readiness { ready, timed_out, interrupted };
 // Waits until `descriptor` can be read (or written), `interrupt` is readable (-1: none), or the
 // time has come.
 Result<Readiness> wait_for(int descriptor, bool to_write, Instant deadline, int interrupt);
+
+// The error of a call that found no descriptor left.
+std::unexpected<Error> no_descriptor_left();
 
 // The error of a call that was ended by its stop token.
 std::unexpected<Error> stopped();
