@@ -216,8 +216,9 @@ TEST_F(HttpServerTest, RefusesWhatIsTooLarge) {
 }
 
 TEST_F(HttpServerTest, RefusesAClientThatTakesItsTime) {
-  serve({.head_limit = 20ms, .body_limit = 20ms});
+  serve({.head_limit = 20ms, .body_limit = 1h});
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost:"), "HTTP/1.1 408 Request Timeout");
+  serve({.head_limit = 1h, .body_limit = 20ms});
   EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf"), "HTTP/1.1 408 Request Timeout");
 }
 
