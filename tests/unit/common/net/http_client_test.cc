@@ -179,9 +179,16 @@ class NoDescriptorLeft {
 };
 
 TEST(HttpClient, WithoutADescriptorLeftACallFailsAndTheProcessLives) {
-  ScriptedServer server({answer_and_stay("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")});
+  ScriptedServer server({[](ScriptedPeer& peer) {
+    for (int i = 0; i < 3; ++i) {
+      peer.hear_until("\r\n\r\n");
+      peer.say(kHello);
+    }
+  }});
   HttpClient client(at(server));
   const std::stop_source stop;
+  // Its connection is kept, and the next call needs a descriptor only for being stopped.
+  EXPECT_TRUE(client.send({}, {}, stop.get_token()));
   HttpEndpoint by_name = at(server);
   by_name.host = "localhost";
   {

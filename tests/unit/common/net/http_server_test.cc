@@ -47,7 +47,10 @@ class RawClient {
       const ssize_t count = recv(descriptor_.get(), buffer, sizeof buffer, 0);
       if (count == 0 || (count < 0 && errno != EAGAIN)) break;
       if (count > 0) heard.append(buffer, static_cast<std::size_t>(count));
-      if (count < 0 && *wait_for(descriptor_.get(), false, monotonic_now() + 30s, -1) != Readiness::ready) break;
+      if (count < 0 && *wait_for(descriptor_.get(), false, monotonic_now() + 10s, -1) != Readiness::ready) {
+        ADD_FAILURE() << "the server neither speaks nor hangs up";
+        break;
+      }
     }
     return heard;
   }
@@ -272,7 +275,9 @@ TEST_F(HttpServerTest, AConnectionBetweenTwoRequestsGivesWayWhenThereIsNoOther) 
   EXPECT_NE(first.hear("GET /a"), "");
   // The worker may still hold the first for a moment behind its answer.
   std::string heard;
-  while (heard.empty()) heard = status_of("GET /b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  const Instant limit = monotonic_now() + 10s;
+  while (heard.empty() && monotonic_now() < limit)
+    heard = status_of("GET /b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(heard, "HTTP/1.1 200 OK");
   EXPECT_EQ(first.hear(), "");
 }
