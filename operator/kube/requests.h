@@ -55,12 +55,12 @@ Result<HttpRequest> create_request(const Resource& resource, std::string_view na
 // PUT of the whole object; with metadata.resourceVersion set the server answers 409 when somebody
 // was faster (leases).
 Result<HttpRequest> replace_request(const Resource& resource, const ObjectKey& key, const Json& object,
-                            Subresource subresource = Subresource::none);
+                                    Subresource subresource = Subresource::none);
 
 // RFC 7386: fields that are given are set, null removes, lists are replaced as a whole. With
 // `resource_version` in metadata of the patch the server answers 409 when somebody was faster.
 Result<HttpRequest> merge_patch_request(const Resource& resource, const ObjectKey& key, const Json& patch,
-                                Subresource subresource = Subresource::none);
+                                        Subresource subresource = Subresource::none);
 
 struct ApplyParams {
   std::string field_manager{kFieldManager};
@@ -71,7 +71,8 @@ struct ApplyParams {
 
 // Server-side apply: the body holds every field that we own, every time; apiVersion and kind are
 // filled in when absent. Creates the object when it is not there (but not through a subresource).
-Result<HttpRequest> apply_request(const Resource& resource, const ObjectKey& key, Json object, const ApplyParams& params = {});
+Result<HttpRequest> apply_request(const Resource& resource, const ObjectKey& key, Json object,
+                                  const ApplyParams& params = {});
 
 // A delete carries the uid: names are used again (Volcano recreates pods under the
 // same name), and the decision was about one object. The server answers 409 when the name belongs
