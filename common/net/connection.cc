@@ -112,8 +112,8 @@ const BIO_METHOD* bio_method() {
 
 class TlsConnection final : public Connection {
  public:
-  TlsConnection(FileDescriptor descriptor, ssl_ctx_st* context)
-      : descriptor_(std::move(descriptor)), connection_(SSL_new(context)) {
+  TlsConnection(FileDescriptor descriptor, ssl_ctx_st* context, std::string peer)
+      : descriptor_(std::move(descriptor)), peer_(std::move(peer)), connection_(SSL_new(context)) {
     BIO* bio = BIO_new(bio_method());
     if (!connection_ || bio == nullptr) {
       BIO_free_all(bio);
@@ -127,7 +127,9 @@ class TlsConnection final : public Connection {
 
   SSL* tls() const { return connection_.get(); }
 
-  Status handshake(bool as_client, const std::string& peer, Instant deadline, int interrupt) {
+  Status open(Instant deadline, int interrupt) override { return handshake(false, deadline, interrupt); }
+
+  Status handshake(bool as_client, Instant deadline, int interrupt) {
     while (true) {
       ERR_clear_error();
       errno = 0;
@@ -139,17 +141,17 @@ class TlsConnection final : public Connection {
       const int reason = SSL_get_error(connection_.get(), result);
       if (reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_WANT_WRITE) {
         Status status = wait_or_fail(descriptor_.get(), reason == SSL_ERROR_WANT_WRITE, deadline, interrupt);
-        if (!status) return std::unexpected(with_context(status.error(), "TLS with " + peer));
+        if (!status) return std::unexpected(with_context(status.error(), "TLS with " + peer_));
         continue;
       }
       const bool broke = reason == SSL_ERROR_SYSCALL || (reason == SSL_ERROR_SSL && ERR_peek_error() == 0);
       if (broke && SSL_get_verify_result(connection_.get()) == X509_V_OK) {
         return fail(ErrorCode::unavailable,
-                    "TLS with " + peer + ": the other side closed the connection during the handshake", Retry::yes);
+                    "TLS with " + peer_ + ": the other side closed the connection during the handshake", Retry::yes);
       }
       const bool ended = ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
       std::string why = describe_tls_failure(connection_.get(), take_openssl_error("the handshake failed"));
-      return fail(ended ? ErrorCode::unavailable : ErrorCode::refused, "TLS with " + peer + ": " + std::move(why),
+      return fail(ended ? ErrorCode::unavailable : ErrorCode::refused, "TLS with " + peer_ + ": " + std::move(why),
                   ended ? Retry::yes : Retry::no);
     }
   }
@@ -218,6 +220,7 @@ class TlsConnection final : public Connection {
   }
 
   FileDescriptor descriptor_;
+  const std::string peer_;
   SslPointer connection_;
   bool open_ = false;
 };
@@ -231,22 +234,19 @@ std::unique_ptr<Connection> make_plain_connection(FileDescriptor descriptor) {
 Result<ConnectionPointer> make_tls_client_connection(FileDescriptor descriptor, const TlsClientContext& context,
                                                      const TlsIdentity& identity, const std::string& peer,
                                                      Instant deadline, int interrupt) {
-  auto connection = std::make_unique<TlsConnection>(std::move(descriptor), context.native());
+  auto connection = std::make_unique<TlsConnection>(std::move(descriptor), context.native(), peer);
   if (connection->tls() == nullptr) return fail(ErrorCode::exhausted, "out of memory while opening a TLS connection");
   if (Status status = expect_tls_identity(connection->tls(), identity); !status) return std::unexpected(status.error());
-  if (Status status = connection->handshake(true, peer, deadline, interrupt); !status) {
+  if (Status status = connection->handshake(true, deadline, interrupt); !status) {
     return std::unexpected(status.error());
   }
   return connection;
 }
 
 Result<ConnectionPointer> make_tls_server_connection(FileDescriptor descriptor, const TlsServerContext& context,
-                                                     const std::string& peer, Instant deadline, int interrupt) {
-  auto connection = std::make_unique<TlsConnection>(std::move(descriptor), context.native());
+                                                     std::string peer) {
+  auto connection = std::make_unique<TlsConnection>(std::move(descriptor), context.native(), std::move(peer));
   if (connection->tls() == nullptr) return fail(ErrorCode::exhausted, "out of memory while opening a TLS connection");
-  if (Status status = connection->handshake(false, peer, deadline, interrupt); !status) {
-    return std::unexpected(status.error());
-  }
   return connection;
 }
 

@@ -20,6 +20,10 @@ class Connection {
  public:
   virtual ~Connection() = default;
 
+  // What has to pass before the first byte can be read at the server's end: a TLS handshake, nothing
+  // where it is plain. After deadline_exceeded it can be called again.
+  virtual Status open(Instant /*deadline*/, int /*interrupt*/) { return {}; }
+
   // At least one byte into the buffer, or 0 at the proper end of the stream. A TLS stream that ends
   // without saying so is an error (it may have been cut). deadline_exceeded when nothing came in
   // time; the connection can be read again then.
@@ -42,12 +46,13 @@ class Connection {
 
 std::unique_ptr<Connection> make_plain_connection(FileDescriptor descriptor);
 
-// The handshakes. The error of a client names the server as `peer`.
+// A client's end comes back open, a server's end before its handshake (open()). Errors name the
+// other side as `peer`.
 using ConnectionPointer = std::unique_ptr<Connection>;
 Result<ConnectionPointer> make_tls_client_connection(FileDescriptor descriptor, const TlsClientContext& context,
                                                      const TlsIdentity& identity, const std::string& peer,
                                                      Instant deadline, int interrupt);
 Result<ConnectionPointer> make_tls_server_connection(FileDescriptor descriptor, const TlsServerContext& context,
-                                                     const std::string& peer, Instant deadline, int interrupt);
+                                                     std::string peer);
 
 }  // namespace rekindle

@@ -204,6 +204,7 @@ void HttpClient::replace_endpoint(HttpEndpoint endpoint) {
 
 Result<HttpResponse> HttpClient::send(const HttpRequest& request, const HttpLimits& limits, std::stop_token stop) {
   const StopSignal signal(std::move(stop));
+  if (Status made = signal.made(); !made) return std::unexpected(made.error());
   const Duration total = limits.total > Duration::zero() ? limits.total : kForever;
   const Call call{request, limits, monotonic_now() + total, signal.descriptor()};
   Result<Answering> answering = shared_->begin(call);
@@ -214,6 +215,7 @@ Result<HttpResponse> HttpClient::send(const HttpRequest& request, const HttpLimi
 Result<HttpStreamEnd> HttpClient::stream(const HttpRequest& request, const HttpStreamSink& sink,
                                          const HttpLimits& limits, std::stop_token stop) {
   const StopSignal signal(std::move(stop));
+  if (Status made = signal.made(); !made) return std::unexpected(made.error());
   const Duration total = limits.total > Duration::zero() ? limits.total : kForever;
   const Call call{request, limits, monotonic_now() + total, signal.descriptor()};
   Result<Answering> answering = shared_->begin(call);

@@ -82,23 +82,31 @@ Result<std::string_view> HttpReader::next_piece(Instant deadline, int interrupt)
   return std::string_view(piece_);
 }
 
-Result<std::string> HttpReader::read_body(std::size_t bytes_max, Duration silence, Instant deadline, int interrupt) {
+Result<bool> HttpReader::append_piece(std::string& body, std::size_t bytes_max, Instant deadline, int interrupt) {
   const auto too_long = [&] {
     return fail(ErrorCode::exhausted, "the body of a message is longer than " + std::to_string(bytes_max) + " bytes");
   };
-  if (framing_.kind == BodyFraming::Kind::length && !ended_ && framing_.length > bytes_max) return too_long();
+  const bool announced = framing_.kind == BodyFraming::Kind::length && !ended_;
+  if (announced && framing_.length > bytes_max - body.size()) return too_long();
+  const Result<std::string_view> piece = next_piece(deadline, interrupt);
+  if (!piece) return std::unexpected(piece.error());
+  if (piece->size() > bytes_max - body.size()) return too_long();
+  body += *piece;
+  return piece->empty();
+}
+
+Result<std::string> HttpReader::read_body(std::size_t bytes_max, Duration silence, Instant deadline, int interrupt) {
   std::string body;
   while (true) {
     // A sender that is never silent makes no read wait, so that the time has to be looked at as
     // well.
-    if (monotonic_now() >= deadline) {
+    const Instant now = monotonic_now();
+    if (now >= deadline) {
       return fail(ErrorCode::deadline_exceeded, "the body of a message did not end in time", Retry::yes);
     }
-    const Result<std::string_view> piece = next_piece(std::min(deadline, monotonic_now() + silence), interrupt);
-    if (!piece) return std::unexpected(piece.error());
-    if (piece->empty()) return body;
-    if (body.size() + piece->size() > bytes_max) return too_long();
-    body += *piece;
+    const Result<bool> ended = append_piece(body, bytes_max, std::min(deadline, now + silence), interrupt);
+    if (!ended) return std::unexpected(ended.error());
+    if (*ended) return body;
   }
 }
 

@@ -18,8 +18,8 @@ class HttpReader {
  public:
   explicit HttpReader(Connection& connection) : connection_(connection) {}
 
-  // A whole head, the empty line included. Empty text: the stream ended properly before its first
-  // byte. exhausted: longer than `bytes_max`. `silence` bounds the time between two arrivals.
+  // A whole head, the empty line included. After deadline_exceeded it can be called again. Empty text: the stream ended
+  // properly before its first byte. exhausted: longer than `bytes_max`. `silence` bounds the time between two arrivals.
   Result<std::string> read_head(std::size_t bytes_max, Duration silence, Instant deadline, int interrupt);
 
   void begin_body(BodyFraming framing);
@@ -27,6 +27,10 @@ class HttpReader {
   // The next bytes of the body, valid until the next call; empty at its end. After
   // deadline_exceeded it can be called again.
   Result<std::string_view> next_piece(Instant deadline, int interrupt);
+
+  // Puts the next bytes behind `body`; true at the body's end. exhausted: longer than `bytes_max`.
+  // After deadline_exceeded it can be called again.
+  Result<bool> append_piece(std::string& body, std::size_t bytes_max, Instant deadline, int interrupt);
 
   // The whole body. exhausted: longer than `bytes_max`.
   Result<std::string> read_body(std::size_t bytes_max, Duration silence, Instant deadline, int interrupt);

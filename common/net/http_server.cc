@@ -9,6 +9,8 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -24,6 +26,8 @@ namespace {
 
 constexpr std::size_t kDrainBytesMax = 256u << 10;
 constexpr Duration kDrainTime = std::chrono::milliseconds(500);
+// Reads take what is there and wait for nothing.
+constexpr Instant kAtOnce{};
 
 int status_of_refusal(const Error& error, bool in_head) {
   switch (error.code) {
@@ -43,15 +47,33 @@ bool has_hung_up(int descriptor) {
 }  // namespace
 
 struct HttpServer::Shared {
-  // A connection between two requests. `connection` is null before the first: the TLS handshake is
-  // the worker's business.
+  enum class Stage {
+    opening,  // before the end of the TLS handshake
+    head,
+    body,
+    between,  // nothing has come since the last answer
+    leaving,  // answered for the last time; what it still sends is thrown away
+  };
+
+  // `connection` is null before the first byte: the TLS handshake is the workers' business.
   struct Client {
     FileDescriptor fresh;
     std::unique_ptr<Connection> connection;
+    std::unique_ptr<HttpReader> reader;
     std::string address;
-    Instant idle_until{};
+    Stage stage = Stage::opening;
+    HttpRequest request;  // whose body is being read
+    std::size_t drained = 0;
+    bool served = false;  // has brought a whole request
+    Instant waits_since{};
+    Instant deadline{};  // of the stage; of opening and head together
 
     int descriptor() const { return connection ? connection->descriptor() : fresh.get(); }
+    bool has_begun() const { return stage == Stage::body || (stage == Stage::head && reader->has_begun()); }
+    void enter(Stage next, Duration limit) {
+      stage = next;
+      deadline = monotonic_now() + limit;
+    }
   };
 
   // Constant after construction.
@@ -72,6 +94,7 @@ struct HttpServer::Shared {
   struct Task {
     std::unique_ptr<Client> client;
     Instant since;
+    bool too_late = false;  // the client has not kept its time
   };
   std::deque<Task> tasks;
   std::vector<std::unique_ptr<Client>> coming_back;
@@ -108,7 +131,7 @@ struct HttpServer::Shared {
       watched.push_back({.fd = may_accept ? listener.get() : -1, .events = POLLIN, .revents = 0});
       for (const std::unique_ptr<Client>& client : idle) {
         watched.push_back({.fd = client->descriptor(), .events = POLLIN, .revents = 0});
-        wake = std::min(wake, client->idle_until);
+        wake = std::min(wake, client->deadline);
       }
       const Duration left = std::max(wake - monotonic_now(), Duration::zero());
       const timespec limit{.tv_sec = static_cast<time_t>(left / std::chrono::seconds(1)),
@@ -118,11 +141,7 @@ struct HttpServer::Shared {
 
       const Instant now = monotonic_now();
       for (std::size_t at = 0; at < idle.size(); ++at) {
-        if (watched[at + 3].revents != 0) {
-          hand_to_worker(std::move(idle[at]));
-        } else if (now >= idle[at]->idle_until) {
-          forget(std::move(idle[at]));
-        }
+        look_at(idle[at], watched[at + 3].revents != 0, now);
       }
       std::erase(idle, nullptr);
       if (watched[1].revents != 0) {
@@ -138,6 +157,32 @@ struct HttpServer::Shared {
     for (std::unique_ptr<Client>& client : idle) forget(std::move(client));
   }
 
+  // A client that has sent something, or whose time may be over. Null behind it: it is not waited
+  // for any more.
+  void look_at(std::unique_ptr<Client>& client, bool readable, Instant now) {
+    const bool too_late = now >= client->deadline;
+    if (!readable && !too_late) return;
+    if (client->stage == Stage::leaving) {
+      if (too_late || !drain(*client)) forget(std::move(client));
+    } else if (too_late && !client->has_begun()) {
+      forget(std::move(client));
+    } else {
+      hand_to_worker(std::move(client), too_late);
+    }
+  }
+
+  // Closing while the client still writes would reset the connection and take the answer away from
+  // it. False when it has closed its end, or has sent too much.
+  static bool drain(Client& client) {
+    char buffer[4096];
+    while (client.drained < kDrainBytesMax) {
+      const ssize_t count = recv(client.descriptor(), buffer, sizeof buffer, MSG_DONTWAIT);
+      if (count <= 0) return count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+      client.drained += static_cast<std::size_t>(count);
+    }
+    return false;
+  }
+
   // Takes everybody who waits at the door. False when the process has no descriptor left, so that
   // we do not spin.
   bool accept_clients(std::vector<std::unique_ptr<Client>>& idle) {
@@ -149,27 +194,61 @@ struct HttpServer::Shared {
         trouble(fail_errno(errno, "cannot accept a connection").error());
         return false;
       }
+      if (is_full()) make_room(idle);
+      if (is_full()) continue;  // the descriptor closes here
       {
         const std::lock_guard lock(mutex);
-        if (connections >= settings.connections_max) continue;  // the descriptor closes here
         ++connections;
       }
       tune_connection(descriptor.get());
       auto client = std::make_unique<Client>();
       client->address = peer_address(descriptor.get());
       client->fresh = std::move(descriptor);
-      client->idle_until = monotonic_now() + settings.head_limit;
+      client->waits_since = monotonic_now();
+      client->enter(Stage::opening, settings.head_limit);
       idle.push_back(std::move(client));
     }
   }
 
-  void hand_to_worker(std::unique_ptr<Client> client) {
+  bool is_full() {
     const std::lock_guard lock(mutex);
-    tasks.push_back({std::move(client), monotonic_now()});
-    if (idle_workers < tasks.size() && workers.size() < settings.workers) {
-      workers.emplace_back([this] { work_for_clients(); });
+    return connections >= settings.connections_max;
+  }
+
+  void make_room(std::vector<std::unique_ptr<Client>>& idle) {
+    const auto oldest = std::ranges::min_element(
+        idle, {}, [](const std::unique_ptr<Client>& client) { return std::pair(client->served, client->waits_since); });
+    if (oldest == idle.end()) return;
+    forget(std::move(*oldest));
+    idle.erase(oldest);
+  }
+
+  void hand_to_worker(std::unique_ptr<Client> client, bool too_late) {
+    std::optional<Error> no_thread;
+    std::unique_ptr<Client> nobody_serves;
+    {
+      const std::lock_guard lock(mutex);
+      tasks.push_back({std::move(client), monotonic_now(), too_late});
+      if (idle_workers < tasks.size() && workers.size() < settings.workers) {
+        if (Status status = start_worker(); !status) no_thread = status.error();
+      }
+      if (workers.empty()) {
+        nobody_serves = std::move(tasks.back().client);
+        tasks.pop_back();
+      }
+      work.notify_one();
     }
-    work.notify_one();
+    if (nobody_serves) forget(std::move(nobody_serves));
+    if (no_thread) trouble(*no_thread);
+  }
+
+  Status start_worker() {
+    try {
+      workers.push_back(settings.make_thread([this] { work_for_clients(); }));
+    } catch (const std::system_error& error) {
+      return fail(ErrorCode::exhausted, std::string("no thread for another worker: ") + error.what(), Retry::yes);
+    }
+    return {};
   }
 
   // ---- worker threads
@@ -185,101 +264,127 @@ struct HttpServer::Shared {
       tasks.pop_front();
       std::shared_ptr<const TlsServerContext> context = tls;
       lock.unlock();
-      std::unique_ptr<Client> client = serve(std::move(task), context);
-      if (client) {
-        client->idle_until = monotonic_now() + settings.idle_limit;
+      std::unique_ptr<Client> client = std::move(task.client);
+      if (advance(*client, task, context)) {
+        client->waits_since = monotonic_now();
         const std::lock_guard again(mutex);
         coming_back.push_back(std::move(client));
         returned.wake();
+      } else {
+        forget(std::move(client));
       }
       lock.lock();
     }
   }
 
-  // Serves the requests that have arrived. The client when its connection is to be kept, else null.
-  std::unique_ptr<Client> serve(Task task, const std::shared_ptr<const TlsServerContext>& context) {
-    std::unique_ptr<Client> client = std::move(task.client);
-    const Instant head_deadline = task.since + settings.head_limit;
-    if (!client->connection) {
-      if (Status status = open(*client, context, head_deadline); !status) {
-        if (!stopping.stop_requested()) trouble(status.error());
-        forget(std::move(client));
-        return nullptr;
+  enum class Next { go_on, wait, hang_up };
+
+  // Goes as far as the bytes that have arrived allow, and never waits for more. True when the client
+  // is to be waited for, else its connection is over.
+  bool advance(Client& client, const Task& task, const std::shared_ptr<const TlsServerContext>& context) {
+    Next next = Next::go_on;
+    if (stopping.stop_requested()) {
+      next = Next::hang_up;
+    } else if (client.stage == Stage::opening) {
+      next = open(client, context);
+    } else if (task.too_late) {
+      next = refuse(client, 408, Error{ErrorCode::deadline_exceeded, "no bytes came in time", Retry::yes});
+    }
+    if (next == Next::go_on && monotonic_now() >= task.since + settings.head_limit) {
+      next = refuse(client, 503, Error{ErrorCode::exhausted, "no worker was free in time", Retry::yes});
+    }
+    if (client.stage == Stage::between) client.enter(Stage::head, settings.head_limit);
+    while (next == Next::go_on) {
+      if (client.stage == Stage::head) next = read_head(client);
+      if (next == Next::go_on) next = read_body(client);
+      if (next == Next::go_on) next = answer(client);
+    }
+    return next == Next::wait;
+  }
+
+  Next open(Client& client, const std::shared_ptr<const TlsServerContext>& context) {
+    Status status;
+    if (!client.connection) {
+      if (context) {
+        Result<ConnectionPointer> made = make_tls_server_connection(std::move(client.fresh), *context, client.address);
+        if (made) {
+          client.connection = *std::move(made);
+        } else {
+          status = std::unexpected(made.error());
+        }
+      } else {
+        client.connection = make_plain_connection(std::move(client.fresh));
       }
     }
-    HttpReader reader(*client->connection);
-    if (monotonic_now() >= head_deadline) {
-      refuse(*client, 503, Error{ErrorCode::exhausted, "no worker was free in time", Retry::yes});
-      forget(std::move(client));
-      return nullptr;
+    if (status) status = client.connection->open(kAtOnce, stop_signal.descriptor());
+    if (!status && status.error().code == ErrorCode::deadline_exceeded) return Next::wait;
+    if (!status) {
+      if (!stopping.stop_requested()) trouble(status.error());
+      return Next::hang_up;
     }
-    Instant deadline = head_deadline;
-    while (serve_one(*client, reader, deadline)) {
-      // What is left in the reader's buffer is a request already; it cannot be waited for.
-      if (!reader.has_bytes()) return client;
-      deadline = monotonic_now() + settings.head_limit;
-    }
-    client->connection->close_politely();
-    forget(std::move(client));
-    return nullptr;
+    client.reader = std::make_unique<HttpReader>(*client.connection);
+    client.stage = Stage::head;  // within the time that the client got when it came
+    return Next::go_on;
   }
 
-  Status open(Client& client, const std::shared_ptr<const TlsServerContext>& context, Instant deadline) {
-    if (!context) {
-      client.connection = make_plain_connection(std::move(client.fresh));
-      return {};
-    }
-    Result<ConnectionPointer> made = make_tls_server_connection(std::move(client.fresh), *context, client.address,
-                                                                deadline, stop_signal.descriptor());
-    if (!made) return std::unexpected(made.error());
-    client.connection = std::move(*made);
-    return {};
-  }
-
-  // True when the connection stays open for the next request.
-  bool serve_one(Client& client, HttpReader& reader, Instant deadline) {
-    const int interrupt = stop_signal.descriptor();
+  Next read_head(Client& client) {
     const Result<std::string> head =
-        reader.read_head(settings.head_bytes_max, settings.head_limit, deadline, interrupt);
-    if (head && head->empty()) return false;  // hung up between two requests
+        client.reader->read_head(settings.head_bytes_max, Duration::zero(), kAtOnce, stop_signal.descriptor());
+    if (!head && head.error().code == ErrorCode::deadline_exceeded) return Next::wait;
+    if (head && head->empty()) return Next::hang_up;  // it hung up between two requests
     if (!head) {
-      if (reader.has_begun()) refuse(client, status_of_refusal(head.error(), true), head.error());
-      return false;
+      if (!client.reader->has_begun()) return Next::hang_up;
+      return refuse(client, status_of_refusal(head.error(), true), head.error());
     }
     Result<HttpRequest> request = parse_request_head(*head);
-    if (!request) {
-      refuse(client, status_of_refusal(request.error(), true), request.error());
-      return false;
-    }
-    if (Status status = read_body(client, reader, *request); !status) return false;
-
-    bool keep_open = keeps_open(request->headers) && !stopping.stop_requested();
-    const bool is_head = request->method == "HEAD";
-    HttpResponse response = handle(client, std::move(*request));
-    keep_open = keep_open && !stopping.stop_requested();
-    return write(client, response, is_head, keep_open) && keep_open;
-  }
-
-  Status read_body(Client& client, HttpReader& reader, HttpRequest& request) {
-    const auto refused = [&](int status, const Error& error) -> Status {
-      refuse(client, status, error);
-      return std::unexpected(error);
-    };
-    const Result<BodyFraming> framing = framing_of_request(request);
-    if (!framing) return refused(status_of_refusal(framing.error(), false), framing.error());
-    if (request.headers.has("Expect")) {
-      if (!equal_ignoring_case(request.headers.value_of("Expect"), "100-continue")) {
-        return refused(417, Error{ErrorCode::refused, "a client expects what we do not know"});
+    if (!request) return refuse(client, status_of_refusal(request.error(), true), request.error());
+    const Result<BodyFraming> framing = framing_of_request(*request);
+    if (!framing) return refuse(client, status_of_refusal(framing.error(), false), framing.error());
+    if (request->headers.has("Expect")) {
+      if (!equal_ignoring_case(request->headers.value_of("Expect"), "100-continue")) {
+        return refuse(client, 417, Error{ErrorCode::refused, "a client expects what we do not know"});
       }
       const bool fits = framing->kind != BodyFraming::Kind::length || framing->length <= settings.body_bytes_max;
       if (fits && framing->kind != BodyFraming::Kind::none) write(client, {.status = 100}, false, true);
     }
-    reader.begin_body(*framing);
-    Result<std::string> body = reader.read_body(settings.body_bytes_max, settings.body_limit,
-                                                monotonic_now() + settings.body_limit, stop_signal.descriptor());
-    if (!body) return refused(status_of_refusal(body.error(), false), body.error());
-    request.body = std::move(*body);
-    return {};
+    client.reader->begin_body(*framing);
+    client.request = *std::move(request);
+    client.enter(Stage::body, settings.body_limit);
+    return Next::go_on;
+  }
+
+  Next read_body(Client& client) {
+    while (true) {
+      const Result<bool> ended =
+          client.reader->append_piece(client.request.body, settings.body_bytes_max, kAtOnce, stop_signal.descriptor());
+      if (ended && *ended) return Next::go_on;
+      if (!ended && ended.error().code == ErrorCode::deadline_exceeded) return Next::wait;
+      if (!ended) return refuse(client, status_of_refusal(ended.error(), false), ended.error());
+      // A client that is never silent is never waited for.
+      if (monotonic_now() >= client.deadline) {
+        return refuse(client, 408, Error{ErrorCode::deadline_exceeded, "a body did not end in time", Retry::yes});
+      }
+    }
+  }
+
+  Next answer(Client& client) {
+    client.served = true;
+    HttpRequest request = std::exchange(client.request, {});
+    bool keep_open = keeps_open(request.headers) && !stopping.stop_requested();
+    const bool is_head = request.method == "HEAD";
+    const HttpResponse response = handle(client, std::move(request));
+    keep_open = keep_open && !stopping.stop_requested();
+    if (!write(client, response, is_head, keep_open) || !keep_open) {
+      client.connection->close_politely();
+      return Next::hang_up;
+    }
+    // What is left in the reader's buffer may be a request already; nobody would wake us for it.
+    if (client.reader->has_bytes()) {
+      client.enter(Stage::head, settings.head_limit);
+      return Next::go_on;
+    }
+    client.enter(Stage::between, settings.idle_limit);
+    return Next::wait;
   }
 
   HttpResponse handle(Client& client, HttpRequest request) {
@@ -310,24 +415,16 @@ struct HttpServer::Shared {
     return status.has_value();
   }
 
-  void refuse(Client& client, int status, const Error& error) {
-    if (stopping.stop_requested()) return;
+  Next refuse(Client& client, int status, const Error& error) {
+    if (stopping.stop_requested()) return Next::hang_up;
     trouble(with_context(error, "a request from " + client.address + " was refused with " + std::to_string(status)));
     const HttpResponse response{
         .status = status, .headers = {{"Content-Type", "text/plain"}}, .body = error.message + "\n"};
-    if (!write(client, response, false, false)) return;
-    // Closing while the client still writes would reset the connection and take the answer away
-    // from it.
+    if (!write(client, response, false, false)) return Next::hang_up;
     client.connection->close_politely();
     shutdown(client.descriptor(), SHUT_WR);
-    const Instant deadline = monotonic_now() + kDrainTime;
-    char buffer[4096];
-    for (std::size_t drained = 0; drained < kDrainBytesMax;) {
-      const Result<std::size_t> count =
-          client.connection->read_some(buffer, sizeof buffer, deadline, stop_signal.descriptor());
-      if (!count || *count == 0) return;
-      drained += *count;
-    }
+    client.enter(Stage::leaving, kDrainTime);
+    return Next::wait;
   }
 };
 
@@ -344,7 +441,12 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerSettings setting
   shared->listener = std::move(*listener);
   shared->port = local_port(shared->listener.get());
   shared->tls = shared->settings.tls;
-  shared->waiting_thread = std::thread([state = shared.get()] { state->wait_for_clients(); });
+  if (!shared->stop_signal || !shared->returned) return no_descriptor_left();
+  try {
+    shared->waiting_thread = shared->settings.make_thread([state = shared.get()] { state->wait_for_clients(); });
+  } catch (const std::system_error& error) {
+    return fail(ErrorCode::exhausted, std::string("no thread for a server: ") + error.what(), Retry::yes);
+  }
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(shared)));
 }
 

@@ -1,13 +1,20 @@
 // A bounded HTTP/1.1 server, plain or TLS, for admission, sidecars, metrics and health. Why it is
 // our own: docs/decisions/0002-http.md.
 //
-// Threads: one waits for connections and for requests on idle ones; a worker thread, started when
-// first needed and at most `workers` of them, reads one request, runs the handler and writes the
-// answer. A handler may block (a long poll), so `workers` bounds how many can do so at once.
-// Connections above `connections_max` are closed at once. Everything a client sends is bounded in
-// size and in time. What is refused: 400 (no HTTP/1.1, odd lengths, a control byte, both lengths
-// given), 408 (too slow), 411, 413 (body), 414 and 431 (head), 417, 501 (transfer codings other
-// than chunked), 503 (no worker free within the time for a head).
+// Threads: one waits for connections and for what clients send; a worker thread, started when first
+// needed and at most `workers` of them, takes what has arrived, and when that makes a whole request
+// runs the handler and writes the answer. A worker never waits for a client's handshake, head or
+// body, so slow clients keep nobody else from being served, however many there are. A handler may
+// block (a long poll), so `workers` bounds how many can do so at once.
+//
+// Above `connections_max` the client that has waited longest gives way to a new one: first those
+// that never brought a whole request, then those between two. A connection is closed at once when
+// everybody else is being served. Where the system has no thread left, those that there are do all
+// the work; a client is hung up on when there is none.
+//
+// Everything a client sends is bounded in size and in time. What is refused: 400 (no HTTP/1.1, odd
+// lengths, a control byte, both lengths given), 408 (too slow), 411, 413 (body), 414 and 431 (head),
+// 417, 501 (transfer codings other than chunked), 503 (no worker free within the time for a head).
 #pragma once
 
 #include <cstddef>
@@ -17,12 +24,16 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <thread>
 
 #include "common/base/http_message.h"
 #include "common/base/instant.h"
 #include "common/net/tls.h"
 
 namespace rekindle {
+
+// Throws std::system_error when the system has no thread left, as std::thread does.
+using MakeThread = std::function<std::thread(std::function<void()> body)>;
 
 struct HttpServerSettings {
   // an IP address to listen on; "::" for both families
@@ -38,6 +49,7 @@ struct HttpServerSettings {
   Duration body_limit = std::chrono::seconds(20);
   Duration write_limit = std::chrono::seconds(20);
   Duration idle_limit = std::chrono::seconds(90);  // a connection without a request
+  MakeThread make_thread = [](std::function<void()> body) { return std::thread(std::move(body)); };
 };
 
 // One request as the handler sees it.
@@ -59,7 +71,8 @@ class HttpServer {
   // Why a connection or request was refused, for a log; called from any of the server's threads.
   using Trouble = std::function<void(const Error&)>;
 
-  // Listens; fails when the address is taken or not ours.
+  // Listens; fails when the address is taken or not ours, and when the system has no thread or
+  // descriptor left.
   static Result<std::unique_ptr<HttpServer>> start(HttpServerSettings settings, Handler handler,
                                                    Trouble on_trouble = {});
 

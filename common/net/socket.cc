@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -77,12 +78,17 @@ struct Lookup {
 Result<std::vector<Address>> resolve(const std::string& host, std::uint16_t port, Instant deadline, int interrupt) {
   if (Result<std::vector<Address>> literal = look_up(host, port, AI_NUMERICHOST)) return literal;
   auto lookup = std::make_shared<Lookup>();
-  std::thread([lookup, host, port] {
-    Result<std::vector<Address>> result = look_up(host, port, AI_ADDRCONFIG);
-    const std::lock_guard lock(lookup->mutex);
-    lookup->result = std::move(result);
-    lookup->done.wake();
-  }).detach();
+  if (!lookup->done) return no_descriptor_left();
+  try {
+    std::thread([lookup, host, port] {
+      Result<std::vector<Address>> result = look_up(host, port, AI_ADDRCONFIG);
+      const std::lock_guard lock(lookup->mutex);
+      lookup->result = std::move(result);
+      lookup->done.wake();
+    }).detach();
+  } catch (const std::system_error& error) {
+    return fail(ErrorCode::exhausted, "no thread to look up the name '" + host + "': " + error.what(), Retry::yes);
+  }
   const Result<Readiness> readiness = wait_for(lookup->done.descriptor(), false, deadline, interrupt);
   if (!readiness) return std::unexpected(readiness.error());
   if (*readiness == Readiness::interrupted) return stopped();
@@ -126,6 +132,11 @@ StopSignal::StopSignal(std::stop_token stop) {
   callback_.emplace(std::move(stop), Raise{&*waker_});
 }
 
+Status StopSignal::made() const {
+  if (waker_ && !*waker_) return no_descriptor_left();
+  return {};
+}
+
 Result<Readiness> wait_for(int descriptor, bool to_write, Instant deadline, int interrupt) {
   pollfd waiting[2] = {{.fd = descriptor, .events = static_cast<short>(to_write ? POLLOUT : POLLIN), .revents = 0},
                        {.fd = interrupt, .events = POLLIN, .revents = 0}};
@@ -137,6 +148,10 @@ Result<Readiness> wait_for(int descriptor, bool to_write, Instant deadline, int 
     if (interrupt >= 0 && waiting[1].revents != 0) return Readiness::interrupted;
     return count == 0 ? Readiness::timed_out : Readiness::ready;
   }
+}
+
+std::unexpected<Error> no_descriptor_left() {
+  return fail(ErrorCode::exhausted, "the process has no file descriptor left; raise its limit (ulimit -n)", Retry::yes);
 }
 
 std::unexpected<Error> stopped() { return fail(ErrorCode::unavailable, std::string(kStopped)); }

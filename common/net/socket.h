@@ -19,6 +19,8 @@ namespace rekindle {
 class StopSignal {
  public:
   explicit StopSignal(std::stop_token stop);
+  // exhausted when the process had no descriptor left for it.
+  Status made() const;
   int descriptor() const { return waker_ ? waker_->descriptor() : -1; }
 
  private:
@@ -35,6 +37,9 @@ enum class Readiness { ready, timed_out, interrupted };
 // Waits until `descriptor` can be read (or written), `interrupt` is readable (-1: none), or the
 // time has come.
 Result<Readiness> wait_for(int descriptor, bool to_write, Instant deadline, int interrupt);
+
+// The error of a call that found no descriptor left.
+std::unexpected<Error> no_descriptor_left();
 
 // The error of a call that was ended by its stop token.
 std::unexpected<Error> stopped();

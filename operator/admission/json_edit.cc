@@ -35,6 +35,7 @@ void JsonEdit::record(std::string_view operation, const std::string& pointer, co
 
 void JsonEdit::add(const std::string& pointer, Json value) {
   const Json::json_pointer at(pointer);
+  // own bug: callers have looked at the parent, or made it with ensure()
   RK_ASSERT(!at.empty() && document_.contains(at.parent_pointer()));
   record("add", pointer, &value);
   Json& parent = document_.at(at.parent_pointer());
@@ -44,6 +45,7 @@ void JsonEdit::add(const std::string& pointer, Json value) {
     parent.push_back(std::move(value));
   } else {
     const std::size_t index = std::stoul(at.back());
+    // own bug: the index is 0 or was counted in this array
     RK_ASSERT(index <= parent.size());
     parent.insert(parent.begin() + static_cast<std::ptrdiff_t>(index), std::move(value));
   }
@@ -51,6 +53,7 @@ void JsonEdit::add(const std::string& pointer, Json value) {
 
 void JsonEdit::replace(const std::string& pointer, Json value) {
   const Json::json_pointer at(pointer);
+  // own bug: callers have found it there
   RK_ASSERT(document_.contains(at));
   record("replace", pointer, &value);
   document_.at(at) = std::move(value);
@@ -58,6 +61,7 @@ void JsonEdit::replace(const std::string& pointer, Json value) {
 
 void JsonEdit::remove(const std::string& pointer) {
   const Json::json_pointer at(pointer);
+  // own bug: callers have found it there
   RK_ASSERT(document_.contains(at));
   record("remove", pointer, nullptr);
   Json& parent = document_.at(at.parent_pointer());

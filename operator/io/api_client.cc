@@ -131,8 +131,10 @@ Result<HttpResponse> ApiClient::stream(const HttpRequest& request, const Transpo
 
 ApiClient::Counts ApiClient::counts() const { return {requests_.load(), errors_.load(), retries_.load()}; }
 
-Result<Json> ask(KubeTransport& transport, const HttpRequest& request, std::string_view doing, std::stop_token stop) {
-  const Result<HttpResponse> response = transport.send(request, std::move(stop));
+Result<Json> ask(KubeTransport& transport, const Result<HttpRequest>& request, std::string_view doing,
+                 std::stop_token stop) {
+  if (!request) return std::unexpected(with_context(request.error(), doing));
+  const Result<HttpResponse> response = transport.send(*request, std::move(stop));
   if (!response) return std::unexpected(with_context(response.error(), doing));
   return read_answer(*response, doing);
 }

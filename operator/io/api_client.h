@@ -71,8 +71,9 @@ class ApiClient final : public KubeTransport {
   std::atomic<std::uint64_t> retries_{0};
 };
 
-// One request and its answer as JSON: send() and read_answer().
-Result<Json> ask(KubeTransport& transport, const HttpRequest& request, std::string_view doing,
+// One request and its answer as JSON: send() and read_answer(). A request that could not be made is
+// not sent; its error comes back.
+Result<Json> ask(KubeTransport& transport, const Result<HttpRequest>& request, std::string_view doing,
                  std::stop_token stop = {});
 
 }  // namespace rekindle::op

@@ -16,6 +16,7 @@
 #include "operator/io/operator_config.h"
 #include "operator/io/operator_loop.h"
 #include "operator/io/operator_servers.h"
+#include "operator/io/server_certificate.h"
 #include "operator/io/watch_thread.h"
 #include "operator/io/webhook_registration.h"
 #include "operator/io/worker_pool.h"
@@ -27,23 +28,6 @@ namespace {
 
 constexpr std::string_view kVersion = "0.1.0";
 constexpr auto kRegistrationPause = std::chrono::seconds(30);
-constexpr auto kCertificateLife = std::chrono::days(15);  // half of what it is valid for
-
-struct ServerTls {
-  std::shared_ptr<const TlsServerContext> admission;
-  std::shared_ptr<const TlsServerContext> sidecars;
-};
-
-Result<ServerTls> make_server_tls(const CertificateStore& certificates, const OperatorConfig& config) {
-  const Result<TlsKeyPair> pair =
-      certificates.server_certificate(config.service, config.namespace_name, wall_seconds());
-  if (!pair) return std::unexpected(pair.error());
-  const auto admission = TlsServerContext::make({.own = *pair, .client_authorities_pem = ""});
-  if (!admission) return std::unexpected(admission.error());
-  const auto sidecars = TlsServerContext::make({.own = *pair, .client_authorities_pem = certificates.authority_pem()});
-  if (!sidecars) return std::unexpected(sidecars.error());
-  return ServerTls{*admission, *sidecars};
-}
 
 AdmissionSettings admission_settings(const OperatorConfig& config) {
   AdmissionSettings settings{.version = std::string(kVersion),
@@ -91,9 +75,9 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
 
   Result<CertificateStore> certificates = CertificateStore::open(client, config.namespace_name, wall_seconds());
   if (!certificates) return std::unexpected(certificates.error());
-  Result<ServerTls> tls = make_server_tls(*certificates, config);
+  ServerCertificate server_certificate(*certificates, config.service, config.namespace_name);
+  Result<std::optional<ServerTls>> tls = server_certificate.renew(wall_seconds());
   if (!tls) return std::unexpected(tls.error());
-  auto certificate_made = monotonic_now();
 
   const std::uint64_t seed = std::random_device{}();
   char host[129] = {};
@@ -114,7 +98,7 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
 
   std::atomic<bool> registered{false};
   Result<std::unique_ptr<OperatorServers>> servers = OperatorServers::start(
-      ports, tls->admission, tls->sidecars, admission_settings(config), jobs, client, metrics, mailbox,
+      ports, (*tls)->admission, (*tls)->sidecars, admission_settings(config), jobs, client, metrics, mailbox,
       {.alive = [&] { return loop.alive(); }, .ready = [&] { return loop.ready() && registered; }});
   if (!servers) {
     mailbox.close();
@@ -137,13 +121,10 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
       if (*written) log_info("wrote caBundle", {{"configuration", config.webhook_configuration}});
       if (!registered.exchange(true)) mailbox.push(WebhooksRegistered{});
     }
-    if (monotonic_now() - certificate_made > kCertificateLife) {
-      if (Result<ServerTls> fresh = make_server_tls(*certificates, config)) {
-        (*servers)->replace_tls(fresh->admission, fresh->sidecars);
-        certificate_made = monotonic_now();
-      } else {
-        log_error("the servers' certificate could not be renewed", {{"error", fresh.error().message}});
-      }
+    if (const Result<std::optional<ServerTls>> fresh = server_certificate.renew(wall_seconds()); !fresh) {
+      log_error("the servers' certificate could not be renewed", {{"error", fresh.error().message}});
+    } else if (*fresh) {
+      (*servers)->replace_tls((*fresh)->admission, (*fresh)->sidecars);
     }
     const ApiClient::Counts counts = client.counts();
     metrics.requests(counts.requests, counts.errors, counts.retries);
@@ -168,7 +149,7 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
 }  // namespace rekindle::op
 
 int main(int argc, char** argv) {
-  using namespace rekindle;      // NOLINT(google-build-using-namespace): main alone
+  using namespace rekindle::op;      // NOLINT(google-build-using-namespace): main alone
   using namespace rekindle::op;  // NOLINT(google-build-using-namespace): main alone
   CLI::App app{"rekindle-operator: makes Volcano training jobs resumable"};
   std::string config_path = "/etc/rekindle/config.json";

@@ -23,7 +23,7 @@ ObjectKey job_of(const Breakpoint& breakpoint) { return {breakpoint.namespace_na
 
 OperatorLoop::OperatorLoop(Settings settings, Mailbox<OperatorInput>& mailbox, JobCache& jobs, Metrics& metrics,
                            Perform perform)
-    : settings_(settings),
+    : settings_(std::move(settings)),
       mailbox_(mailbox),
       job_cache_(jobs),
       metrics_(metrics),
@@ -35,38 +35,40 @@ OperatorLoop::OperatorLoop(Settings settings, Mailbox<OperatorInput>& mailbox, J
       job_reader_(jobs_.reader()),
       pod_reader_(pods_.reader()),
       breakpoint_reader_(breakpoints_.reader()),
-      queue_({}, settings.seed),
-      directory_(wall_now()),
-      started_(wall_now()) {}
+      queue_({}, settings_.seed),
+      directory_(settings_.clock.wall()),
+      started_(settings_.clock.wall()),
+      last_round_(settings_.clock.monotonic().time_since_epoch().count()) {}
 
 bool OperatorLoop::alive() const {
   const Instant last{Duration(last_round_.load())};
-  return monotonic_now() - last < kAliveMax;
+  return settings_.clock.monotonic() - last < kAliveMax;
 }
 
 void OperatorLoop::run() {
-  while (!stopping_ && !mailbox_.closed()) {
-    last_round_ = monotonic_now().time_since_epoch().count();
-    for (OperatorInput& input : mailbox_.take_all(time_to_wait(monotonic_now()))) {
-      std::visit([this](auto&& one) { on(std::move(one)); }, std::move(input));
-    }
-    if (!ready_ && job_reader_.ready() && pod_reader_.ready() && breakpoint_reader_.ready()) {
-      log_info(
-          "stores are filled",
-          {{"jobs", job_reader_.size()}, {"pods", pod_reader_.size()}, {"breakpoints", breakpoint_reader_.size()}});
-      ready_ = true;
-      directory_.set_ready();
-    }
-    if (ready_) {
-      while (const std::optional<ObjectKey> key = queue_.take(monotonic_now())) look_at(*key);
-    }
-    answer_held(monotonic_now());
-    metrics_.queue(queue_.queued());
-    metrics_.sidecars_waiting(held_.size());
-    metrics_.protected_jobs(job_reader_.size());
-  }
+  while (!stopping_ && !mailbox_.closed()) go_round(mailbox_.take_all(time_to_wait(settings_.clock.monotonic())));
   // Whoever waits is told to come again, rather than left hanging.
   for (const Held& held : held_) held.reply->give({.status = 503});
+}
+
+void OperatorLoop::go_round(std::deque<OperatorInput> inputs) {
+  last_round_ = settings_.clock.monotonic().time_since_epoch().count();
+  for (OperatorInput& input : inputs) {
+    std::visit([this](auto&& one) { on(std::move(one)); }, std::move(input));
+  }
+  if (!ready_ && job_reader_.ready() && pod_reader_.ready() && breakpoint_reader_.ready()) {
+    log_info("stores are filled",
+             {{"jobs", job_reader_.size()}, {"pods", pod_reader_.size()}, {"breakpoints", breakpoint_reader_.size()}});
+    ready_ = true;
+    directory_.set_ready();
+  }
+  if (ready_) {
+    while (const std::optional<ObjectKey> key = queue_.take(settings_.clock.monotonic())) look_at(*key);
+  }
+  answer_held(settings_.clock.monotonic());
+  metrics_.queue(queue_.queued());
+  metrics_.sidecars_waiting(held_.size());
+  metrics_.protected_jobs(job_reader_.size());
 }
 
 Duration OperatorLoop::time_to_wait(Instant now) const {
@@ -76,7 +78,7 @@ Duration OperatorLoop::time_to_wait(Instant now) const {
   return std::max(Duration::zero(), wake - now);
 }
 
-void OperatorLoop::want(const ObjectKey& job) { queue_.add(job, monotonic_now()); }
+void OperatorLoop::want(const ObjectKey& job) { queue_.add(job, settings_.clock.monotonic()); }
 
 void OperatorLoop::on(StoreEvent<Job>&& event) {
   for (const StoreChange<Job>& change : jobs_.apply(std::move(event))) {
@@ -113,7 +115,7 @@ void OperatorLoop::remember_gone(std::shared_ptr<const Pod> pod, bool watched) {
   if (memory == memories_.end() || memory->second.job_uid != pod->job_uid) return;
   std::shared_ptr<const Job> job = watched ? job_reader_.get(memory->first) : nullptr;
   if (job && job->uid != pod->job_uid) job.reset();
-  memory->second.gone_pods.push_back({std::move(pod), std::move(job), wall_now()});
+  memory->second.gone_pods.push_back({std::move(pod), std::move(job), settings_.clock.wall()});
 }
 
 void OperatorLoop::on(StoreEvent<Breakpoint>&& event) {
@@ -125,10 +127,11 @@ void OperatorLoop::on(StoreEvent<Breakpoint>&& event) {
 }
 
 void OperatorLoop::on(SyncArrived&& arrived) {
-  const SyncOutcome outcome = directory_.receive(arrived.identity, arrived.body, wall_now());
+  const SyncOutcome outcome = directory_.receive(arrived.identity, arrived.body, settings_.clock.wall());
   if (outcome.report_changed) want({arrived.identity.namespace_name, outcome.job_name});
   if (outcome.hold) {
-    held_.push_back({arrived.identity, outcome.seen, monotonic_now() + outcome.wait, std::move(arrived.reply)});
+    held_.push_back(
+        {arrived.identity, outcome.seen, settings_.clock.monotonic() + outcome.wait, std::move(arrived.reply)});
   } else {
     arrived.reply->give(outcome);
   }
@@ -136,7 +139,7 @@ void OperatorLoop::on(SyncArrived&& arrived) {
 
 void OperatorLoop::on(ActionsDone&& done) {
   Memory& memory = memories_[done.job];
-  const Instant now = monotonic_now();
+  const Instant now = settings_.clock.monotonic();
   if (memory.job_uid == done.job_uid) {
     memory.certificate_ensured |= done.certificate_ensured;
     memory.events_recorded.insert(done.events_recorded.begin(), done.events_recorded.end());
@@ -160,7 +163,7 @@ void OperatorLoop::on(ActionsDone&& done) {
 
 void OperatorLoop::on(WebhooksRegistered&&) {
   if (webhook_.answers) return;
-  webhook_ = {.answers = true, .answering_since = wall_now()};
+  webhook_ = {.answers = true, .answering_since = settings_.clock.wall()};
   for (const auto& job : job_reader_.all()) want({job->namespace_name, job->name});
 }
 
@@ -189,8 +192,8 @@ std::uint32_t OperatorLoop::unseen(Memory& memory, Instant now) const {
 }
 
 void OperatorLoop::look_at(const ObjectKey& key) {
-  const Instant now = monotonic_now();
-  const WallTime wall = wall_now();
+  const Instant now = settings_.clock.monotonic();
+  const WallTime wall = settings_.clock.wall();
   const std::shared_ptr<const Job> job = job_reader_.get(key);
   Memory& memory = memories_[key];
   const std::string uid = job ? job->uid : "";

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "common/base/mailbox.h"
+#include "common/system/clock.h"
 #include "operator/controller/store.h"
 #include "operator/controller/work_queue.h"
 #include "operator/io/job_cache.h"
@@ -27,10 +29,15 @@ namespace rekindle::op {
 
 class OperatorLoop {
  public:
+  struct Clock {
+    std::function<Instant()> monotonic = monotonic_now;  // any thread
+    std::function<WallTime()> wall = wall_now;
+  };
   struct Settings {
     PlanLimits limits{};
     Duration expectation_limit = std::chrono::seconds(10);
     std::uint64_t seed = 0;
+    Clock clock{};
   };
   // Starts performing a plan's actions somewhere else; ActionsDone comes back through the mailbox.
   using Perform = std::function<void(ObjectKey job, std::string job_uid, std::vector<Action> actions)>;
@@ -39,6 +46,9 @@ class OperatorLoop {
 
   // Until StopRequested or the mailbox is closed.
   void run();
+
+  // One time round, with what came in since the last: what run() repeats.
+  void go_round(std::deque<OperatorInput> inputs);
 
   // For probes; any thread.
   bool ready() const { return ready_.load(); }
@@ -101,9 +111,8 @@ class OperatorLoop {
   bool stopping_ = false;
 
   std::atomic<bool> ready_{false};
-  std::atomic<std::int64_t> last_round_{0};  // nanoseconds of the monotonic clock
+  std::atomic<std::int64_t> last_round_;  // nanoseconds of the monotonic clock
 };
 
-// The wall clock as the decisions take it.
 
 }  // namespace rekindle::op

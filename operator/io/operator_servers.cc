@@ -13,10 +13,10 @@
 namespace rekindle::op {
 namespace {
 
-// One waiting request a sidecar; each holds a thread while it waits.
-constexpr std::size_t kSidecarsMax = 4096;
 // Above the longest wait that a sidecar may ask for (30 s).
-constexpr auto kOwnerPatience = std::chrono::seconds(40);
+constexpr Duration kOwnerPatience = std::chrono::seconds(40);
+// Between two looks at whether the client has hung up.
+constexpr Duration kLookInterval = std::chrono::milliseconds(500);
 
 HttpResponse text_answer(int status, std::string text) {
   return {.status = status, .headers = {{"Content-Type", "text/plain; charset=utf-8"}}, .body = std::move(text)};
@@ -65,7 +65,7 @@ HttpResponse answer_admission(const HttpRequest& request, const AdmissionSetting
   return json_answer(200, review_answer_text(review->uid, answer));
 }
 
-HttpResponse answer_sync(const ServedRequest& served, Mailbox<OperatorInput>& mailbox) {
+HttpResponse answer_sync(const ServedRequest& served, Mailbox<OperatorInput>& mailbox, const SyncWait& wait) {
   if (served.request.method != "POST" || served.request.path != "/v1/sync") {
     return text_answer(404, "there is POST /v1/sync here\n");
   }
@@ -75,9 +75,8 @@ HttpResponse answer_sync(const ServedRequest& served, Mailbox<OperatorInput>& ma
   if (!mailbox.push(SyncArrived{*identity, served.request.body, reply}, served.stopping)) return json_answer(503, "{}");
   // The owner answers when there is news or the wait is over; a hung-up client or a stop is looked
   // for in between.
-  const auto until = monotonic_now() + kOwnerPatience;
-  while (monotonic_now() < until && !served.stopping.stop_requested()) {
-    if (std::optional<SyncOutcome> outcome = reply->wait(std::chrono::milliseconds(500))) {
+  for (Duration waited{}; waited < kOwnerPatience && !served.stopping.stop_requested(); waited += kLookInterval) {
+    if (std::optional<SyncOutcome> outcome = wait(*reply, kLookInterval)) {
       return json_answer(outcome->status, std::move(outcome->body));
     }
     if (served.peer_gone && served.peer_gone()) break;
@@ -90,7 +89,8 @@ Result<std::unique_ptr<OperatorServers>> OperatorServers::start(const OperatorPo
                                                                 std::shared_ptr<const TlsServerContext> sidecar_tls,
                                                                 AdmissionSettings settings, JobCache& jobs,
                                                                 KubeTransport& transport, Metrics& metrics,
-                                                                Mailbox<OperatorInput>& mailbox, Health health) {
+                                                                Mailbox<OperatorInput>& mailbox, Health health,
+                                                                const OperatorServerLimits& limits) {
   std::unique_ptr<OperatorServers> servers(new OperatorServers);
   const auto trouble = [](std::string_view server) {
     return
@@ -98,7 +98,12 @@ Result<std::unique_ptr<OperatorServers>> OperatorServers::start(const OperatorPo
   };
 
   Result<std::unique_ptr<HttpServer>> started = HttpServer::start(
-      {.port = ports.admission, .tls = std::move(admission_tls), .workers = 16},
+      {.address = limits.address,
+       .port = ports.admission,
+       .tls = std::move(admission_tls),
+       .workers = limits.admission_workers,
+       .connections_max = limits.admission_connections,
+       .head_limit = limits.head},
       [settings = std::move(settings), &jobs, &transport, &metrics](const ServedRequest& served) {
         return answer_admission(served.request, settings, jobs, transport, metrics);
       },
@@ -107,17 +112,29 @@ Result<std::unique_ptr<OperatorServers>> OperatorServers::start(const OperatorPo
   servers->admission_ = std::move(*started);
 
   started = HttpServer::start(
-      {.port = ports.sidecars,
+      {.address = limits.address,
+       .port = ports.sidecars,
        .tls = std::move(sidecar_tls),
-       .workers = kSidecarsMax,
-       .connections_max = 2 * kSidecarsMax,
-       .body_bytes_max = 1u << 20},
+       .workers = limits.sidecars,
+       .connections_max = 2 * limits.sidecars,
+       .body_bytes_max = 1u << 20,
+       .head_limit = limits.head},
       [&mailbox](const ServedRequest& served) { return answer_sync(served, mailbox); }, trouble("sidecars"));
   if (!started) return std::unexpected(started.error());
   servers->sidecars_ = std::move(*started);
 
+  const auto for_probes = [&](std::uint16_t port) {
+    return HttpServerSettings{.address = limits.address,
+                              .port = port,
+                              .workers = limits.probe_workers,
+                              .connections_max = limits.probe_connections,
+                              .body_bytes_max = 0,
+                              .head_limit = limits.probe_head,
+                              .body_limit = limits.probe_answer,
+                              .write_limit = limits.probe_answer};
+  };
   started = HttpServer::start(
-      {.port = ports.metrics, .workers = 2},
+      for_probes(ports.metrics),
       [&metrics](const ServedRequest& served) {
         if (served.request.path != "/metrics") return text_answer(404, "there is /metrics here\n");
         return text_answer(200, metrics.text());
@@ -127,7 +144,7 @@ Result<std::unique_ptr<OperatorServers>> OperatorServers::start(const OperatorPo
   servers->metrics_ = std::move(*started);
 
   started = HttpServer::start(
-      {.port = ports.health, .workers = 2},
+      for_probes(ports.health),
       [health = std::move(health)](const ServedRequest& served) {
         if (served.request.path == "/healthz") {
           return health.alive() ? text_answer(200, "ok\n") : text_answer(500, "the owner thread hangs\n");
@@ -141,6 +158,13 @@ Result<std::unique_ptr<OperatorServers>> OperatorServers::start(const OperatorPo
   if (!started) return std::unexpected(started.error());
   servers->health_ = std::move(*started);
   return servers;
+}
+
+OperatorPorts OperatorServers::ports() const {
+  return {.admission = admission_->port(),
+          .sidecars = sidecars_->port(),
+          .metrics = metrics_->port(),
+          .health = health_->port()};
 }
 
 void OperatorServers::replace_tls(std::shared_ptr<const TlsServerContext> admission_tls,

@@ -3,22 +3,27 @@
 #include "common/base/base64.h"
 #include "operator/io/api_client.h"
 #include "operator/kube/requests.h"
+#include "operator/model/metadata.h"
 
 namespace rekindle::op {
 
 std::optional<Json> ca_bundle_patch(const Json& configuration, const std::string& authority_pem) {
   const std::string bundle = base64_encode(authority_pem);
-  Json webhooks = configuration.value("webhooks", Json::array());
+  const Json* there = find_path(configuration, {"webhooks"});
+  Json webhooks = there != nullptr && there->is_array() ? *there : Json::array();
   bool changed = false;
   for (Json& webhook : webhooks) {
+    const Json* written = find_path(webhook, {"clientConfig", "caBundle"});
+    if (!webhook.is_object() || (written != nullptr && *written == bundle)) continue;
     Json& client = webhook["clientConfig"];
-    if (client.value("caBundle", "") == bundle) continue;
+    if (!client.is_object()) client = Json::object();
     client["caBundle"] = bundle;
     changed = true;
   }
   if (!changed) return std::nullopt;
   // The version makes the server refuse the whole list when somebody else changed it meanwhile.
-  return Json{{"metadata", {{"resourceVersion", configuration["metadata"].value("resourceVersion", "")}}},
+  const Json* version = find_path(configuration, {"metadata", "resourceVersion"});
+  return Json{{"metadata", {{"resourceVersion", version != nullptr ? *version : Json("")}}},
               {"webhooks", std::move(webhooks)}};
 }
 

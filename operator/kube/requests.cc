@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "common/base/assert.h"
-
 namespace rekindle::op {
 namespace {
 
@@ -14,11 +12,26 @@ constexpr std::string_view kMetadata = "application/json;as=PartialObjectMetadat
 constexpr std::string_view kMergePatch = "application/merge-patch+json";
 constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";  // JSON is YAML
 
-std::string object_path(const Resource& resource, const ObjectKey& key, std::string_view subresource = {}) {
-  RK_ASSERT(!key.name.empty());
-  RK_ASSERT(resource.namespaced != key.namespace_name.empty());
-  std::string path = collection_path(resource, key.namespace_name) + "/" + percent_encode(key.name);
-  if (!subresource.empty()) path += "/" + std::string(subresource);
+// A part of a path. Encoding keeps everything in its place but these, which mean a folder.
+bool is_path_part(std::string_view name) { return !name.empty() && name != "." && name != ".."; }
+
+std::unexpected<Error> refuse(const Resource& resource, std::string_view what) {
+  return fail(ErrorCode::invalid_input, "no request can be made about a " + std::string(resource.kind) + ": " +
+                                            std::string(what) + "; look at the object that names it");
+}
+
+Result<std::string> folder_path(const Resource& resource, std::string_view namespace_name) {
+  if (!resource.namespaced && !namespace_name.empty()) return refuse(resource, "it lives in no namespace");
+  if (resource.namespaced && !is_path_part(namespace_name)) return refuse(resource, "its namespace is missing");
+  return collection_path(resource, namespace_name);
+}
+
+Result<std::string> object_path(const Resource& resource, const ObjectKey& key, std::string_view subresource = {}) {
+  Result<std::string> path = folder_path(resource, key.namespace_name);
+  if (!path) return path;
+  if (!is_path_part(key.name)) return refuse(resource, "its name is missing");
+  *path += "/" + percent_encode(key.name);
+  if (!subresource.empty()) *path += "/" + std::string(subresource);
   return path;
 }
 
@@ -34,12 +47,20 @@ HttpRequest reading(std::string path, std::string_view accept = kJson) {
   return {.method = "GET", .path = std::move(path), .headers = {{"Accept", std::string(accept)}}};
 }
 
-HttpRequest writing(std::string_view method, std::string path, std::string_view content_type, const Json& body) {
-  return {.method = std::string(method),
-          .path = std::move(path),
-          .query = {{"fieldManager", std::string(kFieldManager)}},
-          .headers = {{"Accept", std::string(kJson)}, {"Content-Type", std::string(content_type)}},
-          .body = dump_json(body)};
+Result<HttpRequest> writing(std::string_view method, Result<std::string> path, std::string_view content_type,
+                            const Json& body) {
+  if (!path) return std::unexpected(path.error());
+  return HttpRequest{.method = std::string(method),
+                     .path = *std::move(path),
+                     .query = {{"fieldManager", std::string(kFieldManager)}},
+                     .headers = {{"Accept", std::string(kJson)}, {"Content-Type", std::string(content_type)}},
+                     .body = dump_json(body)};
+}
+
+// For what has no field manager.
+Result<HttpRequest> without_manager(Result<HttpRequest> request) {
+  if (request) request->query.clear();
+  return request;
 }
 
 void add_selectors(HttpRequest& request, const Selection& selection) {
@@ -48,7 +69,6 @@ void add_selectors(HttpRequest& request, const Selection& selection) {
 }
 
 Json delete_options(const DeleteParams& params) {
-  RK_ASSERT(!params.uid.empty());
   Json options = {{"kind", "DeleteOptions"},
                   {"apiVersion", "v1"},
                   {"preconditions", {{"uid", params.uid}}},
@@ -84,45 +104,48 @@ HttpRequest watch_request(const Resource& resource, const Selection& selection, 
   return request;
 }
 
-HttpRequest get_request(const Resource& resource, const ObjectKey& key) { return reading(object_path(resource, key)); }
-
-HttpRequest create_request(const Resource& resource, std::string_view namespace_name, const Json& object) {
-  RK_ASSERT(resource.namespaced != namespace_name.empty());
-  return writing("POST", collection_path(resource, namespace_name), kJson, object);
+Result<HttpRequest> get_request(const Resource& resource, const ObjectKey& key) {
+  Result<std::string> path = object_path(resource, key);
+  if (!path) return std::unexpected(path.error());
+  return reading(*std::move(path));
 }
 
-HttpRequest replace_request(const Resource& resource, const ObjectKey& key, const Json& object,
-                            Subresource subresource) {
+Result<HttpRequest> create_request(const Resource& resource, std::string_view namespace_name, const Json& object) {
+  return writing("POST", folder_path(resource, namespace_name), kJson, object);
+}
+
+Result<HttpRequest> replace_request(const Resource& resource, const ObjectKey& key, const Json& object,
+                                    Subresource subresource) {
   return writing("PUT", object_path(resource, key, name_of(subresource)), kJson, object);
 }
 
-HttpRequest merge_patch_request(const Resource& resource, const ObjectKey& key, const Json& patch,
-                                Subresource subresource) {
+Result<HttpRequest> merge_patch_request(const Resource& resource, const ObjectKey& key, const Json& patch,
+                                        Subresource subresource) {
   return writing("PATCH", object_path(resource, key, name_of(subresource)), kMergePatch, patch);
 }
 
-HttpRequest apply_request(const Resource& resource, const ObjectKey& key, Json object, const ApplyParams& params) {
+Result<HttpRequest> apply_request(const Resource& resource, const ObjectKey& key, Json object,
+                                  const ApplyParams& params) {
   if (!object.contains("apiVersion")) object["apiVersion"] = api_version(resource);
   if (!object.contains("kind")) object["kind"] = resource.kind;
-  HttpRequest request = writing("PATCH", object_path(resource, key, name_of(params.subresource)), kApplyPatch, object);
-  request.query = {{"fieldManager", params.field_manager}, {"force", params.force ? "true" : "false"}};
+  Result<HttpRequest> request =
+      writing("PATCH", object_path(resource, key, name_of(params.subresource)), kApplyPatch, object);
+  if (request) request->query = {{"fieldManager", params.field_manager}, {"force", params.force ? "true" : "false"}};
   return request;
 }
 
-HttpRequest delete_request(const Resource& resource, const ObjectKey& key, const DeleteParams& params) {
-  HttpRequest request = writing("DELETE", object_path(resource, key), kJson, delete_options(params));
-  request.query.clear();
-  return request;
+Result<HttpRequest> delete_request(const Resource& resource, const ObjectKey& key, const DeleteParams& params) {
+  if (params.uid.empty()) return refuse(resource, "its uid is missing, and names are used again");
+  return without_manager(writing("DELETE", object_path(resource, key), kJson, delete_options(params)));
 }
 
-HttpRequest evict_request(const ObjectKey& pod, const DeleteParams& params) {
+Result<HttpRequest> evict_request(const ObjectKey& pod, const DeleteParams& params) {
+  if (params.uid.empty()) return refuse(kPods, "its uid is missing, and names are used again");
   const Json eviction = {{"apiVersion", "policy/v1"},
                          {"kind", "Eviction"},
                          {"metadata", {{"name", pod.name}, {"namespace", pod.namespace_name}}},
                          {"deleteOptions", delete_options(params)}};
-  HttpRequest request = writing("POST", object_path(kPods, pod, "eviction"), kJson, eviction);
-  request.query.clear();
-  return request;
+  return without_manager(writing("POST", object_path(kPods, pod, "eviction"), kJson, eviction));
 }
 
 HttpRequest version_request() { return reading("/version"); }

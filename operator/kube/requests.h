@@ -1,6 +1,9 @@
 // Builds the requests that the operator sends to the API server, as values: method, path, query,
-// headers, body. The shell adds credentials and sends them. Nothing here can fail; what the server
-// thinks of it is read by answer.h.
+// headers, body. The shell adds credentials and sends them. What the server thinks of it is read by
+// answer.h.
+//
+// A request about one object is refused (invalid_input) when its name, its namespace or, for a
+// delete, its uid is missing: they come from objects that anybody may write.
 #pragma once
 
 #include <chrono>
@@ -39,7 +42,7 @@ struct WatchParams {
 
 HttpRequest list_request(const Resource& resource, const Selection& selection, const ListParams& params);
 HttpRequest watch_request(const Resource& resource, const Selection& selection, const WatchParams& params);
-HttpRequest get_request(const Resource& resource, const ObjectKey& key);
+Result<HttpRequest> get_request(const Resource& resource, const ObjectKey& key);
 
 // Every write names its field manager, so that `kubectl get --show-managed-fields` shows who did
 // what.
@@ -47,17 +50,17 @@ inline constexpr std::string_view kFieldManager = "rekindle-operator";
 
 enum class Subresource { none, status };
 
-HttpRequest create_request(const Resource& resource, std::string_view namespace_name, const Json& object);
+Result<HttpRequest> create_request(const Resource& resource, std::string_view namespace_name, const Json& object);
 
 // PUT of the whole object; with metadata.resourceVersion set the server answers 409 when somebody
 // was faster (leases).
-HttpRequest replace_request(const Resource& resource, const ObjectKey& key, const Json& object,
-                            Subresource subresource = Subresource::none);
+Result<HttpRequest> replace_request(const Resource& resource, const ObjectKey& key, const Json& object,
+                                    Subresource subresource = Subresource::none);
 
 // RFC 7386: fields that are given are set, null removes, lists are replaced as a whole. With
 // `resource_version` in metadata of the patch the server answers 409 when somebody was faster.
-HttpRequest merge_patch_request(const Resource& resource, const ObjectKey& key, const Json& patch,
-                                Subresource subresource = Subresource::none);
+Result<HttpRequest> merge_patch_request(const Resource& resource, const ObjectKey& key, const Json& patch,
+                                        Subresource subresource = Subresource::none);
 
 struct ApplyParams {
   std::string field_manager{kFieldManager};
@@ -68,9 +71,10 @@ struct ApplyParams {
 
 // Server-side apply: the body holds every field that we own, every time; apiVersion and kind are
 // filled in when absent. Creates the object when it is not there (but not through a subresource).
-HttpRequest apply_request(const Resource& resource, const ObjectKey& key, Json object, const ApplyParams& params = {});
+Result<HttpRequest> apply_request(const Resource& resource, const ObjectKey& key, Json object,
+                                  const ApplyParams& params = {});
 
-// A delete without a uid cannot be written: names are used again (Volcano recreates pods under the
+// A delete carries the uid: names are used again (Volcano recreates pods under the
 // same name), and the decision was about one object. The server answers 409 when the name belongs
 // to another object by now.
 struct DeleteParams {
@@ -83,11 +87,11 @@ struct DeleteParams {
   bool in_background = true;
 };
 
-HttpRequest delete_request(const Resource& resource, const ObjectKey& key, const DeleteParams& params);
+Result<HttpRequest> delete_request(const Resource& resource, const ObjectKey& key, const DeleteParams& params);
 
 // Asks politely: disruption budgets may refuse with 429, and the pod gets the condition
 // DisruptionTarget.
-HttpRequest evict_request(const ObjectKey& pod, const DeleteParams& params);
+Result<HttpRequest> evict_request(const ObjectKey& pod, const DeleteParams& params);
 
 // What is running there: GET /version.
 HttpRequest version_request();

@@ -143,6 +143,25 @@ def banned_calls_are_absent(files):
     return faults
 
 
+# Folders whose code is handed what strangers wrote: objects of the cluster, reviews, reports.
+READS_OUTSIDE = ("operator/admission/", "operator/io/", "operator/kube/", "operator/model/", "common/net/")
+
+
+def outside_input_is_not_asserted(files):
+    faults = []
+    for path, text in production(files).items():
+        if not path.startswith(READS_OUTSIDE):
+            continue
+        lines = text.splitlines()
+        for number, line in enumerate(lines):
+            if re.match(r"[^/\"]*\bRK_ASSERT\(", line) and "// own bug: " not in lines[max(number - 1, 0)]:
+                faults.append(
+                    f"{path}:{number + 1} asserts where input comes from outside: return an error, "
+                    "or say on the line above who else has checked it (// own bug: ...)"
+                )
+    return faults
+
+
 def every_test_file_is_in_a_target(files):
     faults = []
     for path in files:
@@ -201,6 +220,7 @@ ALL = {
         links_follow_the_layers,
         pure_folders_have_no_io,
         banned_calls_are_absent,
+        outside_input_is_not_asserted,
         every_test_file_is_in_a_target,
         files_stay_small,
         documents_have_one_title,

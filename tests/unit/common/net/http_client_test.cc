@@ -1,9 +1,11 @@
 #include "common/net/http_client.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <thread>
 
+#include "common/net/http_server.h"
 #include "tests/support/certificates.h"
 #include "tests/support/scripted_server.h"
 
@@ -160,6 +162,43 @@ TEST(HttpClient, ASilentServerRunsIntoTheSilenceLimit) {
   ScriptedServer server({answer_and_stay("")});
   HttpClient client(at(server));
   EXPECT_EQ(client.send({}, {.silence = 20ms}).error().code, ErrorCode::deadline_exceeded);
+}
+
+// From when on no descriptor can be opened, to its end.
+class NoDescriptorLeft {
+ public:
+  NoDescriptorLeft() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptorLeft() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST(HttpClient, WithoutADescriptorLeftACallFailsAndTheProcessLives) {
+  ScriptedServer server({[](ScriptedPeer& peer) {
+    for (int i = 0; i < 3; ++i) {
+      peer.hear_until("\r\n\r\n");
+      peer.say(kHello);
+    }
+  }});
+  HttpClient client(at(server));
+  const std::stop_source stop;
+  // Its connection is kept, and the next call needs a descriptor only for being stopped.
+  EXPECT_TRUE(client.send({}, {}, stop.get_token()));
+  HttpEndpoint by_name = at(server);
+  by_name.host = "localhost";
+  {
+    const NoDescriptorLeft now;
+    EXPECT_EQ(client.send({}, {}, stop.get_token()).error().code, ErrorCode::exhausted);
+    EXPECT_EQ(client.stream({}, {}, {}, stop.get_token()).error().code, ErrorCode::exhausted);
+    EXPECT_EQ(HttpClient(by_name).send({}).error().code, ErrorCode::exhausted);
+    EXPECT_FALSE(HttpServer::start({.address = "127.0.0.1"}, {}));
+  }
+  EXPECT_TRUE(client.send({}, {}, stop.get_token()));
 }
 
 TEST(HttpClient, ATricklingServerRunsIntoTheTotalLimit) {

@@ -3,15 +3,18 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include "common/net/http_client.h"
 #include "common/net/socket.h"
 #include "common/system/clock.h"
+#include "tests/support/certificates.h"
 
 namespace rekindle {
 namespace {
@@ -44,7 +47,10 @@ class RawClient {
       const ssize_t count = recv(descriptor_.get(), buffer, sizeof buffer, 0);
       if (count == 0 || (count < 0 && errno != EAGAIN)) break;
       if (count > 0) heard.append(buffer, static_cast<std::size_t>(count));
-      if (count < 0 && *wait_for(descriptor_.get(), false, monotonic_now() + 30s, -1) != Readiness::ready) break;
+      if (count < 0 && *wait_for(descriptor_.get(), false, monotonic_now() + 10s, -1) != Readiness::ready) {
+        ADD_FAILURE() << "the server neither speaks nor hangs up";
+        break;
+      }
     }
     return heard;
   }
@@ -53,6 +59,32 @@ class RawClient {
 
  private:
   FileDescriptor descriptor_;
+};
+
+// Where handlers stop until the test lets them on.
+class Gate {
+ public:
+  void pass() {
+    std::unique_lock lock(mutex_);
+    ++arrivals_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+  void wait_for_arrivals(int count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return arrivals_ >= count; });
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int arrivals_ = 0;
+  bool open_ = false;
 };
 
 HttpResponse echo(const ServedRequest& served) {
@@ -67,6 +99,7 @@ class HttpServerTest : public testing::Test {
     auto started = HttpServer::start(std::move(settings), std::move(handler), [this](const Error& error) {
       const std::lock_guard lock(mutex);
       troubles.push_back(error.message);
+      told.notify_all();
     });
     ASSERT_TRUE(started) << started.error().message;
     server = std::move(*started);
@@ -80,8 +113,16 @@ class HttpServerTest : public testing::Test {
     return heard.substr(0, heard.find('\r'));
   }
 
+  void wait_for_trouble(std::string_view part) {
+    std::unique_lock lock(mutex);
+    told.wait(lock, [&] {
+      return std::ranges::any_of(troubles, [&](const std::string& each) { return each.contains(part); });
+    });
+  }
+
   std::mutex mutex;
-  std::vector<std::string> troubles;
+  std::condition_variable told;
+  std::vector<std::string> troubles;  // guarded by mutex
   std::unique_ptr<HttpServer> server;
 };
 
@@ -178,8 +219,9 @@ TEST_F(HttpServerTest, RefusesWhatIsTooLarge) {
 }
 
 TEST_F(HttpServerTest, RefusesAClientThatTakesItsTime) {
-  serve({.head_limit = 20ms, .body_limit = 20ms});
+  serve({.head_limit = 20ms, .body_limit = 1h});
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost:"), "HTTP/1.1 408 Request Timeout");
+  serve({.head_limit = 1h, .body_limit = 20ms});
   EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf"), "HTTP/1.1 408 Request Timeout");
 }
 
@@ -196,15 +238,146 @@ TEST_F(HttpServerTest, HangsUpOnAnIdleConnection) {
   EXPECT_TRUE(client.hear().ends_with("GET /a "));
 }
 
-TEST_F(HttpServerTest, HangsUpOnConnectionsAboveItsLimit) {
+TEST_F(HttpServerTest, HangsUpOnConnectionsAboveItsLimitWhileEverybodyIsBeingServed) {
+  Gate gate;
+  serve({.connections_max = 1}, [&](const ServedRequest& served) {
+    gate.pass();
+    return echo(served);
+  });
+  RawClient first(server->port());
+  first.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+  gate.wait_for_arrivals(1);
+  RawClient second(server->port());
+  EXPECT_EQ(second.hear(), "");
+  gate.open();
+  EXPECT_NE(first.hear("GET /a").find("200 OK"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, WhoeverBroughtNoRequestGivesWayToANewConnection) {
+  serve({.connections_max = 3});
+  RawClient served(server->port());
+  served.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_NE(served.hear("GET /a"), "");
+  RawClient slow(server->port());
+  slow.say("GET / HT");
+  RawClient silent(server->port());
+  RawClient fresh(server->port());
+  fresh.say("GET /b HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_NE(fresh.hear("GET /b").find("200 OK"), std::string::npos);
+  served.say("GET /c HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_NE(served.hear("GET /c").find("200 OK"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, AConnectionBetweenTwoRequestsGivesWayWhenThereIsNoOther) {
   serve({.connections_max = 1});
   RawClient first(server->port());
   first.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
-  first.hear("GET /a");
+  EXPECT_NE(first.hear("GET /a"), "");
+  // The worker may still hold the first for a moment behind its answer.
+  std::string heard;
+  const Instant limit = monotonic_now() + 10s;
+  while (heard.empty() && monotonic_now() < limit)
+    heard = status_of("GET /b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  EXPECT_EQ(heard, "HTTP/1.1 200 OK");
+  EXPECT_EQ(first.hear(), "");
+}
+
+// More slow clients than workers, each in another part of its request, and nobody's time is over.
+TEST_F(HttpServerTest, SlowClientsKeepNobodyFromBeingServed) {
+  serve({.workers = 1, .head_limit = 1h, .body_limit = 1h});
+  std::vector<RawClient> slow;
+  for (const char* part : {"G", "GET / HTTP/1.1\r\nHo", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n",
+                           "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab",
+                           "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"}) {
+    slow.emplace_back(server->port());
+    slow.back().say(part);
+    HttpClient client({.host = "127.0.0.1", .port = server->port()});
+    EXPECT_TRUE(client.send({})) << part;
+  }
+  slow[3].say("cde");
+  EXPECT_NE(slow[3].hear("POST / abcde").find("200 OK"), std::string::npos);
+}
+
+// Refusing somebody takes no worker's time either, though the answer has to be waited for.
+TEST_F(HttpServerTest, ClientsThatAreRefusedAndStayKeepNobodyFromBeingServed) {
+  serve({.workers = 1});
+  std::vector<RawClient> refused;
+  for (int i = 0; i < 20; ++i) {
+    refused.emplace_back(server->port());
+    refused.back().say("rubbish\r\n\r\n");
+    EXPECT_NE(refused.back().hear("\r\n\r\n").find("400"), std::string::npos);
+  }
+  HttpClient client({.host = "127.0.0.1", .port = server->port()});
+  EXPECT_TRUE(client.send({}, {.total = 10s}));
+}
+
+TEST_F(HttpServerTest, HalfATlsHandshakeKeepsNobodyFromBeingServed) {
+  const TestAuthority authority;
+  serve({.tls = server_context(authority.server({.ip = {"127.0.0.1"}})), .workers = 1, .head_limit = 1h});
+  const std::string half_a_hello("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
+  std::vector<RawClient> slow;
+  for (std::size_t size : {1u, 5u, 11u}) {
+    slow.emplace_back(server->port());
+    slow.back().say(half_a_hello.substr(0, size));
+    HttpClient client({.host = "127.0.0.1", .port = server->port(), .tls = client_context(authority.pem())});
+    const Result<HttpResponse> response = client.send({});
+    EXPECT_TRUE(response) << response.error().message;
+  }
+}
+
+TEST_F(HttpServerTest, ASlowClientTakesNoThread) {
+  std::atomic<int> threads{0};
+  serve({.workers = 100, .head_limit = 1h, .make_thread = [&](std::function<void()> body) {
+           ++threads;
+           return std::thread(std::move(body));
+         }});
+  std::vector<RawClient> slow;
+  for (int i = 0; i < 50; ++i) {
+    slow.emplace_back(server->port());
+    slow.back().say("G");
+    // Answered behind it, so that the slow one has been looked at.
+    EXPECT_NE(status_of("GET /b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"), "");
+  }
+  EXPECT_LT(threads, 10);
+}
+
+// Gives so many threads and no more.
+MakeThread at_most(int threads) {
+  return [left = std::make_shared<std::atomic<int>>(threads)](std::function<void()> body) {
+    if (left->fetch_sub(1) <= 0) throw std::system_error(EAGAIN, std::system_category());
+    return std::thread(std::move(body));
+  };
+}
+
+TEST_F(HttpServerTest, TheWorkersThatThereAreServeEverybodyWhenTheSystemHasNoThreadLeft) {
+  Gate gate;
+  serve({.workers = 8, .make_thread = at_most(2)}, [&](const ServedRequest& served) {
+    if (served.request.path == "/first") gate.pass();
+    return echo(served);
+  });
+  RawClient first(server->port());
+  first.say("GET /first HTTP/1.1\r\nHost: h\r\n\r\n");
+  gate.wait_for_arrivals(1);
   RawClient second(server->port());
-  EXPECT_EQ(second.hear(), "");
-  first.say("GET /b HTTP/1.1\r\nHost: h\r\n\r\n");
-  EXPECT_NE(first.hear("GET /b"), "");
+  second.say("GET /second HTTP/1.1\r\nHost: h\r\n\r\n");
+  wait_for_trouble("no thread for another worker");
+  gate.open();
+  EXPECT_NE(first.hear("GET /first").find("200 OK"), std::string::npos);
+  EXPECT_NE(second.hear("GET /second").find("200 OK"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, HangsUpWhenTheSystemHasNotASingleThreadForIt) {
+  serve({.make_thread = at_most(1)});
+  RawClient client(server->port());
+  client.say("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_EQ(client.hear(), "");
+  wait_for_trouble("no thread for another worker");
+}
+
+TEST_F(HttpServerTest, AServerWithoutAThreadToWaitWithDoesNotStart) {
+  const auto started = HttpServer::start({.address = "127.0.0.1", .make_thread = at_most(0)}, echo);
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, ErrorCode::exhausted);
 }
 
 TEST_F(HttpServerTest, IdleConnectionsOccupyNoWorker) {

@@ -65,5 +65,51 @@ TEST(Hostile, EveryDamagedPodIsAdmitted) {
   }
 }
 
+// Several places at once, drawn by chance: what one place promises, another may break.
+template <typename Try>
+void with_random_damage(const Json& object, std::uint64_t seed, Try attempt) {
+  Prng luck(seed);
+  for (int round = 0; round < 3000; ++round) {
+    Json damaged = object;
+    for (std::uint64_t count = 2 + luck.below(4); count > 0; --count) {
+      std::vector<Json*> places;
+      collect(damaged, places);
+      Json& place = *places[luck.below(places.size())];
+      switch (luck.below(7)) {
+        case 0: place = nullptr; break;
+        case 1: place = -7; break;
+        case 2: place = ""; break;
+        case 3: place = Json::array(); break;
+        case 4: place = Json::object(); break;
+        case 5: place = Json::array({place}); break;
+        default: {
+          // what stands somewhere else
+          const Json other = *places[luck.below(places.size())];
+          place = other;
+          break;
+        }
+      }
+    }
+    attempt(damaged);
+  }
+}
+
+TEST(Hostile, SeveralDamagesAtOnceAreAnsweredToo) {
+  constexpr std::uint64_t kSeed = 20261122;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  const Job stored = stored_job(read_golden("job.yaml"), make_settings());
+  with_random_damage(read_golden("job.yaml"), kSeed, [](const Json& job) {
+    const AdmissionAnswer answer = admit_job(job, make_settings());
+    EXPECT_NO_THROW(patched(job, answer)) << job;
+  });
+  with_random_damage(read_golden("pod.yaml"), kSeed, [&](const Json& pod) {
+    const AdmissionAnswer answer = admit_pod(pod, protected_owner(pod, "").value_or(kOwner), &stored, make_settings());
+    EXPECT_TRUE(answer.allowed) << pod;
+    EXPECT_NO_THROW(patched(pod, answer)) << pod;
+    const AdmissionAnswer known = admit_pod(pod, kOwner, &stored, make_settings());
+    EXPECT_NO_THROW(patched(pod, known)) << pod;
+  });
+}
+
 }  // namespace
 }  // namespace rekindle::op

@@ -117,7 +117,7 @@ TEST_F(ApiClientTest, ARefusalByABudgetIsAnAnswerAndNotRepeated) {
   FakeApiServer server(with_tls());
   const auto client = in_pod(server);
   server.answer_next({.status = 429, .body = R"({"kind":"Status","code":429,"reason":"TooManyRequests"})"});
-  EXPECT_EQ(client->send(evict_request({"team-a", "a"}, DeleteParams("uid")))->status, 429);
+  EXPECT_EQ(client->send(*evict_request({"team-a", "a"}, DeleteParams("uid")))->status, 429);
   EXPECT_EQ(server.requests().size(), 1u);
 }
 

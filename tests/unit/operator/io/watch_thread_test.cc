@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "common/system/clock.h"
 #include "operator/controller/store.h"
 #include "operator/io/api_client.h"
@@ -257,21 +259,21 @@ TEST_F(WatchThreadTest, StopsWhileTheMailboxIsFull) {
   thread->stop();
 }
 
+// Many times, since it may be told just before it begins to wait as well as behind that.
 TEST_F(WatchThreadTest, StopsWhileItWaitsToTryAgain) {
-  server.answer_next({.status = 500});
-  thread = std::make_unique<WatchThread>(
-      *client, WatchThread::Job{.resource = kPods, .settings = {.backoff = {.first = 1h, .most = 1h}}},
-      [](StoreEvent<Json>, std::stop_token) { return true; },
-      [this](const WatchThread::Job&, const Error&, const std::string&) {
-        const std::lock_guard lock(mutex);
-        troubles.emplace_back();
-      },
-      1);
-  while (true) {
-    const std::lock_guard lock(mutex);
-    if (!troubles.empty()) break;
+  for (std::size_t round = 1; round <= 20; ++round) {
+    server.answer_next({.status = 500});
+    std::promise<std::string> told;
+    thread = std::make_unique<WatchThread>(
+        *client, WatchThread::Job{.resource = kPods, .settings = {.backoff = {.first = 40s, .most = 40s, .jitter = 0}}},
+        [](StoreEvent<Json>, std::stop_token) { return true; },
+        [&](const WatchThread::Job&, const Error&, const std::string& next) { told.set_value(next); }, round);
+    EXPECT_EQ(told.get_future().get(), "lists again in 40.0 s");
+    const Instant begin = monotonic_now();
+    thread->stop();
+    ASSERT_LT(monotonic_now() - begin, 20s) << "it waited to the end";
+    EXPECT_EQ(server.requests().size(), round) << "it tried again";
   }
-  thread->stop();
 }
 
 TEST_F(WatchThreadTest, AClosedMailboxEndsTheThread) {

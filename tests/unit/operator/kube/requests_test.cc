@@ -14,6 +14,8 @@ std::string wire(const HttpRequest& request) {
   return text + request.body;
 }
 
+std::string wire(const Result<HttpRequest>& request) { return request ? wire(*request) : request.error().message; }
+
 TEST(Requests, FirstPageOfAListNamesItsSelection) {
   EXPECT_EQ(wire(list_request(kPods, {.namespace_name = "team-a", .label_selector = "volcano.sh/job-name=digits"}, {})),
             "GET /api/v1/namespaces/team-a/pods?labelSelector=volcano.sh%2Fjob-name%3Ddigits&limit=500\n"
@@ -84,16 +86,16 @@ TEST(Requests, ApplyFillsInWhatTheObjectIs) {
 }
 
 TEST(Requests, ApplyToWhatBelongsToOthersDoesNotForce) {
-  const HttpRequest request =
+  const Result<HttpRequest> request =
       apply_request(kPodGroups, {"a", "g"}, Json::object(), {.field_manager = "rekindle-hints", .force = false});
-  EXPECT_EQ(request_target(request),
+  EXPECT_EQ(request_target(*request),
             "/apis/scheduling.volcano.sh/v1beta1/namespaces/a/podgroups/g?fieldManager=rekindle-hints&force=false");
 }
 
 TEST(Requests, ApplyOfAStatusGoesToTheSubresource) {
-  const HttpRequest request =
+  const Result<HttpRequest> request =
       apply_request(kBreakpoints, {"a", "b"}, Json::object(), {.subresource = Subresource::status});
-  EXPECT_EQ(request.path, "/apis/rekindle.dev/v1alpha1/namespaces/a/breakpoints/b/status");
+  EXPECT_EQ(request->path, "/apis/rekindle.dev/v1alpha1/namespaces/a/breakpoints/b/status");
 }
 
 TEST(Requests, DeleteCarriesTheUidAsPrecondition) {
@@ -108,7 +110,7 @@ TEST(Requests, DeleteCarriesTheUidAsPrecondition) {
 TEST(Requests, DeleteSaysTheGraceOnlyWhenThereIsOne) {
   DeleteParams params("uid-1");
   params.grace = 0s;
-  EXPECT_EQ(delete_request(kPods, {"a", "p"}, params).body,
+  EXPECT_EQ(delete_request(kPods, {"a", "p"}, params)->body,
             R"({"apiVersion":"v1","gracePeriodSeconds":0,"kind":"DeleteOptions","preconditions":{"uid":"uid-1"},)"
             R"("propagationPolicy":"Background"})");
 }
@@ -125,8 +127,39 @@ TEST(Requests, EvictionIsAskedOfThePod) {
             R"("kind":"Eviction","metadata":{"name":"p","namespace":"a"}})");
 }
 
-TEST(RequestsDeathTest, ADeleteWithAnEmptyUidIsABug) {
-  EXPECT_DEATH(delete_request(kPods, {"a", "p"}, DeleteParams("")), "uid");
+// What outside input can make of a name: every request says so instead of ending the process.
+TEST(Requests, WithoutANameOrNamespaceAreRefused) {
+  const ObjectKey wrong[] = {{"team-a", ""}, {"", "p"}, {"", ""}, {"team-a", ".."}, {"..", "p"}, {"team-a", "."}};
+  for (const ObjectKey& key : wrong) {
+    const Result<HttpRequest> requests[] = {
+        get_request(kPods, key),
+        replace_request(kPods, key, Json::object()),
+        merge_patch_request(kPods, key, Json::object()),
+        apply_request(kPods, key, Json::object()),
+        delete_request(kPods, key, DeleteParams("uid-1")),
+        evict_request(key, DeleteParams("uid-1")),
+    };
+    for (const Result<HttpRequest>& request : requests) {
+      ASSERT_FALSE(request) << to_string(key) << " " << request->path;
+      EXPECT_EQ(request.error().code, ErrorCode::invalid_input);
+      EXPECT_EQ(request.error().retry, Retry::no);
+    }
+  }
+}
+
+TEST(Requests, ACreateNeedsANamespaceExactlyWhereTheKindHasOne) {
+  EXPECT_FALSE(create_request(kPods, "", Json::object()));
+  EXPECT_FALSE(create_request(kNodes, "team-a", Json::object()));
+  EXPECT_TRUE(create_request(kNodes, "", Json::object()));
+  EXPECT_FALSE(get_request(kNodes, {"team-a", "n1"}));
+}
+
+TEST(Requests, ADeleteWithoutAUidIsRefused) {
+  for (const Result<HttpRequest>& request :
+       {delete_request(kPods, {"a", "p"}, DeleteParams("")), evict_request({"a", "p"}, DeleteParams(""))}) {
+    ASSERT_FALSE(request);
+    EXPECT_NE(request.error().message.find("uid"), std::string::npos) << request.error().message;
+  }
 }
 
 }  // namespace

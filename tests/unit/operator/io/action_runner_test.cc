@@ -1,0 +1,91 @@
+// What the shell looks at before it does what cannot be taken back.
+#include "operator/io/action_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "operator/model/names.h"
+#include "tests/support/recorded_transport.h"
+
+namespace rekindle::op {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string kPodPath = "/api/v1/namespaces/team-a/pods/digits-worker-0";
+const std::string kSecretsPath = "/api/v1/namespaces/rekindle-system/secrets";
+
+Json live_pod(const std::string& uid, const std::string& job_uid, const std::string& label = "true") {
+  return {{"metadata",
+           {{"namespace", "team-a"},
+            {"name", "digits-worker-0"},
+            {"uid", uid},
+            {"labels", {{names::kProtectedLabel, label}}},
+            {"ownerReferences", Json::array({{{"apiVersion", names::kVolcanoApiVersion},
+                                              {"kind", "Job"},
+                                              {"name", "digits"},
+                                              {"uid", job_uid},
+                                              {"controller", true}}})}}}};
+}
+
+class ActionRunnerTest : public testing::Test {
+ protected:
+  ActionRunnerTest() {
+    transport.prepare("POST " + kSecretsPath, 201, Json::object());
+    transport.prepare("DELETE " + kPodPath, 200, Json::object());
+    certificates = CertificateStore::open(transport, "rekindle-system", std::chrono::sys_seconds(1h));
+  }
+
+  ActionsDone delete_pod() {
+    const DeletePod action{.namespace_name = "team-a", .name = "digits-worker-0", .uid = "u0", .job_uid = "j1"};
+    return ActionRunner(transport, *certificates, "test").run({"team-a", "digits"}, "j1", {action});
+  }
+
+  bool was_asked(const std::string& request) const {
+    const std::vector<std::string> requests = transport.requests();
+    return std::ranges::count(requests, request) > 0;
+  }
+
+  RecordedTransport transport;
+  Result<CertificateStore> certificates = fail(ErrorCode::internal, "not opened yet");
+};
+
+TEST_F(ActionRunnerTest, DeletesThePodThatWasDecidedAbout) {
+  transport.prepare("GET " + kPodPath, 200, live_pod("u0", "j1"));
+  const ActionsDone done = delete_pod();
+  EXPECT_FALSE(done.error) << done.error->message;
+  EXPECT_TRUE(was_asked("DELETE " + kPodPath));
+  ASSERT_EQ(done.expectations.size(), 1u);
+  EXPECT_EQ(done.expectations[0].kind, Expectation::Kind::pod_going);
+}
+
+TEST_F(ActionRunnerTest, APodThatBelongsToAnotherJobByNowIsLeftAlone) {
+  transport.prepare("GET " + kPodPath, 200, live_pod("u0", "j2"));
+  const ActionsDone done = delete_pod();
+  EXPECT_FALSE(was_asked("DELETE " + kPodPath));
+  ASSERT_TRUE(done.error);
+  EXPECT_EQ(done.error->code, ErrorCode::refused);
+}
+
+TEST_F(ActionRunnerTest, APodThatHasLostItsLabelIsLeftAlone) {
+  transport.prepare("GET " + kPodPath, 200, live_pod("u0", "j1", "false"));
+  EXPECT_TRUE(delete_pod().error);
+  EXPECT_FALSE(was_asked("DELETE " + kPodPath));
+}
+
+TEST_F(ActionRunnerTest, APodThatWasMadeAnewUnderTheNameIsLeftAlone) {
+  transport.prepare("GET " + kPodPath, 200, live_pod("u9", "j1"));
+  EXPECT_FALSE(delete_pod().error);
+  EXPECT_FALSE(was_asked("DELETE " + kPodPath));
+}
+
+TEST_F(ActionRunnerTest, AnObjectWithoutANameIsAnErrorOfItsAction) {
+  const ActionsDone done = ActionRunner(transport, *certificates, "test")
+                               .run({"team-a", ""}, "j1", {DeletePod{.namespace_name = "team-a", .uid = "u0"}});
+  ASSERT_TRUE(done.error);
+  EXPECT_EQ(done.error->code, ErrorCode::invalid_input);
+}
+
+}  // namespace
+}  // namespace rekindle::op

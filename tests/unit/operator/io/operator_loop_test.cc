@@ -1,0 +1,179 @@
+// The owner thread's round, driven by hand in virtual time: what came in, what it wants performed.
+#include "operator/io/operator_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace rekindle::op {
+namespace {
+
+using namespace std::chrono_literals;
+
+const WallTime kStart = *parse_wall_time("2026-11-22T10:00:00Z");
+const ObjectKey kJob{"team-a", "digits"};
+
+struct Performed {
+  std::string job_uid;
+  std::vector<Action> actions;
+};
+
+class OperatorLoopTest : public testing::Test {
+ protected:
+  // Fills the stores and looks at the job once.
+  void SetUp() override {
+    go_round({Init{}, InitApply<Job>{kJob, make_job("j1")}, InitDone{}},
+             {Init{}, InitApply<Pod>{key_of(0), make_pod(0, "j1")}, InitApply<Pod>{key_of(1), make_pod(1, "j1")},
+              InitDone{}},
+             {Init{}, InitDone{}});
+    ASSERT_TRUE(loop.ready());
+  }
+
+  static Job make_job(const std::string& uid) {
+    Job job{.namespace_name = kJob.namespace_name, .name = kJob.name, .uid = uid, .phase = JobPhase::running};
+    job.settings.scheduling = "grace";
+    job.tasks = {{.name = "worker", .replicas = 2, .is_protected = true}};
+    return job;
+  }
+
+  static Pod make_pod(std::int32_t index, const std::string& job_uid) {
+    return {.namespace_name = kJob.namespace_name,
+            .name = key_of(index).name,
+            .uid = job_uid + "-u" + std::to_string(index),
+            .job_name = kJob.name,
+            .job_uid = job_uid,
+            .task = "worker",
+            .created = kStart - 10min,
+            .index = index,
+            .phase = PodPhase::running,
+            .is_protected = true,
+            .injected = true};
+  }
+
+  static ObjectKey key_of(std::int32_t index) {
+    return {kJob.namespace_name, "digits-worker-" + std::to_string(index)};
+  }
+
+  void go_round(std::deque<OperatorInput> inputs = {}) { loop.go_round(std::move(inputs)); }
+  void go_round(std::vector<StoreEvent<Job>> of_jobs, std::vector<StoreEvent<Pod>> of_pods,
+                std::vector<StoreEvent<Breakpoint>> of_breakpoints) {
+    std::deque<OperatorInput> inputs;
+    std::ranges::move(of_jobs, std::back_inserter(inputs));
+    std::ranges::move(of_pods, std::back_inserter(inputs));
+    std::ranges::move(of_breakpoints, std::back_inserter(inputs));
+    go_round(std::move(inputs));
+  }
+
+  // Everything wanted so far is done, and nothing of it goes wrong.
+  void all_is_done() {
+    for (const Performed& each : std::exchange(wanted, {})) {
+      ActionsDone done{.job = kJob, .job_uid = each.job_uid};
+      for (const Action& action : each.actions) {
+        if (std::holds_alternative<CreateCertificateSecret>(action)) done.certificate_ensured = true;
+        if (const auto* event = std::get_if<RecordEvent>(&action)) done.events_recorded.push_back(event->once_key);
+      }
+      go_round({std::move(done)});
+    }
+  }
+
+  void time_passes(std::chrono::milliseconds time) { elapsed += time; }
+
+  template <typename Kind>
+  std::vector<Kind> all_wanted() const {
+    std::vector<Kind> found;
+    for (const Performed& each : wanted) {
+      for (const Action& action : each.actions) {
+        if (const Kind* one = std::get_if<Kind>(&action)) found.push_back(*one);
+      }
+    }
+    return found;
+  }
+
+  // What a sidecar with the certificate of that job is told about that pod.
+  int status_for(const std::string& job_uid, const Pod& pod) {
+    const Json body{{"pod", {{"name", pod.name}, {"uid", pod.uid}}},
+                    {"address", "10.0.0.9"},
+                    {"port", 8471},
+                    {"seen", 0},
+                    {"wait_seconds", 0},
+                    {"report", {{"phase", "waiting"}, {"attempt", 0}}}};
+    const auto reply = std::make_shared<SyncReply>();
+    go_round({SyncArrived{{kJob.namespace_name, job_uid}, dump_json(body), reply}});
+    return reply->wait(0ns).value().status;
+  }
+
+  std::chrono::milliseconds elapsed{0};
+  std::vector<Performed> wanted;
+  Mailbox<OperatorInput> mailbox{16};
+  JobCache jobs;
+  Metrics metrics;
+  OperatorLoop loop{
+      {.clock = {.monotonic = [this] { return Instant(1h) + elapsed; }, .wall = [this] { return kStart + elapsed; }}},
+      mailbox,
+      jobs,
+      metrics,
+      [this](const ObjectKey&, std::string job_uid, std::vector<Action> actions) {
+        wanted.push_back({std::move(job_uid), std::move(actions)});
+      }};
+};
+
+TEST_F(OperatorLoopTest, MakesTheCertificateOfAJobOnce) {
+  ASSERT_EQ(all_wanted<CreateCertificateSecret>().size(), 1u);
+  EXPECT_EQ(wanted[0].job_uid, "j1");
+  all_is_done();
+  time_passes(1s);
+  go_round();
+  EXPECT_TRUE(all_wanted<CreateCertificateSecret>().empty());
+}
+
+TEST_F(OperatorLoopTest, WhatWasDoneForAnotherJobOfTheNameIsNotTakenForThisOne) {
+  go_round({ActionsDone{.job = kJob, .job_uid = "j0", .certificate_ensured = true}});
+  wanted.clear();
+  time_passes(1s);
+  go_round();
+  EXPECT_EQ(all_wanted<CreateCertificateSecret>().size(), 1u);
+}
+
+TEST_F(OperatorLoopTest, PodsOfAFormerJobOfTheNameAreNotThisJobs) {
+  all_is_done();
+  go_round(
+      {StoreEvent<Job>(Apply<Job>{kJob, make_job("j2")}), StoreEvent<Pod>(Apply<Pod>{key_of(0), make_pod(0, "j2")})});
+  EXPECT_EQ(status_for("j2", make_pod(0, "j2")), 200);
+  EXPECT_EQ(status_for("j2", make_pod(1, "j1")), 503) << "it belongs to the job before";
+}
+
+// The kubelet deletes again, at once, when the containers have ended. Seen in a list alone, that
+// looks as if the container had died first.
+TEST_F(OperatorLoopTest, ADeletionThatAListShowsAgainKeepsItsFirstTime) {
+  all_is_done();
+  Pod deleted = make_pod(0, "j1");
+  deleted.deletion_time = kStart + 30s;
+  deleted.deletion_grace_seconds = 30;
+  go_round({StoreEvent<Pod>(Apply<Pod>{key_of(0), deleted})});
+
+  time_passes(1500ms);
+  Pod ended = deleted;
+  ended.phase = PodPhase::failed;
+  ended.ended = {{.name = "main", .reason = "Error", .exit_code = 143, .finished = kStart + 1s}};
+  ended.deletion_time = kStart + 1400ms;
+  ended.deletion_grace_seconds = 0;
+  go_round({}, {Init{}, InitApply<Pod>{key_of(0), ended}, InitApply<Pod>{key_of(1), make_pod(1, "j1")}, InitDone{}},
+           {});
+
+  time_passes(1s);
+  go_round();
+  const std::vector<CreateBreakpoint> intents = all_wanted<CreateBreakpoint>();
+  ASSERT_EQ(intents.size(), 1u);
+  EXPECT_EQ(intents[0].object.spec.trigger, Trigger::pre_stop) << intents[0].object.spec.reason;
+}
+
+TEST_F(OperatorLoopTest, IsAliveForAsLongAsItGoesRound) {
+  EXPECT_TRUE(loop.alive());
+  time_passes(40s);
+  EXPECT_FALSE(loop.alive());
+  go_round();
+  EXPECT_TRUE(loop.alive());
+}
+
+}  // namespace
+}  // namespace rekindle::op

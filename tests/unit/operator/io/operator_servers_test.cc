@@ -1,0 +1,152 @@
+// The operator's servers on loopback, with everybody before them whom a cluster may send.
+#include "operator/io/operator_servers.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "common/system/clock.h"
+#include "common/net/http_client.h"
+#include "common/net/socket.h"
+#include "operator/model/names.h"
+#include "tests/support/certificates.h"
+#include "tests/support/recorded_transport.h"
+
+namespace rekindle::op {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A connection on which so much was said and no more.
+FileDescriptor half_said(std::uint16_t port, std::string_view bytes) {
+  FileDescriptor descriptor = connect_to("127.0.0.1", port, monotonic_now() + 10s, -1).value();
+  EXPECT_EQ(send(descriptor.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), std::ssize(bytes));
+  return descriptor;
+}
+
+std::string review_of(const Json& pod, const std::string& namespace_name = "team-a") {
+  return dump_json(
+      {{"kind", "AdmissionReview"},
+       {"apiVersion", "admission.k8s.io/v1"},
+       {"request", {{"uid", "r1"}, {"operation", "CREATE"}, {"namespace", namespace_name}, {"object", pod}}}});
+}
+
+Json pod_of(const Json& owner) {
+  return {{"metadata",
+           {{"name", "p"}, {"labels", {{names::kProtectedLabel, "true"}}}, {"ownerReferences", Json::array({owner})}}},
+          {"spec", {{"containers", Json::array({{{"name", "main"}}})}}}};
+}
+
+Json owner_named(const Json& name) {
+  return {
+      {"apiVersion", names::kVolcanoApiVersion}, {"kind", "Job"}, {"name", name}, {"uid", "x"}, {"controller", true}};
+}
+
+class OperatorServersTest : public testing::Test {
+ protected:
+  // Nobody's time is ever over, and there are few workers.
+  void start(OperatorServerLimits limits = {.head = 1h, .probe_head = 1h, .admission_workers = 2, .probe_workers = 1}) {
+    limits.address = "127.0.0.1";
+    auto started =
+        OperatorServers::start({.admission = 0, .sidecars = 0, .metrics = 0, .health = 0}, server_context(own),
+                               server_context(own, authority.pem()), {}, jobs, transport, metrics, mailbox,
+                               {.alive = [] { return true; }, .ready = [] { return false; }}, limits);
+    ASSERT_TRUE(started) << started.error().message;
+    servers = std::move(*started);
+  }
+
+  int status_of(std::uint16_t port, const std::string& path) {
+    return HttpClient({.host = "127.0.0.1", .port = port}).send({.path = path})->status;
+  }
+
+  HttpResponse answer_pod(const Json& pod, const std::string& namespace_name = "team-a") {
+    return answer_admission({.method = "POST", .path = "/admission/pod", .body = review_of(pod, namespace_name)}, {},
+                            jobs, transport, metrics);
+  }
+
+  TestAuthority authority;
+  TlsKeyPair own = authority.server({.ip = {"127.0.0.1"}});
+  JobCache jobs;
+  RecordedTransport transport;
+  Metrics metrics;
+  Mailbox<OperatorInput> mailbox{16};
+  std::unique_ptr<OperatorServers> servers;
+};
+
+TEST_F(OperatorServersTest, HealthAndReadinessAreToldApart) {
+  start();
+  EXPECT_EQ(status_of(servers->ports().health, "/healthz"), 200);
+  EXPECT_EQ(status_of(servers->ports().health, "/readyz"), 503);
+  EXPECT_EQ(status_of(servers->ports().health, "/"), 404);
+  EXPECT_EQ(status_of(servers->ports().metrics, "/metrics"), 200);
+}
+
+TEST_F(OperatorServersTest, ProbesAreAnsweredHoweverManyStrangersAreSlow) {
+  start();
+  std::vector<FileDescriptor> slow;
+  for (const char* part : {"G", "GET /healthz HTTP/1.1\r\nHost: h\r\n",
+                           "POST /healthz HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"}) {
+    for (int i = 0; i < 50; ++i) slow.push_back(half_said(servers->ports().health, part));
+    EXPECT_EQ(status_of(servers->ports().health, "/healthz"), 200) << part;
+  }
+}
+
+TEST_F(OperatorServersTest, AdmissionIsAnsweredHoweverManyHandshakesHang) {
+  start();
+  std::vector<FileDescriptor> slow;
+  for (int i = 0; i < 40; ++i) slow.push_back(half_said(servers->ports().admission, "\x16"));
+  HttpClient client({.host = "127.0.0.1", .port = servers->ports().admission, .tls = client_context(authority.pem())});
+  const Result<HttpResponse> response =
+      client.send({.method = "POST", .path = "/admission/pod", .body = review_of(Json::object())});
+  ASSERT_TRUE(response) << response.error().message;
+  EXPECT_EQ(response->status, 200);
+}
+
+// Anybody may make such a pod; what it names can be read nowhere.
+TEST_F(OperatorServersTest, AnOwnerWithAnOddNameIsAdmittedWithAWarningAndAskedNobodyAbout) {
+  for (const Json& name : {Json(""), Json(nullptr), Json("."), Json("..")}) {
+    const HttpResponse response = answer_pod(pod_of(owner_named(name)));
+    EXPECT_EQ(response.status, 200) << name;
+    const Json answer = parse_json(response.body, "answer").value()["response"];
+    EXPECT_TRUE(answer["allowed"].get<bool>()) << name;
+    EXPECT_TRUE(answer.contains("warnings")) << name;
+  }
+  EXPECT_EQ(transport.requests(), std::vector<std::string>{});
+}
+
+TEST_F(OperatorServersTest, AReviewWithoutANamespaceIsAnsweredToo) {
+  EXPECT_EQ(answer_pod(pod_of(owner_named("digits")), "").status, 200);
+  EXPECT_EQ(transport.requests(), std::vector<std::string>{});
+}
+
+class AnswerSyncTest : public testing::Test {
+ protected:
+  // The answer when the owner thread gives its own after that time; with it, how long that took.
+  std::pair<HttpResponse, Duration> answer_after(Duration silence) {
+    Mailbox<OperatorInput> mailbox(1);
+    Duration waited{};
+    const SyncWait wait = [&](SyncReply&, Duration limit) -> std::optional<SyncOutcome> {
+      waited += limit;
+      if (waited < silence) return std::nullopt;
+      return SyncOutcome{.status = 200, .body = "news"};
+    };
+    ServedRequest served{.request = {.method = "POST", .path = "/v1/sync", .body = "{}"},
+                         .peer_uri = "rekindle://team-a/j1"};
+    HttpResponse response = answer_sync(served, mailbox, wait);
+    return {std::move(response), waited};
+  }
+};
+
+TEST_F(AnswerSyncTest, TheLongestWaitOfASidecarIsWaitedFor) {
+  const auto [response, waited] = answer_after(30s);
+  EXPECT_EQ(response.status, 200);
+  EXPECT_EQ(response.body, "news");
+}
+
+TEST_F(AnswerSyncTest, AnOwnerThreadThatHangsIsNotWaitedForForEver) {
+  const auto [response, waited] = answer_after(1h);
+  EXPECT_EQ(response.status, 503);
+  EXPECT_LE(waited, 1min);
+}
+
+}  // namespace
+}  // namespace rekindle::op
