@@ -147,14 +147,18 @@ void CoordinationHarness::perform(std::uint32_t pod, const SendToPeer& send) {
   }
   if (prng_.unit() < options_.drop) return;
   const int copies = prng_.unit() < options_.duplicate ? 2 : 1;
+  const std::uint64_t link = links_broken_[{std::min(pod, to), std::max(pod, to)}];
   for (int i = 0; i < copies; ++i) {
-    after(between(microseconds(50), options_.delay_most),
-          [this, pod, to, message = *message, attempt = pods_[pod].machine->attempt(),
-           from_generation = pods_[pod].generation, to_generation = pods_[to].generation] {
-            if (pods_[pod].generation == from_generation && pods_[to].generation == to_generation && linked(pod, to)) {
-              deliver(to, PeerMessageArrived{pod, attempt, message});
-            }
-          });
+    // A connection keeps the order of its messages. Two that arrive at one time stay in order too.
+    Instant& newest = newest_arrival_[{pod, to}];
+    newest = std::max(newest, now_ + between(microseconds(50), options_.delay_most));
+    after(newest - now_, [this, pod, to, link, message = *message, attempt = pods_[pod].machine->attempt(),
+                          from_generation = pods_[pod].generation, to_generation = pods_[to].generation] {
+      if (pods_[pod].generation != from_generation || pods_[to].generation != to_generation || !linked(pod, to)) return;
+      // What was under way on a connection that broke is lost with it.
+      if (links_broken_[{std::min(pod, to), std::max(pod, to)}] != link) return;
+      deliver(to, PeerMessageArrived{pod, attempt, message});
+    });
   }
 }
 
@@ -178,7 +182,8 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
   } else if (const auto* refuse = std::get_if<RefuseRank>(&output)) {
     log(who + "refuses rank " + std::to_string(refuse->rank) + ": " + refuse->error.message);
   } else if (std::get_if<ListCandidates>(&output)) {
-    deliver_later(pod, milliseconds(1), CandidatesListed{candidates_});
+    if (listing_error_) deliver_later(pod, milliseconds(1), CandidatesListed{std::unexpected(*listing_error_)});
+    else deliver_later(pod, milliseconds(1), CandidatesListed{candidates_});
   } else if (const auto* verify = std::get_if<VerifyCandidate>(&output)) {
     const auto bad = bad_.find(verify->path);
     deliver_later(pod, milliseconds(1),
@@ -186,11 +191,14 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
   } else if (const auto* claim = std::get_if<ClaimAttempt>(&output)) {
     log(who + "claims attempt " + std::to_string(next_attempt_) + " from " +
         (claim->parent ? claim->parent->path : "the start"));
-    deliver_later(pod, milliseconds(1), AttemptClaimed{next_attempt_++});
+    if (claim_error_) deliver_later(pod, milliseconds(1), AttemptClaimed{std::unexpected(*claim_error_), {}});
+    else deliver_later(pod, milliseconds(1), AttemptClaimed{next_attempt_++});
   } else if (const auto* begun = std::get_if<AttemptBegun>(&output)) {
     pods_[pod].begun = *begun;
     log(who + "lives in attempt " + std::to_string(begun->attempt) +
         (begun->rejoined ? ", rejoined" : " from step " + std::to_string(begun->step)));
+  } else if (const auto* remember = std::get_if<RememberJob>(&output)) {
+    pods_[pod].remembered = *remember;
   } else if (std::get_if<HoldRanks>(&output)) {
     hold(pod);
   } else if (const auto* permit = std::get_if<PermitUpdate>(&output)) {
@@ -218,6 +226,10 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
   } else if (const auto* create = std::get_if<CreateFolder>(&output)) {
     const std::string path =
         checkpoint_folder_name({create->attempt, create->step, "n" + std::to_string(next_folder_++)});
+    if (folder_error_) {
+      deliver_later(pod, milliseconds(1), FolderCreated{create->term, std::unexpected(*folder_error_)});
+      return;
+    }
     log(who + "makes folder " + path);
     deliver_later(pod, between(microseconds(200), milliseconds(2)), FolderCreated{create->term, path});
   } else if (const auto* remove = std::get_if<RemoveFolder>(&output)) {
@@ -334,12 +346,19 @@ void CoordinationHarness::restart_sidecar(std::uint32_t pod) {
     // its connection is gone with the sidecar
     if (hook.pod == pod && !hook.answer) hook.pod_died = true;
   }
+  if (const auto& left = pods_[pod].remembered; left) deliver(pod, JobRemembered{left->attempt, left->job_layout_hash});
   if (table_) deliver_later(pod, milliseconds(5), *table_);
   for (std::uint32_t other = 0; other < config_.pods; ++other) {
     if (other == pod || !linked(pod, other)) continue;
     deliver(other, PeerLost{pod});
-    deliver_later(other, milliseconds(20), PeerConnected{pod});
-    deliver_later(pod, milliseconds(20), PeerConnected{other});
+    after(milliseconds(20),
+          [this, pod, other, generation = pods_[pod].generation, other_generation = pods_[other].generation] {
+            // A restart after this one, or of the other, connects them.
+            if (pods_[pod].generation != generation || pods_[other].generation != other_generation) return;
+            if (!linked(pod, other)) return;
+            deliver(other, PeerConnected{pod});
+            deliver(pod, PeerConnected{other});
+          });
   }
   for (std::uint32_t number = 0; number < ranks_.size(); ++number) {
     if (pod_of(number) != pod) continue;
@@ -358,8 +377,12 @@ void CoordinationHarness::restart_sidecar(std::uint32_t pod) {
 void CoordinationHarness::set_link(std::uint32_t a, std::uint32_t b, bool up) {
   const std::pair link(std::min(a, b), std::max(a, b));
   if (up == !links_down_.contains(link)) return;
-  if (up) links_down_.erase(link);
-  else links_down_.insert(link);
+  if (up) {
+    links_down_.erase(link);
+  } else {
+    links_down_.insert(link);
+    ++links_broken_[link];
+  }
   if (!pods_[a].up || !pods_[b].up) return;
   if (up) {
     deliver(a, PeerConnected{b});
@@ -385,6 +408,12 @@ void CoordinationHarness::hook(std::uint32_t pod, double seconds) {
   deliver(pod, HookCalled{id, "main", seconds});
 }
 
+void CoordinationHarness::hook_goes(std::uint64_t id) {
+  Hook& hook = hooks_.at(id);
+  hook.gone = true;
+  deliver(hook.pod, HookGone{id});
+}
+
 void CoordinationHarness::answer_hook(const AnswerHook& answer) {
   const auto hook = hooks_.find(answer.hook);
   if (hook == hooks_.end()) {
@@ -392,6 +421,7 @@ void CoordinationHarness::answer_hook(const AnswerHook& answer) {
     return;
   }
   if (hook->second.answer) violate("a hook was answered twice");
+  if (hook->second.gone) violate("a hook was answered that is gone");
   if (now_ > hook->second.until) violate("a hook was answered after its time");
   hook->second.answer = answer.done;
   log("hook of pod " + std::to_string(hook->second.pod) + " is told " + std::string(to_string(answer.done.outcome)) +
@@ -438,8 +468,8 @@ bool CoordinationHarness::quiet() const {
       return false;
     }
   }
-  return std::all_of(hooks_.begin(), hooks_.end(),
-                     [](const auto& entry) { return entry.second.answer || entry.second.pod_died; });
+  return std::ranges::all_of(
+      hooks_, [](const auto& entry) { return entry.second.answer || entry.second.pod_died || entry.second.gone; });
 }
 
 std::string CoordinationHarness::describe() const {

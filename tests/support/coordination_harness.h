@@ -1,6 +1,7 @@
 // N coordination machines with simulated ranks, network and storage on one virtual time line. One
-// seed, one run: every delay, loss and choice comes from it. Checks safety while it runs
-// (violations()) and lets a test or a scenario script faults.
+// seed, one run: every delay, loss and choice comes from it. Messages from one pod to another keep
+// their order, as a connection keeps it. Checks safety while it runs (violations()) and lets a test
+// or a scenario script faults.
 #pragma once
 
 #include <cstdint>
@@ -57,6 +58,8 @@ class CoordinationHarness {
   void finish_rank(std::uint32_t rank);
   void set_link(std::uint32_t a, std::uint32_t b, bool up);
   void hook(std::uint32_t pod, double seconds);
+  // Who called it is gone: nobody is there to be answered.
+  void hook_goes(std::uint64_t id);
   void order(const std::string& breakpoint, AfterBreakpoint after, double seconds);
   void want_checkpoint(std::uint32_t rank);
   void fail_collective(std::uint32_t rank);
@@ -71,6 +74,9 @@ class CoordinationHarness {
   void fail_writes_of(std::uint32_t rank, Error error) { write_errors_[rank] = std::move(error); }
   void fail_publishing(Error error) { publish_error_ = std::move(error); }
   void mend_publishing() { publish_error_.reset(); }
+  void fail_folders(std::optional<Error> error) { folder_error_ = std::move(error); }  // empty: mended
+  void fail_listing(std::optional<Error> error) { listing_error_ = std::move(error); }
+  void fail_claims(std::optional<Error> error) { claim_error_ = std::move(error); }
   void set_candidates(std::vector<RestoreCandidate> candidates) { candidates_ = std::move(candidates); }
   void set_bad(const std::string& path, Error error) { bad_[path] = std::move(error); }
   void fail_loads_of(std::uint32_t rank, Error error) { load_errors_[rank] = std::move(error); }
@@ -118,6 +124,7 @@ class CoordinationHarness {
     Instant until;
     std::optional<HookDoneMessage> answer;
     bool pod_died = false;
+    bool gone = false;
   };
 
   const Rank& rank(std::uint32_t number) const { return ranks_.at(number); }
@@ -151,6 +158,7 @@ class CoordinationHarness {
     std::optional<Instant> wake;
     bool exit_allowed = false;
     AttemptBegun begun;
+    std::optional<RememberJob> remembered;  // in the run folder, which outlives the sidecar
   };
   struct Happening {
     Instant at;
@@ -200,6 +208,9 @@ class CoordinationHarness {
   std::vector<Pod> pods_;
   std::vector<Rank> ranks_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> links_down_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> links_broken_;  // how often
+  // of a message, by sender and receiver
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Instant> newest_arrival_;
   // by the order that made the communicators, and step
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::set<std::uint32_t>> contributions_;
   std::uint64_t broken_until_ = 0;  // communicators that no later order has made
@@ -215,6 +226,9 @@ class CoordinationHarness {
   std::map<std::uint32_t, Error> load_errors_;
   std::map<std::uint32_t, Layout> layouts_;
   std::optional<Error> publish_error_;
+  std::optional<Error> folder_error_;
+  std::optional<Error> listing_error_;
+  std::optional<Error> claim_error_;
   Duration write_time_ = std::chrono::milliseconds(4);
   std::uint32_t next_attempt_ = 1;
   std::uint64_t next_folder_ = 1;

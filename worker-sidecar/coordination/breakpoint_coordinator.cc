@@ -202,10 +202,14 @@ void BreakpointCoordinator::on_collected(std::uint32_t from, const CollectedMess
 std::optional<Instant> BreakpointCoordinator::answers_due() const {
   std::optional<Instant> due;
   for (std::uint32_t pod = 0; pod < config_.pods; ++pod) {
-    if (answers_.contains(pod)) continue;
+    if (has_answered(pod)) continue;
     const bool reachable = pods_.reachable(pod);
     if (!reachable && (pods_.gone_or_old(pod) || pods_.finished(pod))) continue;
-    const Instant at = started_ + bound(reachable ? config_.limits.answer_wait : config_.limits.collect_wait);
+    Instant since = started_;
+    // A connection that breaks again and again does not use up all the time that there is.
+    if (const auto changed = links_changed_.find(pod); changed != links_changed_.end())
+      since = std::max(since, std::min(changed->second, began_ + (deadline_ - began_) / 2));
+    const Instant at = since + bound(reachable ? config_.limits.answer_wait : config_.limits.collect_wait);
     due = due ? std::max(*due, at) : at;
   }
   return due;
@@ -342,7 +346,7 @@ void BreakpointCoordinator::assign(const std::string& path, Instant now, Coordin
   next_resend_ = now + config_.limits.resend;
   tell(BreakpointState::writing, "", out);
   for (const std::uint32_t pod : writing_.pods()) writing_.send_order(pod, out);
-  publish_if_written(now, out);
+  check_writers(now, out);
 }
 
 // Every rank that shall write still has what it shall write, unless it is done.
@@ -461,12 +465,27 @@ void BreakpointCoordinator::on_published(const CheckpointPublished& published, I
 // --- others ---
 
 void BreakpointCoordinator::on_pod_connected(std::uint32_t ordinal, Instant now, CoordinationOutputs& out) {
-  if (move(CoordinatorInput::pod_connected) == CoordinatorMove::ask) send(ordinal, collect_message(now), out);
+  links_changed_[ordinal] = now;
+  if (move(CoordinatorInput::pod_connected) != CoordinatorMove::ask) return;
+  // What it said before it was lost is old.
+  if (state_ == CoordinatorState::collecting) answers_.erase(ordinal);
+  send(ordinal, collect_message(now), out);
 }
 
-void BreakpointCoordinator::on_pod_lost(std::uint32_t, Instant now, CoordinationOutputs& out) {
+// What a lost pod has said stays known: how far its ranks came, and what they registered. But they
+// are no source.
+void BreakpointCoordinator::on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out) {
+  links_changed_[ordinal] = now;
   const CoordinatorMove what = move(CoordinatorInput::pod_lost);
-  if (what == CoordinatorMove::look) look(now, out);
+  if (what == CoordinatorMove::look) {
+    if (const auto answer = answers_.find(ordinal); answer != answers_.end()) {
+      for (CollectedRank& rank : answer->second) {
+        rank.alive = false;
+        rank.shadow_steps.clear();
+      }
+    }
+    look(now, out);
+  }
   if (what == CoordinatorMove::check_writers) check_writers(now, out);
 }
 
@@ -495,7 +514,7 @@ void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
   if (state_ == CoordinatorState::collecting) {
     if (resend) {
       for (const std::uint32_t pod : pods_.reachable_pods()) {
-        if (!answers_.contains(pod)) send(pod, collect_message(now), out);
+        if (!has_answered(pod)) send(pod, collect_message(now), out);
       }
       if (permitted_at_) send_to_all(PermitMessage{term_, permitted_step_, permitted_ranks_}, out);
     }

@@ -82,6 +82,8 @@ class BreakpointCoordinator {
   void start_round(std::uint64_t above, Instant now, CoordinationOutputs& out);
   void new_round(const Error& why, Instant now, CoordinationOutputs& out);
   CollectMessage collect_message(Instant now) const;
+  // Its answer is here, and nothing has been heard of its loss.
+  bool has_answered(std::uint32_t pod) const { return answers_.contains(pod) && pods_.reachable(pod); }
   std::optional<Instant> answers_due() const;
   ChooseInput choose_input(Instant now) const;
   std::string describe_losses() const;
@@ -123,6 +125,8 @@ class BreakpointCoordinator {
   std::set<std::string> ids_;       // the operator's Breakpoints that it answers
   RebuildCount rebuilds_;
 
+  std::map<std::uint32_t, Instant> links_changed_;  // by pod: when it was connected or lost
+
   // The breakpoint under way.
   TimedTrigger reason_;
   std::set<TriggerCause> causes_;
@@ -139,8 +143,9 @@ class BreakpointCoordinator {
   std::optional<Instant> outbid_at_;
   Instant started_;
   Instant next_resend_;
-  std::map<std::uint32_t, std::vector<CollectedRank>> answers_;  // by pod
-  std::optional<Instant> answered_at_;                           // all that can be awaited are in
+  // by pod; of a pod that was lost no rank is a source
+  std::map<std::uint32_t, std::vector<CollectedRank>> answers_;
+  std::optional<Instant> answered_at_;  // all that can be awaited are in
   Instant last_look_;
   std::optional<Instant> permitted_at_;
   std::uint64_t permitted_step_ = 0;

@@ -49,8 +49,9 @@ void JobLayouts::adopt(std::uint32_t from, const std::vector<HeldLayout>& told, 
     const std::string hash = held.layout ? keep(*held.layout) : held.hash;
     if (layouts_.size() != before) shards_.reset();
     for (const std::uint32_t rank : held.ranks) {
-      if (rank >= config_.world_size() || (config_.hosts(rank) && from != config_.ordinal)) continue;
-      if (config_.pod_of(rank) == from || leads || !hash_of_rank_.contains(rank)) note(rank, hash);
+      if (rank >= config_.world_size()) continue;
+      const bool believed = config_.pod_of(rank) == from || (leads && !config_.hosts(rank));
+      if (believed || !hash_of_rank_.contains(rank)) note(rank, hash);
     }
   }
   forget_unused();

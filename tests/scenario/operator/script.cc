@@ -140,7 +140,7 @@ std::vector<std::string> run_command(World& world, const std::string& line) {
     if (command.text("word") == "up") {
       world.start_operator();
     } else {
-      world.kill_operator();
+      world.stop_operator();
     }
   } else if (verb == "settle") {
     for (int i = 0; i < command.number("seconds", 30); ++i) world.tick();

@@ -465,9 +465,17 @@ void World::start_operator() {
   operator_back_.reset();
 }
 
+void World::stop_operator() {
+  kill_operator();
+  operator_back_.reset();
+}
+
+// What it has watched goes with it: pods that go while it is away it never hears of, and what is
+// there when it is back it finds in its first list.
 void World::kill_operator() {
   operator_up_ = false;
   directory_.reset();
+  gone_pods_.clear();
 }
 
 Observation World::observe() const {
@@ -586,10 +594,11 @@ void World::operator_tick() {
   fault_found_ = "the operator does not come to rest: " + (log_.empty() ? std::string() : log_.back());
 }
 
-void World::crash_operator_now() {
-  if (!operator_up_) return;
+bool World::crash_operator_now() {
+  if (!operator_up_) return false;
   kill_operator();
   operator_back_ = now_ + seconds(5);
+  return true;
 }
 
 void World::tick() {

@@ -53,12 +53,13 @@ class World {
   void set_marks(bool marks) { volcano_marks_ = marks; }
 
   void start_operator();
-  void kill_operator();
+  void stop_operator();  // until it is started by hand
   // Killed right after its n-th action from now on (each action and each write counts), started
   // again five ticks later.
   void crash_operator_after(std::uint32_t actions) { crash_after_ = actions; }
 
-  void crash_operator_now();  // and started again five ticks later
+  // And started again five ticks later. False: it is away already, nothing happens.
+  bool crash_operator_now();
 
   void tick();
 
@@ -107,6 +108,7 @@ class World {
   void volcano_tick();
   void kill_all_pods();
   void operator_tick();
+  void kill_operator();
   Observation observe() const;
   bool perform(const Action& action);
 

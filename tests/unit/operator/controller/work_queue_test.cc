@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "tests/support/random_seed.h"
 #include "tests/unit/operator/controller/start.h"
 
 namespace rekindle::op {
@@ -150,10 +151,8 @@ TEST(WorkQueueDeathTest, DoneWithoutTakeIsABug) {
 }
 
 // The law against a simple model, over random histories.
-TEST(WorkQueue, KeepsItsLawInAnyHistory) {
-  constexpr std::uint64_t kSeed = 20261121;
-  Prng luck(kSeed);
-  SCOPED_TRACE("seed " + std::to_string(kSeed));
+void keep_the_law(std::uint64_t seed) {
+  Prng luck(seed);
   Queue queue(without_jitter());
   struct Model {
     std::optional<Instant> when;    // queued
@@ -214,6 +213,8 @@ TEST(WorkQueue, KeepsItsLawInAnyHistory) {
     }
   }
 }
+
+TEST(WorkQueue, KeepsItsLawInAnyHistory) { test::for_each_seed({.fixed = {20261121}}, keep_the_law); }
 
 }  // namespace
 }  // namespace rekindle::op

@@ -86,6 +86,32 @@ TEST(Assembly, P17_WhatMayPassIsTriedAgainBeforeAnythingOlder) {
   EXPECT_EQ(joined(job.take_log()).find("checkpoint_refused"), std::string::npos);
 }
 
+TEST(Assembly, StorageThatCannotBeReadForAWhileRefusesNobody) {
+  CoordinationHarness job({.pods = 2});
+  job.set_candidates({kNewest});
+  job.fail_listing(Error{ErrorCode::io, "the server is away"});
+  job.connect_everything();
+  job.run_for(seconds(5));
+  EXPECT_FALSE(job.all_running());
+  job.fail_listing({});
+  ASSERT_TRUE(comes_up(job)) << job.describe();
+  EXPECT_EQ(job.rank(0).word.step, 184u);
+  EXPECT_EQ(joined(job.take_log()).find("refuses rank"), std::string::npos);
+}
+
+TEST(Assembly, AnAttemptThatCannotBeClaimedForAWhileRefusesNobody) {
+  CoordinationHarness job({.pods = 2});
+  job.set_candidates({kNewest});
+  job.fail_claims(Error{ErrorCode::io, "the server is away"});
+  job.connect_everything();
+  job.run_for(seconds(5));
+  EXPECT_FALSE(job.all_running());
+  job.fail_claims({});
+  ASSERT_TRUE(comes_up(job)) << job.describe();
+  EXPECT_EQ(job.rank(0).word.step, 184u);
+  EXPECT_EQ(joined(job.take_log()).find("refuses rank"), std::string::npos);
+}
+
 TEST(Assembly, NeverStartsFromStepZeroWhileCheckpointsExistThatCannotBeUsed) {
   CoordinationHarness job({.pods = 2});
   job.set_candidates({kNewest});

@@ -295,6 +295,43 @@ TEST(Breakpoint, WhatARoundThatFailedHasWrittenIsRemovedAtOnce) {
   EXPECT_EQ(job.published()[0].path, "a2-s190-n2");
 }
 
+TEST(Breakpoint, ThatFindsNoSpaceForTheManifestGivesBackWhatItHasWritten) {
+  CoordinationHarness job = training({.pods = 2});
+  job.fail_publishing({ErrorCode::exhausted, "no space left", Retry::no});
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.removed(), (std::set<std::string>{"a2-s190-n1"})) << "the space may be what the next one needs";
+}
+
+TEST(Breakpoint, APublishThatMayWorkTheNextTimeIsTriedInAnotherRound) {
+  CoordinationHarness job = training({.pods = 2});
+  job.fail_publishing({ErrorCode::io, "the server is away", Retry::yes});
+  job.hook(0, 30);
+  ASSERT_TRUE(job.run_until([&] { return job.records().back().message.starts_with("another round"); }, seconds(5)));
+  job.mend_publishing();
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::durable);
+}
+
+TEST(Breakpoint, AFolderThatMayBeMadeTheNextTimeIsTriedInAnotherRound) {
+  CoordinationHarness job = training({.pods = 2});
+  job.fail_folders(Error{ErrorCode::io, "the server is away", Retry::yes});
+  job.hook(0, 30);
+  ASSERT_TRUE(job.run_until([&] { return job.records().back().message.starts_with("another round"); }, seconds(5)));
+  job.fail_folders({});
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::durable);
+}
+
+TEST(Breakpoint, AHookThatIsGoneIsNotAnswered) {
+  CoordinationHarness job = training({.pods = 2});
+  job.hook(0, 30);
+  job.hook_goes(1);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.published().size(), 1u) << "its container may have been killed on the way: what it asked for is made";
+  EXPECT_EQ(job.hooks().at(1).answer, std::nullopt);
+}
+
 TEST(Breakpoint, ThatFailsLeavesNothing) {
   CoordinationHarness job = training({.pods = 2});
   for (const std::uint32_t rank : {0u, 1u})
@@ -453,6 +490,15 @@ TEST(Breakpoint, ASidecarRestartedInTheMiddleOfASaveLosesNothing) {
     EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::durable) << delay;
     EXPECT_EQ(answer_of(job, 1).step, 190u) << delay;
   }
+}
+
+TEST(Breakpoint, WhatARankHeldThatDiedWhileItsSidecarWasAwayTheOthersKnow) {
+  CoordinationHarness job = training({.pods = 3});
+  job.restart_sidecar(2);
+  job.kill_rank(2);
+  ASSERT_TRUE(settles(job));
+  ASSERT_EQ(job.published().size(), 1u) << job.records().back().message;
+  EXPECT_EQ(job.published()[0].step, 190u);
 }
 
 TEST(Breakpoint, P12_SmallStateOfADeadRankIsSavedFromItsSlot) {

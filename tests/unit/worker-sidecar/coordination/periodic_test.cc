@@ -130,6 +130,13 @@ TEST(Periodic, AnAnswerForOneThatWasGivenUpPublishesNothing) {
   EXPECT_THAT(job.removed, SizeIs(1));
 }
 
+TEST(Periodic, AFolderThatIsThereWhenNobodyWantsItAnyMoreIsRemoved) {
+  PeriodicWorld job(2, kEveryTenSteps);
+  job.start();
+  job.tell(0, FolderCreated{make_periodic_term(99, 0), "a1-s10-late"});
+  EXPECT_THAT(job.removed, ::testing::ElementsAre("a1-s10-late"));
+}
+
 TEST(Periodic, APodThatComesBackIsPlannedAnew) {
   PeriodicWorld job(2, kEveryTenSteps);
   job.start();

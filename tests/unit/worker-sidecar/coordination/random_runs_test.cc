@@ -1,15 +1,15 @@
 // Thousands of seeds, each a job with its own faults: evictions, kills, lost pods, restarted
-// sidecars, orders, broken links, and a network that drops, doubles and delays. A failure prints
-// the seed; COORDINATION_SEED=<seed> runs it alone with its log.
+// sidecars, orders, broken links, and a network that drops, doubles and delays.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <functional>
 #include <iostream>
 
 #include "tests/support/coordination_harness.h"
+#include "tests/unit/worker-sidecar/coordination/random_seeds.h"
 
 namespace rekindle::sidecar {
 namespace {
@@ -17,12 +17,6 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-// COORDINATION_SEEDS: fewer of them, for a run that is slower.
-std::uint64_t seeds() {
-  const char* const asked = std::getenv("COORDINATION_SEEDS");
-  return asked == nullptr ? 4000 : std::strtoull(asked, nullptr, 10);
-}
 
 struct Story {
   explicit Story(std::uint64_t seed, bool delivered, bool parts = false, bool flaps = false)
@@ -146,70 +140,57 @@ struct Story {
   std::unique_ptr<CoordinationHarness> job;
 };
 
-std::uint64_t runs_with_checked_steps = 0;
-std::uint64_t checkpoints_of_parts = 0;
-
-// True when it went well.
-bool run_seed(std::uint64_t seed, bool delivered, bool parts, bool with_log, bool flaps = false) {
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  Story run(seed, delivered, parts, flaps);
-  run.execute();
-  checkpoints_of_parts += parts ? run.job->published().size() : 0;
-  runs_with_checked_steps += run.steps_checked ? 1 : 0;
-  if (with_log) {
-    for (const std::string& line : run.job->take_log()) std::cout << line << "\n";
-    std::cout << run.job->describe();
-  }
-  return !::testing::Test::HasFailure();
+void print(CoordinationHarness& job) {
+  for (const std::string& line : job.take_log()) std::cout << line << "\n";
+  std::cout << job.describe();
 }
 
-void run_seeds(bool delivered, bool parts = false) {
-  if (const char* alone = std::getenv("COORDINATION_SEED")) {
-    run_seed(std::strtoull(alone, nullptr, 10), delivered, parts, true);
-    return;
-  }
-  for (std::uint64_t seed = 1; seed <= (parts ? seeds() / 2 : seeds()); ++seed) {
-    if (!run_seed(seed, delivered, parts, false)) return;  // the first is enough to look at
+// `count` of what a run did, over all seeds of `part`: enough, or the check had nothing to check.
+void run_seeds(std::uint64_t part, const std::function<Story(std::uint64_t)>& story,
+               const std::function<std::uint64_t(const Story&)>& count = {}) {
+  std::uint64_t counted = 0;
+  test::for_each_seed(coordination_seeds(part), [&](std::uint64_t seed) {
+    Story run = story(seed);
+    run.execute();
+    if (count) counted += count(run);
+    if (is_replay()) print(*run.job);
+  });
+  if (count && !is_replay()) {
+    EXPECT_GT(counted, seed_count() / 4) << "the check must have had something to check";
   }
 }
 
-TEST(RandomRuns, EveryRunEndsAndNoNameIsPublishedTwiceWhateverTheNetworkDoes) { run_seeds(false); }
+TEST(RandomRuns, EveryRunEndsAndNoNameIsPublishedTwiceWhateverTheNetworkDoes) {
+  run_seeds(1, [](std::uint64_t seed) { return Story(seed, false); });
+}
 
 TEST(RandomRuns, NoStepIsLostThatALiveRankCouldSaveWhenMessagesArrive) {
-  run_seeds(true);
-  if (std::getenv("COORDINATION_SEED") == nullptr) {
-    EXPECT_GT(runs_with_checked_steps, seeds() / 4) << "the check must have had something to check";
-  }
+  run_seeds(
+      1, [](std::uint64_t seed) { return Story(seed, true); },
+      [](const Story& run) { return run.steps_checked ? 1u : 0u; });
 }
 
 // The harness refuses checkpoints that lack a tensor or an element of any rank, whoever is gone.
 TEST(RandomRuns, WhatIsPublishedOfRanksThatHoldDifferentPartsIsComplete) {
-  run_seeds(false, true);
-  if (std::getenv("COORDINATION_SEED") == nullptr) {
-    EXPECT_GT(checkpoints_of_parts, seeds() / 4) << "the check must have had something to check";
-  }
+  run_seeds(
+      2, [](std::uint64_t seed) { return Story(seed, false, true); },
+      [](const Story& run) { return run.job->published().size(); });
 }
 
 TEST(RandomRuns, AlsoWhileRanksMakeTheirCommunicatorsAnewEveryRunEnds) {
-  if (const char* alone = std::getenv("COORDINATION_SEED")) {
-    run_seed(std::strtoull(alone, nullptr, 10), false, std::strtoull(alone, nullptr, 10) % 3 == 0, true, true);
-    return;
-  }
-  std::uint64_t rebuilt = 0;
-  for (std::uint64_t seed = 1; seed <= seeds() / 2 && !::testing::Test::HasFailure(); ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    Story run(seed, false, seed % 3 == 0, true);
-    run.execute();
-    for (std::uint32_t rank = 0; rank < run.job->config().world_size(); ++rank)
-      rebuilt += run.job->rank(rank).rebuilds_made;
-  }
-  EXPECT_GT(rebuilt, seeds() / 4) << "the check must have had something to check";
+  run_seeds(
+      2, [](std::uint64_t seed) { return Story(seed, false, seed % 3 == 0, true); },
+      [](const Story& run) {
+        std::uint64_t rebuilt = 0;
+        for (std::uint32_t rank = 0; rank < run.job->config().world_size(); ++rank)
+          rebuilt += run.job->rank(rank).rebuilds_made;
+        return rebuilt;
+      });
 }
 
 // Nothing but the ranks' network is broken, and sidecars lose no message: nobody is to be started
 // again, no rank is left behind, and training goes on.
 void expect_that_nobody_stops(std::uint64_t seed) {
-  SCOPED_TRACE("seed " + std::to_string(seed));
   Prng luck(seed * 6271 + 5);
   HarnessOptions options{.seed = seed, .trains = true, .rebuilds = true};
   options.pods = 1 + static_cast<std::uint32_t>(luck.below(4));
@@ -240,16 +221,11 @@ void expect_that_nobody_stops(std::uint64_t seed) {
     EXPECT_GT(job.rank(rank).word.step, most) << "rank " << rank;
   }
   for (const std::string& violation : job.violations()) ADD_FAILURE() << violation;
-  if (std::getenv("COORDINATION_SEED") == nullptr) return;
-  for (const std::string& line : job.take_log()) std::cout << line << "\n";
-  std::cout << job.describe();
+  if (is_replay()) print(job);
 }
 
 TEST(RandomRuns, ABrokenNetworkEndsNoProcessThatCanMakeItsCommunicatorsAnew) {
-  if (const char* alone = std::getenv("COORDINATION_SEED"))
-    return expect_that_nobody_stops(std::strtoull(alone, nullptr, 10));
-  for (std::uint64_t seed = 1; seed <= seeds() / 16 && !::testing::Test::HasFailure(); ++seed)
-    expect_that_nobody_stops(seed);
+  test::for_each_seed(coordination_seeds(16), expect_that_nobody_stops);
 }
 
 TEST(RandomRuns, TheSameSeedGivesTheSameRun) {

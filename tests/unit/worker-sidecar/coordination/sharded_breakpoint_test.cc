@@ -77,7 +77,7 @@ TEST(ShardedBreakpoint, ASidecarThatCameBackHasAskedTheOthersBeforeTheyAreGone) 
 }
 
 TEST(ShardedBreakpoint, WhereNobodyKnowsWhatALostRankHeldNothingIsPublished) {
-  CoordinationHarness job = training("data", {.pods = 2});
+  CoordinationHarness job = training("pipeline", {.pods = 2});
   job.set_link(0, 1, false);
   job.restart_sidecar(0);
   job.run_for(milliseconds(50));
