@@ -57,7 +57,6 @@ function(rekindle_protobuf_library name proto)
     COMMAND protobuf::protoc --cpp_out=${generated} -I ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${proto}
     DEPENDS ${proto} VERBATIM)
   add_library(${name} STATIC ${files})
-  set_target_properties(${name} PROPERTIES CXX_CLANG_TIDY "")
   target_compile_options(${name} PRIVATE -w)
   target_include_directories(${name} SYSTEM PUBLIC ${generated})
   target_link_libraries(${name} PUBLIC rekindle_protobuf PRIVATE rekindle_flags)
