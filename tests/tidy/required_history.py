@@ -80,10 +80,24 @@ def read_commits(root):
         if any(blobs[parent] != blobs[name] for parent in parents):
             before = tuple(lines(blobs[parent]) for parent in parents)
             if len(parents) > 1:
-                ancestor = _git(root, "merge-base", "--octopus", *parents).strip()
-                base = lines(_git(root, "rev-parse", f"{ancestor}:{REQUIRED}").strip())
+                base = _lines_of_ancestor(root, parents, lines)
+                base = frozenset().union(*before) if base is None else base
         commits.append(Commit(name, message, before, lines(blobs[name]) if before else frozenset(), base))
     return commits
+
+
+def _lines_of_ancestor(root, parents, lines):
+    """None in a clone whose history does not reach back to it: only what all sides had can be missed then."""
+    found = subprocess.run(["git", "merge-base", "--octopus", *parents], cwd=root, capture_output=True, text=True)
+    if found.returncode != 0:
+        return None
+    blob = subprocess.run(
+        ["git", "rev-parse", "--verify", "--quiet", f"{found.stdout.strip()}:{REQUIRED}"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    return lines(blob)
 
 
 def removals_say_why(_files):
