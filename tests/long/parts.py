@@ -36,7 +36,7 @@ class Parts:
         """Each draws seeds of its own and prints them."""
         paths = [*self._root.glob("tests/**/CMakeLists.txt"), *self._root.glob("tests/**/*_test.cc")]
         files = {str(path.relative_to(self._root)): path.read_text() for path in paths}
-        failures, passed = [], 0
+        failures, passed, seeds = [], 0, []
         for (stage, name), test_filter in random_tests.find(files).items():
             program = self._root / "build" / "dev" / "test-programs" / stage / name
             log = self._logs / f"{name}.log"
@@ -45,6 +45,7 @@ class Parts:
             )
             text = log.read_text(errors="replace")
             passed += sum(one.result == "passed" for one in outcomes)
+            seeds += re.findall(r"^seed (\d+)", text, re.M)
             for one in outcomes:
                 if one.result == "failed":
                     test = one.name.partition("/")[2] or test_filter
@@ -53,7 +54,7 @@ class Parts:
                     kept.write_text(text)
                     replay = random_tests.replay_of(text, program.relative_to(self._root), test)
                     failures.append(Failure(f"{one.name} failed; log {kept.relative_to(self._root)}", replay))
-        return failures, f"{passed} tests"
+        return failures, f"{passed} tests, from seeds {', '.join(seeds) or 'that they do not tell'}"
 
     def fuzz(self, _seed):
         """One target a round: an input that breaks it is kept, so that no seed is needed to see it again."""

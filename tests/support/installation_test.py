@@ -3,6 +3,8 @@
 import contextlib
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest.mock
 
@@ -21,14 +23,18 @@ esac
 INSTALL = '#!/bin/sh\ncd "$(dirname "$0")/.."\necho "install $*" >> notes\n'
 
 
-def notes_of(files=(), install=INSTALL, environment=None, context=None):
+def prepare(root, install):
+    (root / "deploy").mkdir()
+    for path, text in ((root / "cluster", CLUSTER), (root / "deploy" / "install", install)):
+        path.write_text(text)
+        path.chmod(0o755)
+
+
+def notes_of(files=(), install=INSTALL, environment=None):
     """What was done to a cluster with these files around a stage that writes `stage`."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
-        (root / "deploy").mkdir()
-        for path, text in ((root / "cluster", CLUSTER), (root / "deploy" / "install", install)):
-            path.write_text(text)
-            path.chmod(0o755)
+        prepare(root, install)
         for name in files:
             (root / name).touch()
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("REKINDLE_")}
@@ -39,7 +45,7 @@ def notes_of(files=(), install=INSTALL, environment=None, context=None):
             contextlib.redirect_stdout(None),
         ):
             try:
-                with installation.installed(context, root / "install.log"):
+                with installation.installed(None, root / "install.log"):
                     with (root / "notes").open("a") as notes:
                         notes.write("stage\n")
             except Failed:
@@ -48,28 +54,69 @@ def notes_of(files=(), install=INSTALL, environment=None, context=None):
         return (root / "notes").read_text().split("\n")[:-1]
 
 
+# What tests/run does when it is ended while the cluster comes up.
+UNTIL_SIGNALLED = """
+import pathlib, signal, sys
+sys.path.insert(0, {support!r})
+import installation
+root = pathlib.Path({root!r})
+installation.ROOT, installation.EMBEDDED = root, root / "cluster"
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+with installation.installed(None, root / "install.log"):
+    pass
+"""
+WAITING_INSTALL = """#!/bin/sh
+cd "$(dirname "$0")/.."
+trap 'echo "install ended" >> notes; exit 1' TERM
+echo begun > begun
+sleep 600 & wait
+"""
+
+
+def notes_when_ended_while_it_installs():
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        prepare(root, WAITING_INSTALL)
+        os.mkfifo(root / "begun")
+        program = UNTIL_SIGNALLED.format(support=str(pathlib.Path(__file__).parent), root=folder)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("REKINDLE_")}
+        process = subprocess.Popen([sys.executable, "-B", "-c", program], stdout=subprocess.DEVNULL, env=environment)
+        (root / "begun").read_text()
+        process.terminate()
+        return process.wait(), (root / "notes").read_text().split("\n")[:-1]
+
+
 # name: (what was done, what should be)
 STORIES = {
-    "a-stage-alone-brings-the-cluster-up-and-down": (notes_of(), ["install ", "stage", "down "]),
-    "a-cluster-that-was-up-stays": (notes_of(["up", "chart"]), ["install ", "stage"]),
+    "a-stage-alone-brings-the-cluster-up-and-down": (notes_of, ["install ", "stage", "down "]),
+    "a-cluster-that-was-up-stays": (lambda: notes_of(["up", "chart"]), ["install ", "stage"]),
     "a-chart-that-was-not-there-goes": (
-        notes_of(["up"]),
+        lambda: notes_of(["up"]),
         ["install ", "stage", "helm uninstall", "kubectl delete"],
     ),
     "a-shared-cluster-is-left-as-it-is": (
-        notes_of(["up", "chart"], environment={"REKINDLE_INSTALLED": "1"}),
+        lambda: notes_of(["up", "chart"], environment={"REKINDLE_INSTALLED": "1"}),
         ["stage"],
     ),
-    "a-cluster-that-is-to-be-kept-stays": (notes_of(environment={"REKINDLE_KEEP_CLUSTER": "1"}), ["install ", "stage"]),
+    "a-cluster-that-is-to-be-kept-stays": (
+        lambda: notes_of(environment={"REKINDLE_KEEP_CLUSTER": "1"}),
+        ["install ", "stage"],
+    ),
     "nothing-stays-of-an-installation-that-failed": (
-        notes_of(install=INSTALL + "exit 1\n"),
+        lambda: notes_of(install=INSTALL + "exit 1\n"),
         ["install ", "down ", "failed"],
+    ),
+    "nothing-comes-up-behind-a-run-that-was-ended": (
+        notes_when_ended_while_it_installs,
+        (143, ["install ended", "down "]),
     ),
 }
 
 
 def outcomes():
-    return [
-        (f"installation-{name}", [] if actual == expected else [f"expected {expected!r}, got {actual!r}"])
-        for name, (actual, expected) in STORIES.items()
-    ]
+    results = []
+    for name, (story, expected) in STORIES.items():
+        actual = story()
+        faults = [] if actual == expected else [f"expected {expected!r}, got {actual!r}"]
+        results.append((f"installation-{name}", faults))
+    return results
