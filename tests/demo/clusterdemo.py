@@ -12,7 +12,6 @@ import time
 from building import REPOSITORY
 from digitsjob import digits_job
 from failure import Failure
-from installation import is_shared
 from kubernetes import BREAKPOINTS, JOBS, PODS, Failed, Kubernetes, condition, ready, wait_for
 from podlogs import PodLogs
 from ranks import Ranks, process_of, rank_processes
@@ -105,9 +104,6 @@ def _take_down() -> None:
 
 def _set_up(arguments: argparse.Namespace, story: Story) -> None:
     """Cluster, images and chart, with progress: the first time this builds Kubernetes and Volcano."""
-    if is_shared(arguments.context):
-        story.say("[1/4] Cluster, images and chart: there, for all stages of this run")
-        return
     step = Stopwatch()
     story.say(
         "[1/4] Cluster, images and chart (the first time Kubernetes and Volcano are built, about ten minutes; afterwards seconds)"
