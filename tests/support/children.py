@@ -29,13 +29,13 @@ class Children:
             return process
 
     def run(self, command, seconds_max, **options):
-        """Exit code; subprocess.TimeoutExpired after `seconds_max`, when it has been ended."""
+        """Exit code; None when it ran for longer than `seconds_max` and has been ended."""
         process = self.start(command, **options)
         try:
             return process.wait(seconds_max)
         except subprocess.TimeoutExpired:
             self.end(process)
-            raise
+            return None
 
     def end(self, process):
         """Asks it to end, and ends what is left of its group after a while."""

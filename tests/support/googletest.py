@@ -13,7 +13,11 @@ Outcome = collections.namedtuple("Outcome", "name result why seconds", defaults=
 
 
 def _run(command, seconds_max, **options):
-    return subprocess.run(command, timeout=seconds_max, **options).returncode
+    """Exit code; None when it ran for too long."""
+    try:
+        return subprocess.run(command, timeout=seconds_max, **options).returncode
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def run_googletest(program, log, seconds_max, arguments=(), environment=None, prefix=(), run=_run):
@@ -25,18 +29,17 @@ def run_googletest(program, log, seconds_max, arguments=(), environment=None, pr
         # In memory where there is room: the crash tests sync thousands of small files.
         temporary = {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}
         with log.open("wb") as output:
-            try:
-                code = run(
-                    [*prefix, program, f"--gtest_output=json:{report}", *arguments],
-                    seconds_max,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    stdin=subprocess.DEVNULL,
-                    env={**os.environ, **temporary, **(environment or {})},
-                    cwd=ROOT,
-                )
-            except subprocess.TimeoutExpired:
-                return [Outcome(name, "failed", f"still running after {seconds_max} s; log {log}")]
+            code = run(
+                [*prefix, program, f"--gtest_output=json:{report}", *arguments],
+                seconds_max,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **temporary, **(environment or {})},
+                cwd=ROOT,
+            )
+        if code is None:
+            return [Outcome(name, "failed", f"still running after {seconds_max} s; log {log}")]
         if not report.exists():
             return [Outcome(name, "failed", f"ended with {code} before its report; log {log}")]
         outcomes = []
@@ -45,11 +48,11 @@ def run_googletest(program, log, seconds_max, arguments=(), environment=None, pr
                 full = f"{name}/{suite['name']}.{case['name']}"
                 seconds = float(case["time"].removesuffix("s"))
                 if case.get("failures"):
-                    outcomes.append(Outcome(full, "failed", f"log {log}", seconds))
+                    outcomes.append(Outcome(full, "failed", f"log {log}", seconds=seconds))
                 elif case["result"] == "SKIPPED" or case["status"] != "RUN":
                     outcomes.append(Outcome(full, "skipped", "skipped by the test"))
                 else:
-                    outcomes.append(Outcome(full, "passed", "", seconds))
+                    outcomes.append(Outcome(full, "passed", "", seconds=seconds))
         if code != 0 and not any(outcome.result == "failed" for outcome in outcomes):
             outcomes.append(Outcome(name, "failed", f"ended with {code}; log {log}"))
         return outcomes

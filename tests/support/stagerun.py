@@ -26,7 +26,7 @@ def outcome_of_line(line):
     if not match:
         return None
     took = re.search(r"(?:^|, |after )(\d+(?:\.\d+)?) s\b", match[3] or "")
-    return Outcome(match[2].strip(), RESULT[match[1]], match[3] or "", float(took[1]) if took else 0.0)
+    return Outcome(match[2].strip(), RESULT[match[1]], match[3] or "", seconds=float(took[1]) if took else 0.0)
 
 
 class StageRun:

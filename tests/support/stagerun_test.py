@@ -79,7 +79,7 @@ def one_cluster_for_three_stages(tree):
         tree.add_stage(stage)
     outcomes, seconds = tree.run("local", "demo", "admission", "e2e")
     yield tree.notes.read_text().split("\n"), ["local ", "up", "demo 1", "admission 1", "e2e 1", "down", ""]
-    yield outcomes["e2e"], [Outcome("story", "passed", "3 s", 3.0)]
+    yield outcomes["e2e"], [Outcome("story", "passed", "3 s", seconds=3.0)]
     yield list(seconds), ["local", "cluster", "demo", "admission", "e2e"]
 
 
@@ -150,7 +150,7 @@ def two_googletest_programs_at_a_time(tree):
 
 
 def lines_of_stages(_):
-    yield outcome_of_line("ok name: 12 s, what it saw"), Outcome("name", "passed", "12 s, what it saw", 12.0)
+    yield outcome_of_line("ok name: 12 s, what it saw"), Outcome("name", "passed", "12 s, what it saw", seconds=12.0)
     yield outcome_of_line("ok name: 8 files, 12 s").seconds, 12.0
     yield outcome_of_line("ok name").seconds, 0.0
     yield outcome_of_line("skip name: no root").result, "skipped"

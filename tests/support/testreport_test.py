@@ -8,8 +8,8 @@ from stages import STAGES
 from testreport import Report, failed_requirements, longest_first, read_program_seconds, slowest_tests
 
 OUTCOMES = {
-    "unit": [Outcome("a/B.c", "passed", "", 0.5), Outcome("a/B.d", "failed", "log x", 2.5)],
-    "e2e": [Outcome("evict", "passed", "", 61.0), Outcome("other", "skipped", "why")],
+    "unit": [Outcome("a/B.c", "passed", "", seconds=0.5), Outcome("a/B.d", "failed", "log x", seconds=2.5)],
+    "e2e": [Outcome("evict", "passed", "", seconds=61.0), Outcome("other", "skipped", "why")],
 }
 
 
