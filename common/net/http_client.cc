@@ -78,7 +78,7 @@ std::expected<Answering, ExchangeError> exchange(std::unique_ptr<Connection> con
         reader->read_head(call.limits.head_bytes_max, call.limits.silence, call.deadline, call.interrupt);
     if (!text || text->empty()) {
       Error ended{ErrorCode::unavailable, "the other side closed the connection without an answer", Retry::yes};
-      Error error = !sent ? sent.error() : !text ? text.error() : std::move(ended);
+      Error error = !sent ? sent.error() : !text ? text.error() : ended;
       const bool repeatable = !reader->has_begun() && error.code == ErrorCode::unavailable && !is_stopped(error);
       return std::unexpected(ExchangeError{std::move(error), repeatable});
     }

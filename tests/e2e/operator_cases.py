@@ -239,4 +239,4 @@ def reinstall(site, scene):
             "120s",
         )
     else:
-        install(site.options.context, scene.folder / "reinstall.log")
+        install(site.options.context, scene.folder / "reinstall.log", keep_images=True)

@@ -1,9 +1,10 @@
-"""The cluster and the chart for the time of a test stage: what was not there before is not there afterwards."""
+"""The cluster and the chart for the time of a test stage or of several: what was not there before is not there afterwards."""
 
 import contextlib
 import os
 import subprocess
 
+from children import Children
 from kubernetes import EMBEDDED, ROOT, Failed
 
 NAMESPACE = "rekindle-system"
@@ -11,9 +12,10 @@ RELEASE = "rekindle"
 
 
 @contextlib.contextmanager
-def installed(context, log, take_as_is=False):
-    """Without a context the embedded cluster, which is taken down again when it was not up before; REKINDLE_KEEP_CLUSTER=1 keeps it."""
-    if take_as_is:
+def installed(context, log, take_as_is=False, children=None):
+    """Without a context the embedded cluster, which is taken down again when it was not up before; REKINDLE_KEEP_CLUSTER=1 keeps it. REKINDLE_INSTALLED=1:
+    whoever started this stage has done so for several, see sharedcluster.py. `children`: what installing starts is one of them."""
+    if take_as_is or is_shared(context):
         yield
         return
     keep = os.environ.get("REKINDLE_KEEP_CLUSTER") == "1"
@@ -21,7 +23,7 @@ def installed(context, log, take_as_is=False):
     helm = [EMBEDDED, "helm"] if context is None else ["helm", "--kube-context", context]
     was_installed = was_up and _quiet(*helm, "status", RELEASE, "--namespace", NAMESPACE)
     try:
-        install(context, log)
+        install(context, log, children=children)
         yield
     finally:
         if not was_up and not keep:
@@ -32,18 +34,27 @@ def installed(context, log, take_as_is=False):
             _quiet(*kubectl, "delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=60s")
 
 
-def install(context, log):
-    """./dev install, with its output in `log`."""
-    command = [ROOT / "deploy" / "install"] + (["--context", context] if context else [])
+def is_shared(context):
+    return context is None and os.environ.get("REKINDLE_INSTALLED") == "1"
+
+
+def install(context, log, keep_images=False, children=None):
+    """./dev install, with its output in `log`. `keep_images`: those that are on the cluster are the ones to install."""
+    children = children or Children()
+    command = [ROOT / "deploy" / "install"]
+    command += ["--context", context] if context else []
+    command += ["--keep-images"] if keep_images else []
     print(f"setting up cluster, images and chart (log {log.relative_to(ROOT)})", flush=True)
     with log.open("wb") as output:
-        if (
-            subprocess.run(
-                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=ROOT
-            ).returncode
-            != 0
-        ):
-            raise Failed("setting up failed: " + "\n".join(log.read_text(errors="replace").splitlines()[-8:]))
+        process = children.start(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=ROOT)
+        try:
+            code = process.wait()
+        except BaseException:
+            # A bash that waits for the cluster to come up would bring it up behind us.
+            children.end(process)
+            raise
+    if code != 0:
+        raise Failed("setting up failed: " + "\n".join(log.read_text(errors="replace").splitlines()[-8:]))
 
 
 def _quiet(*command):

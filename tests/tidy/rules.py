@@ -2,7 +2,9 @@
 
 import re
 
-SOURCE = (".h", ".cc", ".c")
+from class_rules import a_class_is_defined_in_one_file
+from line_rules import code_lines_are_narrow, comment_lines_are_narrow
+from sources import SOURCE
 
 
 def parse_layers(text):
@@ -173,14 +175,14 @@ def every_test_file_is_in_a_target(files):
     return faults
 
 
-LINES_MAX = 600
-
-
-def files_stay_small(files):
+def ruff_knows_every_program(files):
+    """ruff finds files by their name; programs without `.py` stand in its list."""
     return [
-        f"{path} has {text.count(chr(10))} lines; at most {LINES_MAX}: split it by noun"
+        f"ruff.toml does not name {path}, which is Python"
         for path, text in files.items()
-        if path.endswith(SOURCE + (".py",)) and text.count("\n") > LINES_MAX
+        if re.match(r"#!.*\bpython3?$", text.partition("\n")[0])
+        and not path.endswith(".py")
+        and f'"{path}"' not in files.get("ruff.toml", "")
     ]
 
 
@@ -222,7 +224,10 @@ ALL = {
         banned_calls_are_absent,
         outside_input_is_not_asserted,
         every_test_file_is_in_a_target,
-        files_stay_small,
+        a_class_is_defined_in_one_file,
+        comment_lines_are_narrow,
+        code_lines_are_narrow,
+        ruff_knows_every_program,
         documents_have_one_title,
         no_unfinished_words,
         chart_carries_the_crds_as_they_are,

@@ -17,10 +17,47 @@ BAD = {
     rules.banned_calls_are_absent: {"a/shell/x.cc": "std::this_thread::sleep" + "_for(1s);"},
     rules.outside_input_is_not_asserted: {"operator/kube/x.cc": "  RK_ASSERT" + "(!key.name.empty());\n"},
     rules.every_test_file_is_in_a_target: {"tests/unit/a/x_test.cc": "", "tests/unit/a/CMakeLists.txt": "y_test.cc"},
-    rules.files_stay_small: {"a/shell/x.cc": "\n" * (rules.LINES_MAX + 1)},
+    rules.a_class_is_defined_in_one_file: {
+        "a/shell/x.cc": "void Part::one() {}\n",
+        "a/shell/y.cc": "std::vector<int> Part::two(int number) {\n",
+    },
+    rules.comment_lines_are_narrow: {"a/shell/x.h": "int x;\n  // " + "word " * 20},
+    rules.code_lines_are_narrow: {"a/shell/x.cc": 'call("' + "x" * 120 + '");\n'},
+    rules.ruff_knows_every_program: {"a/run": "#!/usr/bin/env python3\n", "ruff.toml": 'extend-include = ["b/run"]'},
     rules.documents_have_one_title: {"docs/x.md": "# One\n# Two\n"},
     rules.chart_carries_the_crds_as_they_are: {"crds/x.yaml": "a", "helm/rekindle/files/crds/x.yaml": "b"},
     rules.no_unfinished_words: {"a/shell/x.cc": "// TO" + "DO"},
+}
+
+# A tree that a rule must accept, though something in it looks like a fault, and what shows that.
+WIDE = "x" * 130
+GOOD = {
+    "a_class_in_one_file_beside_its_namesakes": (
+        rules.a_class_is_defined_in_one_file,
+        {
+            "a/x.cc": "Outer::Part::Part(int number) : number_(number) {}\nOuter::Part::~Part() {}\n",
+            "a/y.cc": "bool Other::Part::one() {\n  return Outer::Part::two();\n}\n",
+            "b/x.cc": "void Outer::Part::one() {}\n",
+        },
+    ),
+    "a_long_raw_string": (rules.code_lines_are_narrow, {"a/x.cc": f'f(R"({{"a": "\n{WIDE}\n)");\n'}),
+    "a_table_that_is_not_formatted": (
+        rules.code_lines_are_narrow,
+        {"a/x.cc": f"// clang-format off\n{WIDE}\n// clang-format on\nint x;\n"},
+    ),
+}
+# The same, where it is a fault nevertheless.
+NO_EXCUSE = {
+    "after_the_table": (
+        rules.code_lines_are_narrow,
+        {"a/x.cc": f"// clang-format off\n{WIDE}\n// clang-format on\n{WIDE}\n"},
+    ),
+    "after_the_raw_string": (rules.code_lines_are_narrow, {"a/x.cc": f'f(R"(\n)");\n{WIDE}\n'}),
+    "a_raw_string_in_a_comment": (rules.code_lines_are_narrow, {"a/x.cc": f'// as in R"(\n{WIDE}\n'}),
+    "a_class_that_no_longer_stands_in_several_files": (
+        rules.a_class_is_defined_in_one_file,
+        {"tests/support/x.cc": "void CoordinationHarness::one() {}\n"},
+    ),
 }
 
 
@@ -29,4 +66,9 @@ def outcomes():
     for name, check in rules.ALL.items():
         faults = [] if check in BAD and check(BAD[check]) else ["accepts a tree that breaks it"]
         results.append((f"rule-can-fail-{name}", faults))
+    results += [(f"accepts-{name.replace('_', '-')}", check(files)) for name, (check, files) in GOOD.items()]
+    results += [
+        (f"refuses-{name.replace('_', '-')}", [] if check(files) else ["accepts a tree that breaks it"])
+        for name, (check, files) in NO_EXCUSE.items()
+    ]
     return results

@@ -95,7 +95,8 @@ class Importer {
         create_checkpoint_folder(file_system_, job_folder_, {manifest_.attempt, manifest_.step, nonce_});
     if (!name) return std::unexpected(name.error());
     Result<Imported> imported = fill(*name);
-    if (!imported) remove_checkpoint_folder(file_system_, job_folder_, *name);
+    // Why the import failed is what matters; what is left of it is a checkpoint for no reader.
+    if (!imported) static_cast<void>(remove_checkpoint_folder(file_system_, job_folder_, *name));
     return imported;
   }
 

@@ -66,10 +66,7 @@ class StandAlone {
 
  private:
   StandAlone(FileSystem& file_system, JobIdentity job, std::string job_folder, CheckpointSettings settings)
-      : file_system_(&file_system),
-        job_(std::move(job)),
-        job_folder_(std::move(job_folder)),
-        settings_(std::move(settings)) {}
+      : file_system_(&file_system), job_(std::move(job)), job_folder_(std::move(job_folder)), settings_(settings) {}
 
   // `tensors[i]` is the i-th of the layout.
   Outcome<std::string> write(const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors,

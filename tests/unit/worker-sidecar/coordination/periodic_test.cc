@@ -10,7 +10,6 @@ namespace rekindle::sidecar {
 namespace {
 
 using std::chrono::seconds;
-using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::PeriodicWorld;
