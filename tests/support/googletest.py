@@ -7,8 +7,11 @@ import pathlib
 import subprocess
 import tempfile
 
+from limited import run_limited
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-Outcome = collections.namedtuple("Outcome", "name result why")
+# `end`: how a program ended that told nothing, "crash" or "time-out".
+Outcome = collections.namedtuple("Outcome", "name result why end", defaults=("",))
 
 
 def run_googletest(program, log, seconds_max, arguments=(), environment=None, prefix=()):
@@ -20,20 +23,18 @@ def run_googletest(program, log, seconds_max, arguments=(), environment=None, pr
         # In memory where there is room: the crash tests sync thousands of small files.
         temporary = {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {}
         with log.open("wb") as output:
-            try:
-                code = subprocess.run(
-                    [*prefix, program, f"--gtest_output=json:{report}", *arguments],
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    stdin=subprocess.DEVNULL,
-                    env={**os.environ, **temporary, **(environment or {})},
-                    cwd=ROOT,
-                    timeout=seconds_max,
-                ).returncode
-            except subprocess.TimeoutExpired:
-                return [Outcome(name, "failed", f"still running after {seconds_max} s; log {log}")]
+            code = run_limited(
+                [*prefix, program, f"--gtest_output=json:{report}", *arguments],
+                seconds_max,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **temporary, **(environment or {})},
+                cwd=ROOT,
+            )
+        if code is None:
+            return [Outcome(name, "failed", f"still running after {seconds_max} s; log {log}", "time-out")]
         if not report.exists():
-            return [Outcome(name, "failed", f"ended with {code} before its report; log {log}")]
+            return [Outcome(name, "failed", f"ended with {code} before its report; log {log}", "crash")]
         outcomes = []
         for suite in json.loads(report.read_text())["testsuites"]:
             for case in suite["testsuite"]:

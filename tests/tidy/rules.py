@@ -2,6 +2,8 @@
 
 import re
 
+import lists
+
 SOURCE = (".h", ".cc", ".c")
 
 
@@ -193,6 +195,10 @@ def chart_carries_the_crds_as_they_are(files):
     return faults
 
 
+def mutations_stand_in_the_tree(files):
+    return lists.misfits(files)
+
+
 ALL = {
     check.__name__.replace("_", "-"): check
     for check in (
@@ -206,5 +212,6 @@ ALL = {
         documents_have_one_title,
         no_unfinished_words,
         chart_carries_the_crds_as_they_are,
+        mutations_stand_in_the_tree,
     )
 }

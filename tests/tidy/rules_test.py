@@ -1,6 +1,7 @@
 """Shows that each rule fails when it should: a check that cannot fail is none."""
 
 import rules
+import selftest
 
 LAYERS = "a/pure_part pure:\na/shell io: a/pure_part\n"
 
@@ -19,6 +20,7 @@ BAD = {
     rules.files_stay_small: {"a/shell/x.cc": "\n" * (rules.LINES_MAX + 1)},
     rules.documents_have_one_title: {"docs/x.md": "# One\n# Two\n"},
     rules.chart_carries_the_crds_as_they_are: {"crds/x.yaml": "a", "helm/rekindle/files/crds/x.yaml": "b"},
+    rules.mutations_stand_in_the_tree: {"tests/mutate/sum.toml": selftest.LIST},
     rules.no_unfinished_words: {"a/shell/x.cc": "// TO" + "DO"},
 }
 
