@@ -22,7 +22,7 @@ def add(a, b):
 """
 COMPILER = """import pathlib, py_compile, shutil, sys
 if sys.argv[1] == "--configure":
-    pathlib.Path("build/dev/test-programs/unit").mkdir(parents=True)
+    pathlib.Path("build/dev/test-programs/unit").mkdir(parents=True, exist_ok=True)
     pathlib.Path("build/dev/build.ninja").touch()
 else:
     py_compile.compile("product.py", cfile="build/product.pyc", doraise=True)

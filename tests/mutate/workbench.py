@@ -36,7 +36,7 @@ class Workbench:
     def __init__(self, tree: pathlib.Path, logs: pathlib.Path, configure, compile):
         self._tree = tree
         self._logs = logs
-        self._configure = configure
+        self._configuring = [configure]  # until it has been done
         self._compile = compile
         logs.mkdir(parents=True, exist_ok=True)
 
@@ -46,9 +46,9 @@ class Workbench:
         if not targets:
             return
         log = self._logs / f"{label}-build.log"
-        configured = (self._tree / "build" / "dev" / "build.ninja").exists()
+        configuring, self._configuring = self._configuring, []
         with log.open("w") as output:
-            for command in [*([] if configured else [self._configure]), [*self._compile, *targets]]:
+            for command in [*configuring, [*self._compile, *targets]]:
                 ended = subprocess.run(command, cwd=self._tree, stdout=output, stderr=subprocess.STDOUT)
                 if ended.returncode != 0:
                     break

@@ -5,8 +5,9 @@ import subprocess
 import tempfile
 
 import report
+import shipped
 
-PROGRAM = report.ROOT / "build" / "dev" / "bin" / "replicas_benchmark"
+PROGRAM = shipped.PROGRAMS / "replicas_benchmark"
 WRITERS = (1, 2, 4)
 
 

@@ -13,9 +13,10 @@ sys.dont_write_bytecode = True
 import pathlib
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support"))
+sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parents[1] / "support")]
 
 import report
+import shipped
 
 CASES = ("equal", "joined", "divided")
 FIGURES = ("ranges", "plan_milliseconds", "read_milliseconds", "mib_filled", "mib_read", "memory_beyond_tensors_mib")
@@ -36,7 +37,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-reshard-", dir=options.folder) as folder:
         command = [
-            report.ROOT / "build" / "dev" / "bin" / "resharding_benchmark",
+            shipped.PROGRAMS / "resharding_benchmark",
             folder,
             str(options.tensors),
             str(options.rounds),

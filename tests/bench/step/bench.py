@@ -12,12 +12,13 @@ import sys
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support"))
+sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parents[1] / "support")]
 
 import report
+import shipped
 from staging import pairs_of
 
-PROGRAM = report.ROOT / "build" / "dev" / "bin" / "step_benchmark"
+PROGRAM = shipped.PROGRAMS / "step_benchmark"
 
 
 def system_calls(steps):
