@@ -30,10 +30,19 @@ if(REKINDLE_SANITIZE)
   target_compile_options(rekindle_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
 endif()
 
+# tests/mutate changes them again and again: compiled each on its own, beside the batches of a unity build.
+set(REKINDLE_ALONE "" CACHE STRING "Sources, from the root of the tree, that are in no batch")
+
 # rekindle_library(name SOURCES a.cc b.cc LINKS x y): a static library of one folder.
 function(rekindle_library name)
   cmake_parse_arguments(LIBRARY "" "" "SOURCES;LINKS" ${ARGN})
   if(LIBRARY_SOURCES)
+    foreach(source ${LIBRARY_SOURCES})
+      file(RELATIVE_PATH place ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+      if(place IN_LIST REKINDLE_ALONE)
+        set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+      endif()
+    endforeach()
     add_library(${name} STATIC ${LIBRARY_SOURCES})
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:C>:-Wno-error=pedantic>)
     target_link_libraries(${name} PUBLIC ${LIBRARY_LINKS} PRIVATE rekindle_flags)

@@ -13,8 +13,8 @@ import traceback
 import memory_groups
 import volumes
 from judging import Unmet, expect
-from places import DEV
 from programs import REKINDLE, checkpoints_in, fresh, run_program
+from shipped import PROGRAMS
 from training import Training
 
 BALLAST_MIB = 16
@@ -212,7 +212,7 @@ def a_limit_of_file_sizes_ends_no_training(folder):
     alone, values = folder / "alone", folder / "values"
     alone.mkdir()
     values.mkdir()
-    result = subprocess.run([DEV / "every_type", alone, values], capture_output=True, text=True, preexec_fn=limit)
+    result = subprocess.run([PROGRAMS / "every_type", alone, values], capture_output=True, text=True, preexec_fn=limit)
     expect(
         result.returncode == 1 and "rk_checkpoint" in result.stderr and "ulimit -f" in result.stderr,
         f"a program by itself ended with {result.returncode} and said {result.stderr[-400:]!r}; expected the error of rk_checkpoint, with the limit",

@@ -4,5 +4,4 @@ import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LOGS = ROOT / "build" / "logs"
-DEV = ROOT / "build" / "dev" / "bin"
 WORK = ROOT / "build" / "checkpoint-tests"

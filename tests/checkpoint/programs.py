@@ -5,9 +5,10 @@ import shutil
 import subprocess
 
 from judging import expect
-from places import DEV, WORK
+from places import WORK
+from shipped import PROGRAMS
 
-REKINDLE = DEV / "rekindle"
+REKINDLE = PROGRAMS / "rekindle"
 
 
 def fresh(name):

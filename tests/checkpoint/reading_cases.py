@@ -5,8 +5,9 @@ import os
 import random
 
 from judging import expect
-from places import DEV, ROOT
+from places import ROOT
 from programs import REKINDLE, fresh, run_program, the_checkpoint
+from shipped import PROGRAMS
 
 CHUNK_BYTES = 4 << 20
 STEPS = 60
@@ -17,7 +18,7 @@ def _saved_by_one_program(folder):
     """The checkpoint of every_type, and the folder with the values."""
     (folder / "values").mkdir()
     (folder / "checkpoints").mkdir()
-    run_program([DEV / "every_type", folder / "checkpoints", folder / "values"])
+    run_program([PROGRAMS / "every_type", folder / "checkpoints", folder / "values"])
     return the_checkpoint(folder / "checkpoints"), folder / "values"
 
 
@@ -25,7 +26,7 @@ def _saved_by_three_ranks(folder):
     """A checkpoint that three ranks wrote together in the middle of their training, and its step."""
     (folder / "ranks").mkdir()
     run_program(
-        [REKINDLE, "run", "-n", "3", "--checkpoint-dir", folder / "checkpoints", "--", DEV / "test_rank"],
+        [REKINDLE, "run", "-n", "3", "--checkpoint-dir", folder / "checkpoints", "--", PROGRAMS / "test_rank"],
         environment={
             "TEST_FOLDER": str(folder / "ranks"),
             "TEST_STEPS": str(STEPS),
@@ -82,7 +83,7 @@ def safetensors_finds_the_values_that_three_ranks_had():
     # What one program has that ends after this very step.
     (folder / "alone").mkdir()
     run_program(
-        [REKINDLE, "run", "--checkpoint-dir", folder / "unused", "--", DEV / "test_rank"],
+        [REKINDLE, "run", "--checkpoint-dir", folder / "unused", "--", PROGRAMS / "test_rank"],
         environment={"TEST_FOLDER": str(folder / "alone"), "TEST_STEPS": str(step)},
     )
     return _read("ranks", checkpoint, folder / "alone" / "weights-0", step)

@@ -5,7 +5,8 @@ import shutil
 import subprocess
 
 from judging import expect
-from places import DEV, WORK
+from places import WORK
+from shipped import PROGRAMS
 
 FEW = 1_000
 MANY = 101_000
@@ -36,13 +37,13 @@ def _compare(name, command_for):
 
 
 def _by_itself(steps, log, _):
-    return ["strace", "-f", "-c", "-o", log, DEV / "steady_steps", str(steps)]
+    return ["strace", "-f", "-c", "-o", log, PROGRAMS / "steady_steps", str(steps)]
 
 
 def _beside_a_sidecar(steps, log, folder):
     """Only the training thread is watched: the library's own may speak with the sidecar."""
     return [
-        DEV / "rekindle",
+        PROGRAMS / "rekindle",
         "run",
         "--checkpoint-dir",
         folder / f"checkpoints-{steps}",
@@ -51,7 +52,7 @@ def _beside_a_sidecar(steps, log, folder):
         "-c",
         "-o",
         log,
-        DEV / "steady_steps",
+        PROGRAMS / "steady_steps",
         str(steps),
     ]
 

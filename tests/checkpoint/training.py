@@ -8,8 +8,8 @@ import subprocess
 import time
 
 from judging import Unmet, expect
-from places import DEV
 from programs import REKINDLE
+from shipped import PROGRAMS
 
 WAIT_SECONDS_MAX = 60
 
@@ -43,7 +43,7 @@ class Training:
             self._events,
             *options,
             "--",
-            DEV / "test_rank",
+            PROGRAMS / "test_rank",
         ]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(

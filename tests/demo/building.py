@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import shipped
 from failure import Failure
 from processes import last_lines
 
@@ -25,8 +26,8 @@ class Programs:
 
 
 def build_programs(build: pathlib.Path, say=print) -> Programs:
-    """What the demo runs, with the dev preset."""
-    build_targets(build, "dev", TARGETS, say)
+    """What the demo runs, as it ships."""
+    build_targets(build, shipped.PRESET, TARGETS, say)
     return Programs(build)
 
 

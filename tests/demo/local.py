@@ -11,6 +11,7 @@ import time
 
 import dataset
 import drill
+import shipped
 from building import REPOSITORY, build_programs
 from faults import Fault, kill_random_rank, signal_launcher
 from processes import Processes
@@ -34,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--build",
         type=pathlib.Path,
-        default=REPOSITORY / "build" / "dev",
+        default=shipped.FOLDER,
         metavar="FOLDER",
-        help="build folder (default build/dev)",
+        help="build folder (default build/release)",
     )
 
 

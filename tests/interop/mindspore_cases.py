@@ -8,13 +8,14 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ROOT / "build" / "dev" / "bin"
+sys.path.append(str(ROOT / "tests" / "support"))
 
 import mindspore
 import numpy
 from mindspore.train.checkpoint_pb2 import Checkpoint
 from mindspore.train.node_strategy_pb2 import ParallelGroupMap
 from safetensors.numpy import load_file, save_file
+from shipped import PROGRAMS
 
 KINDS = [
     "Int8",

@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 
+import shipped
 from building import REPOSITORY, build_targets
 from case import Context, expect, expect_said
 from processes import Processes
@@ -13,7 +14,7 @@ TENSORS = 20_000
 
 def many_tensors_are_saved_and_restored(context: Context, _processes: Processes, folder: pathlib.Path) -> None:
     """A rank dies; what both held is saved, restored and compared to the last bit by the ranks themselves."""
-    build_targets(context.build, "dev", ("test_rank",))
+    build_targets(context.build, shipped.PRESET, ("test_rank",))
     results, checkpoints, log = folder / "results", folder / "checkpoints", folder / "log"
     results.mkdir()
     environment = {

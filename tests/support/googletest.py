@@ -7,20 +7,14 @@ import pathlib
 import subprocess
 import tempfile
 
+from limited import run_limited
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# `seconds` is 0 where nobody has measured it.
-Outcome = collections.namedtuple("Outcome", "name result why seconds", defaults=(0.0,))
+# `end`: how a program ended that told nothing, "crash" or "time-out". `seconds` is 0 where nobody has measured it.
+Outcome = collections.namedtuple("Outcome", "name result why end seconds", defaults=("", 0.0))
 
 
-def _run(command, seconds_max, **options):
-    """Exit code; None when it ran for too long."""
-    try:
-        return subprocess.run(command, timeout=seconds_max, **options).returncode
-    except subprocess.TimeoutExpired:
-        return None
-
-
-def run_googletest(program, log, seconds_max, arguments=(), environment=None, prefix=(), run=_run):
+def run_googletest(program, log, seconds_max, arguments=(), environment=None, prefix=(), run=run_limited):
     """Outcomes of one program, named PROGRAM/SUITE.TEST, read from its JSON report; a crash is a failure of the program itself. `environment` is added to this
     process's; `prefix` is a command that runs another one; `run` is how it is run, see Children.run."""
     name = program.name
@@ -39,9 +33,9 @@ def run_googletest(program, log, seconds_max, arguments=(), environment=None, pr
                 cwd=ROOT,
             )
         if code is None:
-            return [Outcome(name, "failed", f"still running after {seconds_max} s; log {log}")]
+            return [Outcome(name, "failed", f"still running after {seconds_max} s; log {log}", "time-out")]
         if not report.exists():
-            return [Outcome(name, "failed", f"ended with {code} before its report; log {log}")]
+            return [Outcome(name, "failed", f"ended with {code} before its report; log {log}", "crash")]
         outcomes = []
         for suite in json.loads(report.read_text())["testsuites"]:
             for case in suite["testsuite"]:

@@ -2,6 +2,7 @@
 
 import re
 
+import lists
 from class_rules import a_class_is_defined_in_one_file
 from line_rules import code_lines_are_narrow, comment_lines_are_narrow
 from sources import SOURCE
@@ -214,6 +215,10 @@ def chart_carries_the_crds_as_they_are(files):
     return faults
 
 
+def mutations_stand_in_the_tree(files):
+    return lists.misfits(files)
+
+
 ALL = {
     check.__name__.replace("_", "-"): check
     for check in (
@@ -231,5 +236,6 @@ ALL = {
         documents_have_one_title,
         no_unfinished_words,
         chart_carries_the_crds_as_they_are,
+        mutations_stand_in_the_tree,
     )
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """./dev bench durable: how fast a whole checkpoint of registered memory becomes durable (rk_checkpoint in a stand-alone session; the
 call also removes old checkpoints, which its own figure holds), beside fio writing as many bytes to
-the same disk (direct, 4 MiB blocks, 16 at once, space reserved, fsync at the end), and beside safetensors' save_file and torch.save, each with an fsync. Pairs run one after the other; a ratio is fio's time to ours. Then what replicas of one model gain by sharing the work.
+the same disk (direct, 4 MiB blocks, 16 at once, space reserved, fsync at the end), and beside safetensors' save_file and torch.save, each with an fsync. All that are compared run one after the other, in turn one way round and the other;
+a ratio is fio's time to ours. fio is the limit: the same disk, the same direct writes, nothing hashed. The two packages are compared tool against tool: they write one
+file through the page cache and hash nothing. Then what replicas of one model gain by sharing the work.
 """
 
 import argparse
@@ -13,7 +15,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support"))
+sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parents[1] / "support")]
 
 import replicas
 import report
@@ -36,14 +38,11 @@ def measure(folder, mebibytes, pairs, peer_pairs):
     for index in range(pairs + 1):
         row = {}
         steps = [("ours", ours.checkpoint_milliseconds), ("fio", lambda: fresh_fio_milliseconds(folder, mebibytes))]
-        if index % 2 == 1:
-            steps.reverse()
-        for name, step in steps:
+        if index <= peer_pairs:
+            steps += [(name, peer.milliseconds) for name, peer in peers.items()]
+        for name, step in report.in_turn(index, steps):
             row[f"{name}_milliseconds"] = step()
         row["ours_milliseconds"], row["returned_milliseconds"] = row["ours_milliseconds"]
-        if index <= peer_pairs:
-            for name, peer in peers.items():
-                row[f"{name}_milliseconds"] = peer.milliseconds()
         row["ratio_to_disk"] = row["fio_milliseconds"] / row["ours_milliseconds"]
         if index == 0:
             continue  # all find their memory and their files for the first time
@@ -113,7 +112,7 @@ def main():
             faster = figures["times_faster_than"].get(name)
             print(
                 f"  {name:12} {speed['median']:7.0f} MiB/s ({speed['minimum']:.0f} to {speed['maximum']:.0f})"
-                + (f"; ours is {faster['median']:.1f} times as fast" if faster else "")
+                + (f"; tool against tool: ours is {faster['median']:.1f} times as fast" if faster else "")
             )
             rows.append((f"{name}, {figures['mebibytes']} MiB", speed))
         print(f"  memory beyond the tensors: {figures['memory_beyond_tensors_mib']:.0f} MiB")

@@ -5,8 +5,9 @@ import subprocess
 import tempfile
 
 import report
+import shipped
 
-PROGRAM = report.ROOT / "build" / "dev" / "bin" / "replicas_benchmark"
+PROGRAM = shipped.PROGRAMS / "replicas_benchmark"
 WRITERS = (1, 2, 4)
 
 
@@ -24,7 +25,7 @@ def measure(folder, mebibytes, cap_mib_per_second, rounds):
     times = {writers: [] for writers in WRITERS}
     shares = {}
     for index in range(rounds):
-        for writers in WRITERS if index % 2 == 0 else reversed(WRITERS):
+        for writers in report.in_turn(index, WRITERS):
             milliseconds, shares[writers] = save_once(folder, mebibytes, writers, cap_mib_per_second)
             times[writers].append(milliseconds)
     rows = []

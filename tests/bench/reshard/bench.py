@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """./dev bench reshard: what a rank pays that restores another cut by columns (tensor parallel) than was saved. Cold, verified: rank 0 of two reads what two ranks wrote
-(equal), what four wrote (joined), and rank 0 of four what two wrote (divided; it reads whole rows to take half of each). Rounds of the three; a ratio is the time of the
+(equal), what four wrote (joined), and rank 0 of four what two wrote (divided; it reads whole rows to take half of each). Rounds of the three, in turn one way round and the other; a ratio is the time of the
 equal cut, which reads as many bytes, to that of the other.
 """
 
@@ -13,9 +13,10 @@ sys.dont_write_bytecode = True
 import pathlib
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support"))
+sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parents[1] / "support")]
 
 import report
+import shipped
 
 CASES = ("equal", "joined", "divided")
 FIGURES = ("ranges", "plan_milliseconds", "read_milliseconds", "mib_filled", "mib_read", "memory_beyond_tensors_mib")
@@ -36,7 +37,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-reshard-", dir=options.folder) as folder:
         command = [
-            report.ROOT / "build" / "dev" / "bin" / "resharding_benchmark",
+            shipped.PROGRAMS / "resharding_benchmark",
             folder,
             str(options.tensors),
             str(options.rounds),

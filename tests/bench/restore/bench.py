@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """./dev bench restore: how fast a checkpoint that is not in the page cache fills registered memory, verified (rk_restore in a stand-alone session), beside fio reading as
-many bytes from the same disk (direct, 4 MiB blocks, 16 at once). Pairs run one after the other; a ratio is fio's time to ours.
+many bytes from the same disk (direct, 4 MiB blocks, 16 at once). Pairs run one after the other, in turn one way round and the other; a ratio is fio's time to ours.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support"))
+sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parents[1] / "support")]
 
 import report
 from checkpoint_program import CheckpointProgram, forget
@@ -48,9 +48,7 @@ def main():
                 ("ours", lambda: ours_milliseconds(ours, mebibytes)),
                 ("fio", lambda: fio_milliseconds(folder, mebibytes, "read")),
             ]
-            if index % 2 == 1:
-                steps.reverse()
-            row = {f"{name}_milliseconds": step() for name, step in steps}
+            row = {f"{name}_milliseconds": step() for name, step in report.in_turn(index, steps)}
             row["ours_milliseconds"], row["memory_beyond_tensors_mib"] = row["ours_milliseconds"]
             row["ratio_to_disk"] = row["fio_milliseconds"] / row["ours_milliseconds"]
             rows.append(row)

@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 import pathlib
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support"))
+sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parents[1] / "support")]
 
 import report
 from staging import pairs_of

@@ -16,14 +16,16 @@ namespace {
 constexpr int kRuns = 21;
 constexpr int kSteps = 200'000;
 
-int measure(std::size_t state_bytes, int runs, int steps) {
+int measure(std::size_t state_bytes, int runs, int steps, bool beside_sidecar) {
   rk_session* run = nullptr;
-  const rk_options options{.struct_size = sizeof(rk_options),
-                           .socket_path = "",
-                           .checkpoint_dir = "",
-                           .job = nullptr,
-                           .rank = 0,
-                           .world_size = 1};
+  const rk_options alone{.struct_size = sizeof(rk_options),
+                         .socket_path = "",
+                         .checkpoint_dir = "",
+                         .job = nullptr,
+                         .rank = 0,
+                         .world_size = 1};
+  const rk_options as_the_environment_says{.struct_size = sizeof(rk_options)};
+  const rk_options& options = beside_sidecar ? as_the_environment_says : alone;
   std::vector<unsigned char> state(state_bytes, 7);
   rk_position at{.struct_size = sizeof(rk_position)};
   if (rk_open(&options, &run) != RK_OK || rk_register_state(run, "state", state.data(), state.size()) != RK_OK ||
@@ -57,10 +59,14 @@ int measure(std::size_t state_bytes, int runs, int steps) {
 }  // namespace
 
 // --steps N: one run of N steps with 256 bytes of state, for whoever counts its system calls.
+// --state BYTES: that size only; --beside BYTES: the same in a rank of `rekindle run`.
 int main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], "--steps") == 0) return measure(256, 1, std::atoi(argv[2]));
+  const auto asked = [&](const char* option) { return argc == 3 && std::strcmp(argv[1], option) == 0; };
+  if (asked("--steps")) return measure(256, 1, std::atoi(argv[2]), false);
+  if (asked("--state")) return measure(std::strtoull(argv[2], nullptr, 10), kRuns, kSteps, false);
+  if (asked("--beside")) return measure(std::strtoull(argv[2], nullptr, 10), kRuns, kSteps, true);
   for (const std::size_t state_bytes : {0, 64, 256, 4096, 65536}) {
-    if (const int failed = measure(state_bytes, kRuns, kSteps); failed != 0) return failed;
+    if (const int failed = measure(state_bytes, kRuns, kSteps, false); failed != 0) return failed;
   }
   return 0;
 }

@@ -4,9 +4,9 @@ import os
 import pathlib
 import subprocess
 
-import report
+import shipped
 
-PATH = report.ROOT / "build" / "dev" / "bin" / "checkpoint_benchmark"
+PATH = shipped.PROGRAMS / "checkpoint_benchmark"
 
 
 class CheckpointProgram:

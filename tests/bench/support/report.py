@@ -4,6 +4,8 @@ import json
 import pathlib
 import statistics
 
+import history
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 REPORTS = ROOT / "build" / "reports"
 
@@ -13,11 +15,17 @@ def spread(values):
     return {"minimum": min(values), "median": statistics.median(values), "maximum": max(values)}
 
 
+def in_turn(index, steps):
+    """Those that are compared, first one way round, then the other (A B B A): none always finds the machine as the same one left it."""
+    return steps if index % 2 == 0 else list(reversed(steps))
+
+
 def write(name, figures):
     REPORTS.mkdir(parents=True, exist_ok=True)
     path = REPORTS / f"bench-{name}.json"
     path.write_text(json.dumps(figures, indent=2) + "\n")
-    print(f"report {path}")
+    history.keep(name, figures)
+    print(f"report {path}; ./dev bench history {name} prints it beside earlier ones")
 
 
 def write_picture(name, title, unit, rows):

@@ -3,9 +3,9 @@
 import json
 import subprocess
 
-import report
+import shipped
 
-PROGRAM = report.ROOT / "build" / "dev" / "bin" / "stage_benchmark"
+PROGRAM = shipped.PROGRAMS / "stage_benchmark"
 
 
 def pairs_of(what, mebibytes, pairs):
