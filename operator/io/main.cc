@@ -149,7 +149,7 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
 }  // namespace rekindle::op
 
 int main(int argc, char** argv) {
-  using namespace rekindle::op;      // NOLINT(google-build-using-namespace): main alone
+  using namespace rekindle::op;  // NOLINT(google-build-using-namespace): main alone
   using namespace rekindle::op;  // NOLINT(google-build-using-namespace): main alone
   CLI::App app{"rekindle-operator: makes Volcano training jobs resumable"};
   std::string config_path = "/etc/rekindle/config.json";

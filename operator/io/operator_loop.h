@@ -114,5 +114,4 @@ class OperatorLoop {
   std::atomic<std::int64_t> last_round_;  // nanoseconds of the monotonic clock
 };
 
-
 }  // namespace rekindle::op

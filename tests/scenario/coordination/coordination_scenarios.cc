@@ -195,6 +195,7 @@ TEST(CoordinationScenarios, AreThere) { EXPECT_GE(scenario_files().size(), 10u);
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) rekindle::sidecar::rewrite = rekindle::sidecar::rewrite || std::string_view(argv[i]) == "--rewrite";
+  for (int i = 1; i < argc; ++i)
+    rekindle::sidecar::rewrite = rekindle::sidecar::rewrite || std::string_view(argv[i]) == "--rewrite";
   return RUN_ALL_TESTS();
 }

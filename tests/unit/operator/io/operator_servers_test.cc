@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include "common/system/clock.h"
 #include "common/net/http_client.h"
 #include "common/net/socket.h"
+#include "common/system/clock.h"
 #include "operator/model/names.h"
 #include "tests/support/certificates.h"
 #include "tests/support/recorded_transport.h"

@@ -6,7 +6,7 @@
 #include "worker-sidecar/checkpoint/layout.h"
 #include "worker-sidecar/coordination/coordination.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 const Layout kLayout{{whole_tensor("w", Dtype::f32, {100, 2})}};
@@ -82,4 +82,4 @@ TEST(LateAnswer, OfALostPodCostsARoundAndNotTheCheckpoint) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

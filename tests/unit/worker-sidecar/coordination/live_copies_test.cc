@@ -8,7 +8,7 @@
 #include "tests/support/coordination_harness.h"
 #include "tests/unit/worker-sidecar/coordination/random_seeds.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 namespace {
 
 using std::chrono::microseconds;
@@ -115,4 +115,4 @@ TEST(LiveCopies, AreSavedWhateverIsLostWhileTheBreakpointIsMade) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

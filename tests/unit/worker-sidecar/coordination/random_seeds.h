@@ -8,7 +8,7 @@
 
 #include "tests/support/random_seed.h"
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 inline std::uint64_t seed_count() { return test::number_in("COORDINATION_SEEDS").value_or(4000); }
 
@@ -23,4 +23,4 @@ inline test::Seeds coordination_seeds(std::uint64_t part = 1) {
   return seeds;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

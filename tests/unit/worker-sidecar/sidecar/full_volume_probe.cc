@@ -6,8 +6,8 @@
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  const auto file =
-      rekindle::sidecar::ControlFile::create(argv[1], {.rank = 0, .world_size = 1, .incarnation = 1, .state_bytes_max = 65536});
+  const auto file = rekindle::sidecar::ControlFile::create(
+      argv[1], {.rank = 0, .world_size = 1, .incarnation = 1, .state_bytes_max = 65536});
   std::puts(file ? "there was room" : file.error().message.c_str());
   return file || file.error().code != rekindle::ErrorCode::exhausted ? 1 : 0;
 }
