@@ -40,7 +40,7 @@ def run_googletest(program, log, seconds_max, arguments=(), environment=None, pr
         for suite in json.loads(report.read_text())["testsuites"]:
             for case in suite["testsuite"]:
                 full = f"{name}/{suite['name']}.{case['name']}"
-                seconds = float(case["time"].removesuffix("s"))
+                seconds = float(case.get("time", "0s").removesuffix("s"))
                 if case.get("failures"):
                     outcomes.append(Outcome(full, "failed", f"log {log}", seconds=seconds))
                 elif case["result"] == "SKIPPED" or case["status"] != "RUN":
