@@ -71,10 +71,11 @@ Result<OpenFile> open_for_reading(FileSystem& file_system, const std::string& pa
   do {
     descriptor = file_system.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | more_flags, 0);
   } while (descriptor == -EINTR);
-  if (descriptor < 0) return storage_failure(-descriptor, "opening", path);
+  const bool is_link = descriptor == -ELOOP;
+  if (descriptor < 0 && !is_link) return storage_failure(-descriptor, "opening", path);
   OpenFile file(file_system, descriptor);
   FileInfo found;
-  if (const int result = file_system.fstat(descriptor, found); result < 0)
+  if (const int result = is_link ? 0 : file_system.fstat(descriptor, found); result < 0)
     return storage_failure(-result, "looking at", path);
   if (found.kind != FileKind::file)
     return fail(ErrorCode::invalid_input, path + " is not a plain file: move it away, or restore it from a copy");

@@ -45,6 +45,12 @@ TEST_F(AFifo, IsRefusedByNameInsteadOfWaitedFor) {
   EXPECT_NE(read.error().message.find("pipe is not a plain file"), std::string::npos) << read.error().message;
 }
 
+TEST_F(AFifo, AndALinkAreNoFilesOfOurs) {
+  write_bytes(root_.at("there"), "bytes");
+  std::filesystem::create_symlink(root_.at("there"), root_.at("link"));
+  EXPECT_EQ(read_whole_file(real_file_system(), root_.at("link"), 100).error().code, ErrorCode::invalid_input);
+}
+
 TEST_F(AFifo, InPlaceOfAManifestLeavesTheOtherCheckpoints) {
   put_fifo(folder_ + "/a1-s20-x/manifest.json");
   const CandidateOrder found = order();
