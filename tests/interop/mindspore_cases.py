@@ -93,14 +93,32 @@ def there_and_back(folder, **more):
 
 
 def there_and_back_with_checksum(folder):
-    # The message class does not know the checksum behind the message: compared by load_checkpoint alone.
+    """With a checksum behind it the file comes back the same, and one bit of a tensor that has changed is found by the checksum alone."""
     save(model(), folder / "theirs.ckpt", crc_check=True)
+    save(model(), folder / "plain.ckpt")
+    whole = (folder / "theirs.ckpt").read_bytes()
+    assert b"crc_num" in whole[-64:] and b"crc_num" not in (folder / "plain.ckpt").read_bytes()[-64:], (
+        "MindSpore saved no checksum"
+    )
     checkpoint = import_file(folder, folder / "theirs.ckpt")
-    bytes_ = bytearray((folder / "theirs.ckpt").read_bytes())
-    bytes_[200] ^= 1
-    (folder / "damaged.ckpt").write_bytes(bytes_)
-    rekindle("import", folder / "damaged.ckpt", "--root", folder, "--job", "team-a.damaged", code=1)
-    return checkpoint.name
+    rekindle("export", checkpoint, folder, "--format", "mindspore", "--prefix", "ours", "--steps-per-epoch", "100")
+    # The message class does not know the checksum behind the message: compared by load_checkpoint alone.
+    theirs = mindspore.load_checkpoint(str(folder / "theirs.ckpt"), crc_check=True)
+    loaded = mindspore.load_checkpoint(str(folder / "ours-2_84.ckpt"))
+    assert sorted(theirs) == sorted(loaded), f"{sorted(theirs)} and {sorted(loaded)}"
+    for name, value in theirs.items():
+        assert loaded[name].dtype == value.dtype and loaded[name].shape == value.shape, name
+    for name, array in model().items():
+        if array.size > 0:
+            assert numpy.array_equal(loaded[name].asnumpy(), array), name
+    # The same bit of a tensor's content in both files: without a checksum nobody can know.
+    content = model()["weight"].tobytes()
+    for name, code in (("theirs.ckpt", 1), ("plain.ckpt", 0)):
+        damaged = bytearray((folder / name).read_bytes())
+        damaged[damaged.index(content) + 100] ^= 1
+        (folder / f"damaged-{name}").write_bytes(damaged)
+        rekindle("import", folder / f"damaged-{name}", "--root", folder, "--job", f"team-a.damaged-{code}", code=code)
+    return f"{len(loaded)} tensors and numbers, and damage that only the checksum shows"
 
 
 def safetensors_both_ways(folder):

@@ -32,6 +32,10 @@ class FaultyFileSystem : public FileSystem {
   int open(const std::string& path, int flags, mode_t mode) override {
     return fails("open") ? -error() : inner_.open(path, flags, mode);
   }
+  int open_folder(int parent, const std::string& name) override {
+    return fails("open_folder") ? -error() : inner_.open_folder(parent, name);
+  }
+  int set_blocking(int descriptor) override { return inner_.set_blocking(descriptor); }
   // A descriptor is really closed even when the call reports an error, as in the kernel.
   int close(int descriptor) override {
     const bool broken = fails("close");
@@ -68,7 +72,12 @@ class FaultyFileSystem : public FileSystem {
   int mkdir(const std::string& path, mode_t mode) override {
     return fails("mkdir") ? -error() : inner_.mkdir(path, mode);
   }
-  int rmdir(const std::string& path) override { return fails("rmdir") ? -error() : inner_.rmdir(path); }
+  int unlink_in(int folder, const std::string& name) override {
+    return fails("unlink_in") ? -error() : inner_.unlink_in(folder, name);
+  }
+  int rmdir_in(int folder, const std::string& name) override {
+    return fails("rmdir_in") ? -error() : inner_.rmdir_in(folder, name);
+  }
   int chmod(const std::string& path, mode_t mode) override {
     return fails("chmod") ? -error() : inner_.chmod(path, mode);
   }
@@ -77,6 +86,9 @@ class FaultyFileSystem : public FileSystem {
   }
   int list(const std::string& path, std::vector<std::string>& names) override {
     return fails("list") ? -error() : inner_.list(path, names);
+  }
+  int list_in(int folder, std::vector<std::string>& names) override {
+    return fails("list_in") ? -error() : inner_.list_in(folder, names);
   }
   int resolve(const std::string& path, std::string& resolved) override { return inner_.resolve(path, resolved); }
   bool is_member_of(gid_t group) override { return inner_.is_member_of(group); }

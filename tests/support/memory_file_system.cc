@@ -34,8 +34,8 @@ std::size_t MemoryFileSystem::make_node(FileKind kind) {
   return nodes_.size() - 1;
 }
 
-bool MemoryFileSystem::find(const std::string& path, std::size_t& node) const {
-  node = 0;
+bool MemoryFileSystem::find(const std::string& path, std::size_t& node, std::size_t begin) const {
+  node = begin;
   for (const std::string& part : split(path)) {
     const auto found = nodes_[node].entries.find(part);
     if (found == nodes_[node].entries.end()) return false;
@@ -44,10 +44,10 @@ bool MemoryFileSystem::find(const std::string& path, std::size_t& node) const {
   return true;
 }
 
-bool MemoryFileSystem::find_parent(const std::string& path, Place& place) const {
+bool MemoryFileSystem::find_parent(const std::string& path, Place& place, std::size_t begin) const {
   const std::vector<std::string> parts = split(path);
   if (parts.empty()) return false;
-  place = {0, parts.back()};
+  place = {begin, parts.back()};
   for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
     const auto found = nodes_[place.folder].entries.find(parts[i]);
     if (found == nodes_[place.folder].entries.end()) return false;
@@ -145,6 +145,16 @@ int MemoryFileSystem::open(const std::string& path, int flags, mode_t) {
   return next_descriptor_++;
 }
 
+int MemoryFileSystem::open_folder(int parent, const std::string& name) {
+  const auto from = open_.find(parent);
+  if (from == open_.end()) return -EBADF;
+  std::size_t node = 0;
+  if (!find(name, node, from->second)) return -ENOENT;
+  if (nodes_[node].kind != FileKind::folder) return -ENOTDIR;
+  open_[next_descriptor_] = node;
+  return next_descriptor_++;
+}
+
 int MemoryFileSystem::close(int descriptor) { return open_.erase(descriptor) == 1 ? 0 : -EBADF; }
 
 ssize_t MemoryFileSystem::pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) {
@@ -211,11 +221,30 @@ int MemoryFileSystem::link(const std::string& from, const std::string& to) {
   return 0;
 }
 
-int MemoryFileSystem::unlink(const std::string& path) {
+int MemoryFileSystem::remove_file(const std::string& path, std::size_t begin) {
   std::size_t node = 0;
   Place place;
-  if (!find(path, node) || !find_parent(path, place)) return -ENOENT;
+  if (!find(path, node, begin) || !find_parent(path, place, begin)) return -ENOENT;
   if (nodes_[node].kind == FileKind::folder) return -EISDIR;
+  record({.kind = Kind::remove_name, .node = place.folder, .text = place.name});
+  return 0;
+}
+
+int MemoryFileSystem::unlink(const std::string& path) { return remove_file(path, 0); }
+
+int MemoryFileSystem::unlink_in(int folder, const std::string& name) {
+  const auto found = open_.find(folder);
+  return found == open_.end() ? -EBADF : remove_file(name, found->second);
+}
+
+int MemoryFileSystem::rmdir_in(int folder, const std::string& name) {
+  const auto found = open_.find(folder);
+  if (found == open_.end()) return -EBADF;
+  std::size_t node = 0;
+  Place place;
+  if (!find(name, node, found->second) || !find_parent(name, place, found->second)) return -ENOENT;
+  if (nodes_[node].kind != FileKind::folder) return -ENOTDIR;
+  if (!nodes_[node].entries.empty()) return -ENOTEMPTY;
   record({.kind = Kind::remove_name, .node = place.folder, .text = place.name});
   return 0;
 }
@@ -229,23 +258,21 @@ int MemoryFileSystem::mkdir(const std::string& path, mode_t) {
   return 0;
 }
 
-int MemoryFileSystem::rmdir(const std::string& path) {
-  std::size_t node = 0;
-  Place place;
-  if (!find(path, node) || !find_parent(path, place)) return -ENOENT;
+int MemoryFileSystem::list_node(std::size_t node, std::vector<std::string>& names) const {
   if (nodes_[node].kind != FileKind::folder) return -ENOTDIR;
-  if (!nodes_[node].entries.empty()) return -ENOTEMPTY;
-  record({.kind = Kind::remove_name, .node = place.folder, .text = place.name});
+  names.clear();
+  for (const auto& [name, target] : nodes_[node].entries) names.push_back(name);
   return 0;
 }
 
 int MemoryFileSystem::list(const std::string& path, std::vector<std::string>& names) {
   std::size_t node = 0;
-  if (!find(path, node)) return -ENOENT;
-  if (nodes_[node].kind != FileKind::folder) return -ENOTDIR;
-  names.clear();
-  for (const auto& [name, target] : nodes_[node].entries) names.push_back(name);
-  return 0;
+  return find(path, node) ? list_node(node, names) : -ENOENT;
+}
+
+int MemoryFileSystem::list_in(int folder, std::vector<std::string>& names) {
+  const auto found = open_.find(folder);
+  return found == open_.end() ? -EBADF : list_node(found->second, names);
 }
 
 std::size_t for_each_power_loss(const MemoryFileSystem& recorded, std::size_t begin, std::size_t end,

@@ -59,6 +59,8 @@ class MemoryFileSystem : public FileSystem {
   std::vector<std::string> files() const;
 
   int open(const std::string& path, int flags, mode_t mode) override;
+  int open_folder(int parent, const std::string& name) override;
+  int set_blocking(int) override { return 0; }
   int close(int descriptor) override;
   ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) override;
   int allocate(int, std::uint64_t) override { return -EOPNOTSUPP; }
@@ -69,11 +71,13 @@ class MemoryFileSystem : public FileSystem {
   int stat(const std::string& path, FileInfo& info) override;
   int link(const std::string& from, const std::string& to) override;
   int unlink(const std::string& path) override;
+  int unlink_in(int folder, const std::string& name) override;
+  int rmdir_in(int folder, const std::string& name) override;
   int mkdir(const std::string& path, mode_t mode) override;
-  int rmdir(const std::string& path) override;
   int chmod(const std::string&, mode_t) override { return 0; }
   int change_group(const std::string&, gid_t) override { return 0; }
   int list(const std::string& path, std::vector<std::string>& names) override;
+  int list_in(int folder, std::vector<std::string>& names) override;
   bool is_member_of(gid_t) override { return true; }
 
  private:
@@ -81,8 +85,12 @@ class MemoryFileSystem : public FileSystem {
     std::size_t folder = 0;
     std::string name;
   };
-  bool find(const std::string& path, std::size_t& node) const;
-  bool find_parent(const std::string& path, Place& place) const;
+  // From `begin` on, which is the root unless somebody has opened another folder.
+  bool find(const std::string& path, std::size_t& node, std::size_t begin = 0) const;
+  bool find_parent(const std::string& path, Place& place, std::size_t begin = 0) const;
+  // Minus an errno.
+  int remove_file(const std::string& path, std::size_t begin);
+  int list_node(std::size_t node, std::vector<std::string>& names) const;
   std::size_t make_node(FileKind kind);
   void apply(const Operation& operation);
   void record(Operation operation);

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "worker-sidecar/checkpoint/restore_policy.h"
+
 namespace rekindle {
 namespace {
 
@@ -76,6 +78,31 @@ std::string find_refusal(const FoundFolder& folder, const Manifest& manifest, co
   return {};
 }
 
+// The first thing that could not be read although nothing says that it is damaged, and that would
+// come before all of `usable`.
+std::optional<Error> find_unread(const FolderScan& scan, const std::vector<Candidate>& usable,
+                                 const std::map<std::uint64_t, LinePoint>& line) {
+  const std::uint64_t newest = line.empty() ? 0 : line.rbegin()->first;
+  for (const FoundAttempt& found : scan.attempts) {
+    if (found.record || is_damage(found.record.error().code)) continue;
+    if (usable.empty() || found.attempt > usable.front().attempt) return found.record.error();
+  }
+  for (const FoundFolder& folder : scan.folders) {
+    if (!folder.manifest || *folder.manifest || is_damage(folder.manifest->error().code)) continue;
+    const auto point = line.find(folder.name.attempt);
+    const bool abandoned =
+        point == line.end() ? folder.name.attempt < newest : folder.name.step > point->second.last_step;
+    if (abandoned) continue;
+    if (usable.empty() ||
+        std::tuple(folder.name.step, folder.name.attempt) > std::tuple(usable.front().step, usable.front().attempt)) {
+      Error error = folder.manifest->error();
+      error.message += why_no_older(folder.path);
+      return error;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 CandidateOrder order_candidates(const FolderScan& scan, const JobIdentity& job) {
@@ -98,6 +125,7 @@ CandidateOrder order_candidates(const FolderScan& scan, const JobIdentity& job) 
     return std::tuple(right.step, right.attempt, right.sealed.manifest.term, left.path) <
            std::tuple(left.step, left.attempt, left.sealed.manifest.term, right.path);
   });
+  order.unread = find_unread(scan, order.usable, line);
   return order;
 }
 

@@ -55,6 +55,9 @@ struct CandidateOrder {
   std::vector<Candidate> usable;  // in the order in which a restore tries them
   std::vector<RefusedFolder> refused;
   std::vector<std::string> notes;
+  // Something newer than every usable one may be there: storage failed where its manifest or its
+  // attempt was to be read. Taking an older one would give it up for good.
+  std::optional<Error> unread;
 };
 
 CandidateOrder order_candidates(const FolderScan& scan, const JobIdentity& job);

@@ -39,7 +39,7 @@ class ImportFolder {
   static Result<ImportFolder> look_at(FileSystem& file_system, const std::string& root, const JobIdentity& job) {
     const Result<std::string> name = job_folder_name(job.namespace_name, job.name);
     if (!name) return std::unexpected(name.error());
-    ImportFolder folder(file_system, join_path(root, *name));
+    ImportFolder folder(file_system, root, *name);
     FileInfo info;
     const int result = file_system.stat(folder.path_, info);
     if (result < 0 && result != -ENOENT) return storage_failure(-result, "looking at", folder.path_);
@@ -49,21 +49,27 @@ class ImportFolder {
   ~ImportFolder() {
     if (!is_new_) return;
     // One that somebody else has put something into stays.
-    const int removed = file_system_->rmdir(join_path(path_, kAttemptsFolder));
-    if (removed < 0 && removed != -ENOENT) return;
-    file_system_->unlink(join_path(path_, kJobFileName));
-    file_system_->rmdir(path_);
+    if (!remove_beneath(*file_system_, root_, join_path(name_, kAttemptsFolder), FileKind::folder)) return;
+    remove_beneath(*file_system_, root_, join_path(name_, kJobFileName), FileKind::file);
+    remove_beneath(*file_system_, root_, name_, FileKind::folder);
   }
   ImportFolder(ImportFolder&& other) noexcept
-      : file_system_(other.file_system_), path_(std::move(other.path_)), is_new_(std::exchange(other.is_new_, false)) {}
+      : file_system_(other.file_system_),
+        root_(std::move(other.root_)),
+        name_(std::move(other.name_)),
+        path_(std::move(other.path_)),
+        is_new_(std::exchange(other.is_new_, false)) {}
 
   const std::string& path() const { return path_; }
   void keep() { is_new_ = false; }
 
  private:
-  ImportFolder(FileSystem& file_system, std::string path) : file_system_(&file_system), path_(std::move(path)) {}
+  ImportFolder(FileSystem& file_system, std::string root, std::string name)
+      : file_system_(&file_system), root_(std::move(root)), name_(std::move(name)), path_(join_path(root_, name_)) {}
 
   FileSystem* file_system_;
+  std::string root_;
+  std::string name_;
   std::string path_;
   bool is_new_ = false;
 };
@@ -170,7 +176,7 @@ class Importer {
     // stay.
     const std::string path = join_path(folder, name);
     if (const Result<std::string> there = read_whole_file(file_system_, path, text.size()); there && *there == text)
-      file_system_.unlink(path);
+      remove_beneath(file_system_, job_folder_, join_path(kAttemptsFolder, name), FileKind::file);
     return kept;
   }
 

@@ -248,11 +248,12 @@ class MindSporeWriter {
 // Folders and files made so far; what is not kept is removed again.
 class MadeSoFar {
  public:
-  explicit MadeSoFar(FileSystem& file_system) : file_system_(file_system) {}
+  // Everything lies beneath `target`.
+  MadeSoFar(FileSystem& file_system, std::string target) : file_system_(file_system), target_(std::move(target)) {}
   ~MadeSoFar() {
     if (kept_) return;
-    for (const std::string& file : files_) file_system_.unlink(file);
-    for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) file_system_.rmdir(*folder);
+    for (const std::string& file : files_) remove(file, FileKind::file);
+    for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) remove(*folder, FileKind::folder);
   }
 
   Status make_folder(const std::string& parent, const std::string& name) {
@@ -275,7 +276,12 @@ class MadeSoFar {
   void keep() { kept_ = true; }
 
  private:
+  void remove(const std::string& path, FileKind kind) {
+    remove_beneath(file_system_, target_, path.substr(join_path(target_, "").size()), kind);
+  }
+
   FileSystem& file_system_;
+  const std::string target_;
   std::set<std::string> parents_;
   std::vector<std::string> folders_;
   std::vector<std::string> files_;
@@ -333,7 +339,7 @@ Result<std::vector<ExportedFile>> export_mindspore(FileSystem& file_system, cons
   }
   MindSporeWriter writer(file_system, checkpoint, tensors, cuts, nonce, progress);
   for (const FilePlan& plan : plans) writer.expect(plan);
-  MadeSoFar made(file_system);
+  MadeSoFar made(file_system, question.target);
   std::vector<ExportedFile> files;
   std::string above = question.target;
   if (question.layout == ExportLayout::tft) {

@@ -274,6 +274,7 @@ void Assembly::drive(Instant now, CoordinationOutputs& out) {
       if (pod != config_.ordinal && !layouts_.all_alike()) tell_layouts(pod, {}, out);
     }
     refused_.clear();
+    forget_failures();
     state_ = AssemblyState::listing;
     out.push_back(ListCandidates{});
   }
@@ -285,13 +286,13 @@ void Assembly::on_candidates(const CandidatesListed& listed, Instant now, Coordi
     // Storage that cannot be read is no reason to start from the beginning.
     out.push_back(NoteProblem{"checkpoints_unreadable", listed.candidates.error().message});
     // What is damaged stays so; a person has to decide.
-    if (listed.candidates.error().code == ErrorCode::corrupt) refuse_all(listed.candidates.error(), out);
-    else retry_later(now);
+    if (count_failure(listed.candidates.error().code, now) == AfterFailure::try_again) retry_later(now);
+    else refuse_all(listed.candidates.error(), out);
     return;
   }
   candidates_ = *listed.candidates;
   candidate_ = 0;
-  tries_ = 0;
+  forget_failures();
   try_candidate(now, out);
 }
 
@@ -325,16 +326,30 @@ void Assembly::try_candidate(Instant, CoordinationOutputs& out) {
   }
 }
 
+AfterFailure Assembly::count_failure(ErrorCode code, Instant now) {
+  if (failures_ == 0) first_failure_ = now;
+  return after_failure(code, ++failures_, now - first_failure_, config_.limits.restore);
+}
+
+void Assembly::forget_failures() { failures_ = 0; }
+
 void Assembly::refuse_candidate(const Error& error, Instant now, CoordinationOutputs& out) {
-  if (error.retry == Retry::yes && ++tries_ < config_.limits.restore_tries) {  // P17
-    retry_later(now);
-    return;
-  }
   const std::string path = candidate_ < candidates_.size() ? candidates_[candidate_].path : "the start";
+  switch (count_failure(error.code, now)) {
+    case AfterFailure::try_again: retry_later(now); return;
+    case AfterFailure::stop: {
+      Error reason = with_context(error, path);
+      if (candidate_ < candidates_.size() && error.code != ErrorCode::invalid_input)
+        reason.message += why_no_older(path);
+      refuse_all(std::move(reason), out);
+      return;
+    }
+    case AfterFailure::next_older: break;
+  }
   refused_.push_back(path + ": " + error.message);
   out.push_back(NoteProblem{"checkpoint_refused", refused_.back()});
   ++candidate_;
-  tries_ = 0;
+  forget_failures();
   if (candidate_ > candidates_.size()) refuse_all(error, out);
   else try_candidate(now, out);
 }
@@ -344,9 +359,6 @@ void Assembly::on_verified(const CandidateVerified& verified, Instant now, Coord
       verified.path != candidates_[candidate_].path)
     return;
   if (verified.verified) offer(out);
-  // An older checkpoint would hide that the program has changed.
-  else if (verified.verified.error().code == ErrorCode::invalid_input)
-    refuse_all(with_context(verified.verified.error(), verified.path), out);
   else refuse_candidate(verified.verified.error(), now, out);
 }
 

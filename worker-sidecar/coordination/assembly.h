@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "worker-sidecar/checkpoint/restore_policy.h"
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/coordination/event.h"
 #include "worker-sidecar/coordination/job_layouts.h"
@@ -86,7 +87,9 @@ class Assembly {
   void refuse_candidate(const Error& error, Instant now, CoordinationOutputs& out);
   void refuse_all(Error error, CoordinationOutputs& out);
   OfferMessage current_offer() const;
-  void retry_later(Instant now) { retry_at_ = now + config_.limits.restore_retry; }
+  void retry_later(Instant now) { retry_at_ = now + config_.limits.restore.pause; }
+  AfterFailure count_failure(ErrorCode code, Instant now);
+  void forget_failures();
 
   const CoordinationConfig& config_;
   const Membership& pods_;
@@ -109,8 +112,9 @@ class Assembly {
   std::map<std::uint32_t, ReadyMessage> ready_;
   std::set<std::uint32_t> asked_;  // pods that were asked for their layouts since the last resend
   std::vector<RestoreCandidate> candidates_;
-  std::size_t candidate_ = 0;  // index; candidates_.size(): nothing to restore
-  std::uint32_t tries_ = 0;
+  std::size_t candidate_ = 0;   // index; candidates_.size(): nothing to restore
+  std::uint32_t failures_ = 0;  // of the list, or of this candidate
+  Instant first_failure_;
   std::set<std::uint32_t> loaded_;
   std::vector<std::string> refused_;
   std::optional<Instant> retry_at_;

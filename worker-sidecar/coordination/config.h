@@ -6,6 +6,7 @@
 #include "common/base/instant.h"
 #include "common/contract/checkpoint_settings.h"
 #include "common/contract/deadlines.h"
+#include "worker-sidecar/checkpoint/restore_policy.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
 namespace rekindle::sidecar {
@@ -52,10 +53,8 @@ struct CoordinationLimits {
   std::uint32_t rounds_max = 8;
   // The ranks rebuild at most this often at one step; then the job is restarted.
   std::uint32_t rebuilds_max = 3;
-  // Restore: a candidate that fails in a way that may pass is tried again before an older one is
-  // considered (P17).
-  std::uint32_t restore_tries = 5;
-  Duration restore_retry = std::chrono::seconds(1);
+  // Of a candidate that cannot be loaded (P17).
+  RestoreLimits restore;
 };
 
 struct CoordinationConfig {

@@ -35,6 +35,7 @@ Result<CandidateOrder> CheckpointDesk::candidates() {
   Result<FolderScan> scan = scan_job_folder(file_system_, job_folder_);
   if (!scan) return std::unexpected(scan.error());
   CandidateOrder order = order_candidates(*scan, job_);
+  if (order.unread) return std::unexpected(*order.unread);
   if (policy_.resume_from == ResumeFrom::same_job) leave_out_other_jobs(order, job_.uid);
   if (Status fine = may_start_afresh(order, job_folder_); !fine) return std::unexpected(fine.error());
   return order;

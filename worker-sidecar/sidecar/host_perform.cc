@@ -4,6 +4,7 @@
 #include "common/base/format.h"
 #include "common/system/clock.h"
 #include "worker-sidecar/checkpoint/restore_plan.h"
+#include "worker-sidecar/checkpoint/restore_policy.h"
 #include "worker-sidecar/sidecar/host_parts.h"
 #include "worker-sidecar/sidecar/job_memory.h"
 #include "worker-sidecar/storage/files.h"
@@ -18,7 +19,7 @@ Status look_at_candidate(CheckpointDesk& desk, const VerifyCandidate& wanted) {
   const std::string& path = wanted.path;
   FileSystem& files = real_file_system();
   Result<SealedManifest> sealed = read_manifest(files, desk.job_folder(), path);
-  if (!sealed) return std::unexpected(sealed.error());
+  if (!sealed) return std::unexpected(as_damage(sealed.error()));
   if (sealed->hash != wanted.manifest_hash) {
     return fail(ErrorCode::corrupt, format("{} has a manifest with another hash than the one that was listed", path));
   }

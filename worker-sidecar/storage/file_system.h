@@ -32,6 +32,11 @@ class FileSystem {
 
   // a descriptor; O_CLOEXEC is always added
   virtual int open(const std::string& path, int flags, mode_t mode) = 0;
+  // A descriptor of the folder of this name inside an open one. `name` may have several parts;
+  // -ELOOP or -ENOTDIR when one of them is a link or no folder.
+  virtual int open_folder(int parent, const std::string& name) = 0;
+  // Takes O_NONBLOCK from what was opened with it.
+  virtual int set_blocking(int descriptor) = 0;
   virtual int close(int descriptor) = 0;
   virtual ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) = 0;
   virtual ssize_t pread(int descriptor, void* data, std::size_t bytes, std::uint64_t offset) = 0;
@@ -44,12 +49,15 @@ class FileSystem {
   virtual int stat(const std::string& path, FileInfo& info) = 0;
   virtual int link(const std::string& from, const std::string& to) = 0;
   virtual int unlink(const std::string& path) = 0;
+  // the name in an open folder: a file or a link, or an empty folder
+  virtual int unlink_in(int folder, const std::string& name) = 0;
+  virtual int rmdir_in(int folder, const std::string& name) = 0;
   virtual int mkdir(const std::string& path, mode_t mode) = 0;
-  virtual int rmdir(const std::string& path) = 0;
   virtual int chmod(const std::string& path, mode_t mode) = 0;
   virtual int change_group(const std::string& path, gid_t group) = 0;
   // sorted, without . and ..
   virtual int list(const std::string& path, std::vector<std::string>& names) = 0;
+  virtual int list_in(int folder, std::vector<std::string>& names) = 0;
   virtual bool is_member_of(gid_t group) = 0;
   // The absolute path of what is there, without links; of a file system that has neither links nor
   // a working folder, the path itself.

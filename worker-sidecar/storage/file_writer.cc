@@ -18,6 +18,8 @@ namespace rekindle {
 struct DataFileWriter::State {
   FileSystem& file_system;
   std::string folder;
+  OpenFile open_folder;  // removes the file from where it was made, whatever the folder's name leads to by then
+  std::string name;
   std::string path;
   DataFileLayout layout;
   OpenFile file;
@@ -44,7 +46,7 @@ struct DataFileWriter::State {
     if (const int result = file_system.fsync(file.descriptor()); result < 0)
       return storage_failure(-result, "syncing", path);
     if (const int result = file.close(); result < 0) return storage_failure(-result, "closing", path);
-    if (Status status = fsync_folder(file_system, folder); !status) return status;
+    if (Status status = fsync_open_folder(file_system, open_folder.descriptor(), folder); !status) return status;
     return may_go_on ? may_go_on() : Status();
   }
 };
@@ -56,7 +58,7 @@ DataFileWriter::~DataFileWriter() {
   if (state_ == nullptr || state_->finished) return;
   state_->sink.reset();  // no write is under way any more
   state_->file.close();
-  state_->file_system.unlink(state_->path);
+  state_->file_system.unlink_in(state_->open_folder.descriptor(), state_->name);
 }
 
 Result<DataFileWriter> DataFileWriter::create(FileSystem& file_system, const std::string& folder,
@@ -65,11 +67,15 @@ Result<DataFileWriter> DataFileWriter::create(FileSystem& file_system, const std
   RK_ASSERT(is_safe_file_name(file_name));
   Result<DataFileLayout> layout = lay_out_data_file(entries);
   if (!layout) return std::unexpected(layout.error());
+  Result<OpenFile> open_folder = open_for_removing(file_system, folder, "");
+  if (!open_folder) return std::unexpected(open_folder.error());
   const std::string path = join_path(folder, file_name);
   const int descriptor = file_system.open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, kSharedFileMode);
   if (descriptor < 0) return storage_failure(-descriptor, "creating", path);
   DataFileWriter writer(std::make_unique<State>(State{.file_system = file_system,
                                                       .folder = folder,
+                                                      .open_folder = std::move(*open_folder),
+                                                      .name = file_name,
                                                       .path = path,
                                                       .layout = std::move(*layout),
                                                       .file = OpenFile(file_system, descriptor)}));

@@ -66,13 +66,55 @@ std::unexpected<Error> storage_failure(int error_number, std::string_view doing,
   return failure;
 }
 
-Result<OpenFile> open_for_reading(FileSystem& file_system, const std::string& path) {
+Result<OpenFile> open_for_reading(FileSystem& file_system, const std::string& path, FileInfo* info, int more_flags) {
   int descriptor;
   do {
-    descriptor = file_system.open(path, O_RDONLY | O_NOFOLLOW, 0);
+    descriptor = file_system.open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | more_flags, 0);
   } while (descriptor == -EINTR);
-  if (descriptor < 0) return storage_failure(-descriptor, "opening", path);
-  return OpenFile(file_system, descriptor);
+  const bool is_link = descriptor == -ELOOP;
+  if (descriptor < 0 && !is_link) return storage_failure(-descriptor, "opening", path);
+  OpenFile file(file_system, descriptor);
+  FileInfo found;
+  if (const int result = is_link ? 0 : file_system.fstat(descriptor, found); result < 0)
+    return storage_failure(-result, "looking at", path);
+  if (found.kind != FileKind::file)
+    return fail(ErrorCode::invalid_input, path + " is not a plain file: move it away, or restore it from a copy");
+  // Where storage cannot say at once whether it has the bytes, a queued read would not wait for them.
+  file_system.set_blocking(descriptor);
+  if (info != nullptr) *info = found;
+  return file;
+}
+
+Result<OpenFile> open_for_removing(FileSystem& file_system, const std::string& base, const std::string& inside) {
+  const int descriptor = file_system.open(base, O_RDONLY | O_DIRECTORY, 0);
+  if (descriptor < 0) return storage_failure(-descriptor, "opening", base);
+  OpenFile folder(file_system, descriptor);
+  if (inside.empty()) return folder;
+  const std::string path = join_path(base, inside);
+  const int inner = file_system.open_folder(descriptor, inside);
+  if (inner == -ELOOP || inner == -ENOTDIR || inner == -EXDEV) {
+    return fail(ErrorCode::refused,
+                path +
+                    " is a link or a file where a folder of ours would be, and nothing was removed through it: "
+                    "look at it, and remove it by hand");
+  }
+  if (inner < 0) return storage_failure(-inner, "opening", path);
+  return OpenFile(file_system, inner);
+}
+
+Status remove_beneath(FileSystem& file_system, const std::string& base, const std::string& inside, FileKind kind) {
+  const std::size_t cut = inside.rfind('/');
+  const std::string above = cut == std::string::npos ? "" : inside.substr(0, cut);
+  const std::string name = cut == std::string::npos ? inside : inside.substr(cut + 1);
+  const Result<OpenFile> folder = open_for_removing(file_system, base, above);
+  if (!folder) {
+    if (folder.error().code == ErrorCode::not_found) return {};
+    return std::unexpected(folder.error());
+  }
+  const int result = kind == FileKind::folder ? file_system.rmdir_in(folder->descriptor(), name)
+                                              : file_system.unlink_in(folder->descriptor(), name);
+  if (result < 0 && result != -ENOENT) return storage_failure(-result, "removing", join_path(base, inside));
+  return {};
 }
 
 Result<FileInfo> info_of(FileSystem& file_system, const std::string& path) {
@@ -99,8 +141,12 @@ Status write_all(FileSystem& file_system, int descriptor, const void* data, std:
 Status fsync_folder(FileSystem& file_system, const std::string& path) {
   const int descriptor = file_system.open(path, O_RDONLY | O_DIRECTORY, 0);
   if (descriptor < 0) return storage_failure(-descriptor, "opening", path);
-  OpenFile folder(file_system, descriptor);
-  const int result = file_system.fsync(folder.descriptor());
+  const OpenFile folder(file_system, descriptor);
+  return fsync_open_folder(file_system, folder.descriptor(), path);
+}
+
+Status fsync_open_folder(FileSystem& file_system, int descriptor, const std::string& path) {
+  const int result = file_system.fsync(descriptor);
   // Some network file systems have nothing to sync in a folder and say so; names are durable there
   // when the call returns.
   if (result < 0 && result != -EINVAL && result != -ENOTSUP) return storage_failure(-result, "syncing", path);
@@ -140,12 +186,9 @@ Status read_exactly(FileSystem& file_system, int descriptor, void* data, std::si
 }
 
 Result<std::string> read_whole_file(FileSystem& file_system, const std::string& path, std::uint64_t bytes_max) {
-  Result<OpenFile> file = open_for_reading(file_system, path);
-  if (!file) return std::unexpected(file.error());
   FileInfo info;
-  if (const int result = file_system.fstat(file->descriptor(), info); result < 0)
-    return storage_failure(-result, "looking at", path);
-  if (info.kind != FileKind::file) return fail(ErrorCode::invalid_input, path + " is not a plain file");
+  Result<OpenFile> file = open_for_reading(file_system, path, &info);
+  if (!file) return std::unexpected(file.error());
   if (info.bytes > bytes_max) {
     return fail(ErrorCode::invalid_input, path + " has " + std::to_string(info.bytes) + " bytes; at most " +
                                               std::to_string(bytes_max) + " are read");

@@ -39,11 +39,23 @@ std::string join_path(std::string_view folder, std::string_view name);
 // folder).
 std::unexpected<Error> storage_failure(int error_number, std::string_view doing, std::string_view path);
 
-Result<OpenFile> open_for_reading(FileSystem& file_system, const std::string& path);
+// A plain file, and nothing else: what other names lead to is invalid_input, at once, also where
+// opening or reading it would wait for somebody (a FIFO). `info`: as it was found, when not null.
+Result<OpenFile> open_for_reading(FileSystem& file_system, const std::string& path, FileInfo* info = nullptr,
+                                  int more_flags = 0);
+
+// The folder `base`, wherever that leads, and in it `inside` ("a1-s7-x", of any number of parts, or
+// none) without following a link. Error refused when a part is a link or a file.
+Result<OpenFile> open_for_removing(FileSystem& file_system, const std::string& base, const std::string& inside);
+
+// Removes one file, or one empty folder, in this way. One that is gone is fine.
+Status remove_beneath(FileSystem& file_system, const std::string& base, const std::string& inside, FileKind kind);
+
 Result<FileInfo> info_of(FileSystem& file_system, const std::string& path);
 Status write_all(FileSystem& file_system, int descriptor, const void* data, std::size_t bytes, std::uint64_t offset,
                  std::string_view path);
 Status fsync_folder(FileSystem& file_system, const std::string& path);
+Status fsync_open_folder(FileSystem& file_system, int descriptor, const std::string& path);
 
 // A new file (an existing one is an error) with this content, mode 0660, fsynced; removed again on
 // failure.

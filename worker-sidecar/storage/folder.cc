@@ -26,24 +26,28 @@ Result<std::string> create_checkpoint_folder(FileSystem& file_system, const std:
 Status remove_checkpoint_folder(FileSystem& file_system, const std::string& job_folder, const std::string& name) {
   RK_ASSERT(parse_folder_name(name).has_value());
   const std::string path = join_path(job_folder, name);
-  if (const int result = file_system.unlink(join_path(path, kManifestName)); result < 0 && result != -ENOENT) {
-    return storage_failure(-result, "removing", join_path(path, kManifestName));
-  } else if (result == 0) {
-    if (Status status = fsync_folder(file_system, path); !status) return status;
+  const Result<OpenFile> folder = open_for_removing(file_system, job_folder, name);
+  if (!folder) {
+    if (folder.error().code == ErrorCode::not_found) return {};
+    return std::unexpected(folder.error());
+  }
+  const auto remove = [&](const std::string& file) -> Result<bool> {
+    const int result = file_system.unlink_in(folder->descriptor(), file);
+    if (result < 0 && result != -ENOENT) return storage_failure(-result, "removing", join_path(path, file));
+    return result == 0;
+  };
+  const Result<bool> was_published = remove(std::string(kManifestName));
+  if (!was_published) return std::unexpected(was_published.error());
+  if (*was_published) {
+    if (Status status = fsync_open_folder(file_system, folder->descriptor(), path); !status) return status;
   }
   std::vector<std::string> names;
-  if (const int result = file_system.list(path, names); result < 0) {
-    if (result == -ENOENT) return {};
-    return storage_failure(-result, "listing", path);
-  }
+  if (const int result = file_system.list_in(folder->descriptor(), names); result < 0)
+    return result == -ENOENT ? Status() : storage_failure(-result, "listing", path);
   for (const std::string& file : names) {
-    if (const int result = file_system.unlink(join_path(path, file)); result < 0 && result != -ENOENT) {
-      return storage_failure(-result, "removing", join_path(path, file));
-    }
+    if (const Result<bool> removed = remove(file); !removed) return std::unexpected(removed.error());
   }
-  if (const int result = file_system.rmdir(path); result < 0 && result != -ENOENT)
-    return storage_failure(-result, "removing", path);
-  return {};
+  return remove_beneath(file_system, job_folder, name, FileKind::folder);
 }
 
 }  // namespace rekindle

@@ -13,11 +13,9 @@ Status check_files_are_there(FileSystem& file_system, const std::string& folder,
   for (const ManifestFile& expected : manifest.files) {
     const std::string path = join_path(folder, expected.name);
     // Opened, not only looked at: network file systems compare their cache with the server then.
-    const Result<OpenFile> file = open_for_reading(file_system, path);
-    if (!file) return std::unexpected(file.error());
     FileInfo info;
-    if (const int result = file_system.fstat(file->descriptor(), info); result < 0)
-      return storage_failure(-result, "looking at", path);
+    const Result<OpenFile> file = open_for_reading(file_system, path, &info);
+    if (!file) return std::unexpected(file.error());
     if (info.bytes != expected.bytes) {
       return fail(ErrorCode::corrupt, path + " has " + std::to_string(info.bytes) +
                                           " bytes where its writer reported " + std::to_string(expected.bytes));

@@ -1,8 +1,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/openat2.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,10 +38,56 @@ FileInfo info_from(const struct stat& status) {
           .group = status.st_gid};
 }
 
+constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+// One part of the name after the other, for kernels and sandboxes without openat2.
+int open_folder_by_parts(int parent, const std::string& name) {
+  int folder = -1;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    begin = end + 1;
+    // Above the folder is not inside it.
+    const int next =
+        part == ".." ? -EXDEV : result_of(::openat(folder < 0 ? parent : folder, part.c_str(), kFolderFlags));
+    if (folder >= 0) ::close(folder);
+    if (next < 0) return next;
+    folder = next;
+  }
+  return folder;
+}
+
+// Reads to the end and closes.
+int list_folder_stream(DIR* folder, std::vector<std::string>& names) {
+  names.clear();
+  errno = 0;
+  while (const dirent* entry = ::readdir(folder)) {
+    if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
+      names.emplace_back(entry->d_name);
+    errno = 0;
+  }
+  const int result = -errno;
+  ::closedir(folder);
+  std::ranges::sort(names);
+  return result;
+}
+
 class RealFileSystem final : public FileSystem {
  public:
   int open(const std::string& path, int flags, mode_t mode) override {
     return result_of(::open(path.c_str(), flags | O_CLOEXEC, mode));
+  }
+  int open_folder(int parent, const std::string& name) override {
+    open_how how{};
+    how.flags = kFolderFlags;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+    const int descriptor = result_of(static_cast<int>(::syscall(SYS_openat2, parent, name.c_str(), &how, sizeof how)));
+    // Containers from before openat2 answer EPERM to what they do not know.
+    return descriptor == -ENOSYS || descriptor == -EPERM ? open_folder_by_parts(parent, name) : descriptor;
+  }
+  int set_blocking(int descriptor) override {
+    const int flags = ::fcntl(descriptor, F_GETFL);
+    return flags < 0 ? -errno : result_of(::fcntl(descriptor, F_SETFL, flags & ~O_NONBLOCK));
   }
   int close(int descriptor) override { return result_of(::close(descriptor)); }
   ssize_t pwrite(int descriptor, const void* data, std::size_t bytes, std::uint64_t offset) override {
@@ -72,26 +120,28 @@ class RealFileSystem final : public FileSystem {
     return result_of(::link(from.c_str(), to.c_str()));
   }
   int unlink(const std::string& path) override { return result_of(::unlink(path.c_str())); }
+  int unlink_in(int folder, const std::string& name) override { return result_of(::unlinkat(folder, name.c_str(), 0)); }
+  int rmdir_in(int folder, const std::string& name) override {
+    return result_of(::unlinkat(folder, name.c_str(), AT_REMOVEDIR));
+  }
   int mkdir(const std::string& path, mode_t mode) override { return result_of(::mkdir(path.c_str(), mode)); }
-  int rmdir(const std::string& path) override { return result_of(::rmdir(path.c_str())); }
   int chmod(const std::string& path, mode_t mode) override { return result_of(::chmod(path.c_str(), mode)); }
   int change_group(const std::string& path, gid_t group) override {
     return result_of(::chown(path.c_str(), static_cast<uid_t>(-1), group));
   }
 
   int list(const std::string& path, std::vector<std::string>& names) override {
-    DIR* folder = ::opendir(path.c_str());
-    if (folder == nullptr) return -errno;
-    names.clear();
-    errno = 0;
-    while (const dirent* entry = ::readdir(folder)) {
-      if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0)
-        names.emplace_back(entry->d_name);
-      errno = 0;
-    }
+    DIR* const folder = ::opendir(path.c_str());
+    return folder == nullptr ? -errno : list_folder_stream(folder, names);
+  }
+  int list_in(int folder, std::vector<std::string>& names) override {
+    // A description of its own: the caller's keeps its place, and stays open.
+    const int descriptor = ::openat(folder, ".", kFolderFlags);
+    if (descriptor < 0) return -errno;
+    DIR* const stream = ::fdopendir(descriptor);
+    if (stream != nullptr) return list_folder_stream(stream, names);
     const int result = -errno;
-    ::closedir(folder);
-    std::ranges::sort(names);
+    ::close(descriptor);
     return result;
   }
 

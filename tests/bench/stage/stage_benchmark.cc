@@ -51,7 +51,7 @@ class Rank {
     }
     if (!registry_.add_state("sampler", state_, sizeof state_, small_state_.room())) std::exit(1);
     small_state_.set_values(registry_.captured_values());
-    keeper_.set_report([](const SnapshottedMessage&) {});
+    keeper_.set_report([](const SnapshottedMessage&, const std::shared_ptr<const ShadowMapping>&) {});
   }
 
   void keep(bool snapshots) {

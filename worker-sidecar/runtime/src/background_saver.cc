@@ -50,7 +50,7 @@ void BackgroundSaver::plan(const Registry& registry) {
   auto kept = mapping ? std::make_shared<ShadowMapping>(*std::move(mapping)) : nullptr;
   {
     const std::lock_guard held(mutex_);
-    mapping_ = kept;
+    planned_ = kept != nullptr;
   }
   keeper_.offer(kept);
   changed_.notify_all();
@@ -95,7 +95,7 @@ void BackgroundSaver::run() {
 void BackgroundSaver::look(Instant time) {
   const std::uint64_t step = decode_word(block_.word.load(std::memory_order_acquire)).step;
   if (wanted_ == 0) {
-    if (!mapping_) return;
+    if (!planned_) return;
     const std::optional<std::uint64_t> target = schedule_.next_target(step, time);
     if (!target) return;
     wanted_ = *target;
@@ -113,14 +113,11 @@ void BackgroundSaver::look(Instant time) {
 
 void BackgroundSaver::write(std::unique_lock<std::mutex>& held) {
   const StandAlone::Snapshot snapshot = *std::exchange(snapshot_, std::nullopt);
-  const std::shared_ptr<ShadowMapping> mapping = mapping_;
   const Duration stopped = stopped_;
   const std::string rhythm = describe(schedule_.settings());
   held.unlock();
   const Instant begin = monotonic_now();
-  const Outcome<std::string> saved =
-      mapping ? alone_.save(snapshot, *mapping, rhythm)
-              : Outcome<std::string>(refuse(RK_ERROR_STATE, "what is registered has changed"));
+  const Outcome<std::string> saved = alone_.save(snapshot, rhythm);
   held.lock();
   if (!saved) {
     schedule_.abandoned(monotonic_now());

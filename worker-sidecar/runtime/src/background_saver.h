@@ -36,7 +36,8 @@ class BackgroundSaver {
   // no periodic checkpoints until the next change, and it is said.
   void plan(const Registry& registry);
 
-  // The keeper's report, with the states as the slot of that step has them.
+  // The keeper's report, with the states as the slot of that step has them, and the copy. What is
+  // registered may change before it is written.
   void taken(const SnapshottedMessage& message, StandAlone::Snapshot snapshot);
 
  private:
@@ -53,7 +54,7 @@ class BackgroundSaver {
   std::condition_variable changed_;
   // Guarded by mutex_.
   SnapshotSchedule schedule_;
-  std::shared_ptr<ShadowMapping> mapping_;
+  bool planned_ = false;  // there is memory for the next snapshot
   std::uint64_t wanted_ = 0;
   std::optional<Instant> beyond_since_;
   std::optional<StandAlone::Snapshot> snapshot_;

@@ -8,6 +8,7 @@
 #include "common/base/format.h"
 #include "worker-sidecar/checkpoint/cursor.h"
 #include "worker-sidecar/checkpoint/restore_plan.h"
+#include "worker-sidecar/checkpoint/restore_policy.h"
 #include "worker-sidecar/storage/publisher.h"
 
 namespace rekindle::runtime {
@@ -44,15 +45,17 @@ Status settle_cursor(std::vector<HeldState>& held, const Registry& registry, con
   return {};
 }
 
+Loading failed(const Error& error) { return {.result = refuse(error), .code = error.code}; }
+
 }  // namespace
 
 Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, const RankPlace& rank,
                         const Registry& registry) {
   const Result<SealedManifest> sealed = read_manifest_patiently(file_system, place);
-  if (!sealed) return {.result = refuse(sealed.error())};
+  if (!sealed) return failed(as_damage(sealed.error()));
   if (!place.manifest_hash.empty() && sealed->hash != place.manifest_hash) {
-    return {.result = refuse(RK_ERROR_CORRUPT, format("the manifest of {} has hash {}, and {} was to be restored",
-                                                      place.path, sealed->hash, place.manifest_hash))};
+    return failed({ErrorCode::corrupt, sentence("the manifest of {} has hash {}, and {} was to be restored", place.path,
+                                                sealed->hash, place.manifest_hash)});
   }
   const RestoreTarget target{.rank = rank.rank,
                              .world_size = rank.world_size,
@@ -61,8 +64,9 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
                              .job_checked = rank.job_checked};
   const Result<RestorePlan> plan = plan_restore(sealed->manifest, target);
   if (!plan) {
-    return {.result = refuse(RK_ERROR_MISMATCH, format("checkpoint {} does not fit what is registered: {}", place.path,
-                                                       plan.error().message))};
+    return {.result = refuse(RK_ERROR_MISMATCH, sentence("checkpoint {} does not fit what is registered: {}",
+                                                         place.path, plan.error().message)),
+            .code = ErrorCode::invalid_input};
   }
   std::vector<Destination> tensors;
   for (const RegisteredTensor& tensor : registry.tensors())
@@ -83,7 +87,11 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
   const Status read = read_plan(file_system, place.job_folder + "/" + place.path, sealed->manifest, *plan,
                                 {.tensors = tensors, .states = states}, {}, options);
   const Status agreed = read ? settle_cursor(loading.held, registry, plan->cursor_ranks) : read;
-  if (!agreed) loading.result = refuse(with_context(agreed.error(), format("checkpoint {}", place.path)));
+  if (!agreed) {
+    const Error error = as_damage(with_context(agreed.error(), sentence("checkpoint {}", place.path)));
+    loading.result = refuse(error);
+    loading.code = error.code;
+  }
   return loading;
 }
 

@@ -37,13 +37,14 @@ struct HeldState {
 
 struct Loading {
   Done result;
+  ErrorCode code = ErrorCode::internal;  // of a failure, for checkpoint/restore_policy.h
   bool state_missing = false;
   bool memory_touched = false;  // also after a failure
   ReadReport read;              // after a success
   std::vector<HeldState> held;
 };
 
-// CORRUPT, MISMATCH with the differences, STORAGE.
+// CORRUPT, MISMATCH with the differences, STORAGE, UNAVAILABLE.
 Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, const RankPlace& rank,
                         const Registry& registry);
 

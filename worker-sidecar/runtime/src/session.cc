@@ -8,6 +8,7 @@
 #include "common/base/format.h"
 #include "common/contract/exit_codes.h"
 #include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/checkpoint/restore_policy.h"
 #include "worker-sidecar/runtime/src/c_struct.h"
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
 #include "worker-sidecar/runtime/src/put_back.h"
@@ -17,16 +18,6 @@ namespace {
 
 constexpr int kFailedExitCode = 1;
 constexpr std::size_t kReasonBytesMax = 1024;
-
-ErrorCode code_of(rk_status status) {
-  switch (status) {
-    case RK_ERROR_MISMATCH: return ErrorCode::invalid_input;
-    case RK_ERROR_CORRUPT: return ErrorCode::corrupt;
-    case RK_ERROR_STORAGE: return ErrorCode::io;
-    case RK_ERROR_UNAVAILABLE: return ErrorCode::unavailable;
-    default: return ErrorCode::internal;
-  }
-}
 
 }  // namespace
 
@@ -49,7 +40,9 @@ Outcome<std::unique_ptr<Session>> Session::open(const OpenOptions& options, cons
     session->link_ = std::make_unique<Link>(options, session->registry_, session->small_state_, session->gates_,
                                             session->keeper_, limits);
     session->keeper_.set_report(
-        [link = session->link_.get()](const SnapshottedMessage& taken) { link->report_snapshotted(taken); });
+        [link = session->link_.get()](const SnapshottedMessage& taken, const std::shared_ptr<const ShadowMapping>&) {
+          link->report_snapshotted(taken);
+        });
     if (Done done = session->link_->start(); !done) return std::unexpected(done.error());
     if (Done done = session->link_->wait_for_welcome(options.open_time_max); !done)
       return std::unexpected(done.error());
@@ -329,6 +322,7 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
                            .job_checked = offer.job_checked},
                           registry_);
     } else if (memory_touched) {
+      loading.code = ErrorCode::corrupt;
       loading.result = refuse(RK_ERROR_CORRUPT,
                               "registered memory holds parts of a checkpoint that was refused, so this process cannot "
                               "begin at step 0; start it "
@@ -347,9 +341,10 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
     }
     if (!loading.result) {
       failure = loading.result.error();
-      loaded->error = {.code = code_of(failure->status),
+      const bool may_pass = after_failure(loading.code, 1, {}) == AfterFailure::try_again;
+      loaded->error = {.code = loading.code,
                        .message = failure->sentence.substr(0, kReasonBytesMax),
-                       .retry = Retry::no};
+                       .retry = may_pass ? Retry::yes : Retry::no};
     }
     link_->report_loaded(*loaded);
   }
@@ -432,8 +427,11 @@ Outcome<Session::BroughtBack> Session::bring_back(const RebuildOrder& order, Ran
 
 void Session::start_saver(std::uint64_t step) {
   saver_ = std::make_unique<BackgroundSaver>(*alone_, options_.checkpoints.snapshots, *private_block_, keeper_, step);
-  keeper_.set_report([this](const SnapshottedMessage& taken) {
-    saver_->taken(taken, StandAlone::describe(registry_, small_state_, taken.step, gates_.word().slot & 1u));
+  keeper_.set_report([this](const SnapshottedMessage& taken, const std::shared_ptr<const ShadowMapping>& mapping) {
+    StandAlone::Snapshot snapshot =
+        StandAlone::describe(registry_, small_state_, taken.step, gates_.word().slot & 1u);
+    snapshot.copy = mapping;
+    saver_->taken(taken, std::move(snapshot));
   });
   saver_->plan(registry_);
 }

@@ -102,15 +102,17 @@ void ShadowKeeper::at_gate(std::uint64_t snapshot_step, RankWord word, std::uint
       !mapping_->plan().has_snapshot_slot())
     return;
   last_snapshot_ = word.step;
+  // A copy that does not fit any more gives the mapping up.
+  const std::shared_ptr<const ShadowMapping> mapping = mapping_;
   const auto begin = monotonic_now();
-  const Status copied = copy_into(mapping_->plan().snapshot_slot, word, attempt);
+  const Status copied = copy_into(mapping->plan().snapshot_slot, word, attempt);
   const auto spent = std::chrono::ceil<std::chrono::microseconds>(monotonic_now() - begin);
   SnapshottedMessage taken{.step = word.step,
                            .microseconds = static_cast<std::uint64_t>(spent.count()),
                            .ok = copied.has_value(),
                            .error = {}};
   if (!copied) taken.error = copied.error();
-  report_(taken);
+  report_(taken, mapping);
 }
 
 void ShadowKeeper::at_commit(RankWord word, std::uint64_t attempt) {

@@ -29,7 +29,9 @@ namespace rekindle::runtime {
 
 class ShadowKeeper {
  public:
-  using Report = std::function<void(const SnapshottedMessage&)>;
+  // The copy of a snapshot that was taken lies in `mapping`, which stays as it is until the next
+  // snapshot of the same mapping.
+  using Report = std::function<void(const SnapshottedMessage&, const std::shared_ptr<const ShadowMapping>& mapping)>;
 
   // What is copied; both outlive this.
   ShadowKeeper(const Registry& registry, const SmallState& small_state)

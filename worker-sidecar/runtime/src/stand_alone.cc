@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <utility>
@@ -14,7 +15,6 @@
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/plan.h"
 #include "worker-sidecar/checkpoint/written.h"
-#include "worker-sidecar/runtime/src/checkpoint_loader.h"
 #include "worker-sidecar/runtime/src/say.h"
 #include "worker-sidecar/runtime/src/shard_writer.h"
 #include "worker-sidecar/storage/attempt_store.h"
@@ -41,18 +41,78 @@ Result<std::vector<MemoryPiece>> tensor_pieces(const Registry& registry, const S
   return pieces;
 }
 
+// What is written of a copy counts only if the copy was that of the step before and after.
+Done check_stamp(const StandAlone::Snapshot& snapshot) {
+  if (!snapshot.copy) return {};
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const ShadowMapping& mapping = *snapshot.copy;
+  const std::uint64_t step = mapping.header_of(mapping.plan().snapshot_slot).step.load(std::memory_order_acquire);
+  if (step == snapshot.step) return {};
+  return refuse(RK_ERROR_STATE,
+                sentence("the copy that was made of step {} now is of step {}; nothing was saved, and the next "
+                         "periodic checkpoint is made as usual",
+                         snapshot.step, step));
+}
+
+// The tries of one thing that storage does not give.
+class Tries {
+ public:
+  explicit Tries(Waiter& waiter) : waiter_(waiter) {}
+
+  // When it says to try again it has waited.
+  AfterFailure after(ErrorCode code) {
+    const Duration now = waiter_.now();
+    if (!first_) first_ = now;
+    const AfterFailure then = after_failure(code, ++tries_, now - *first_, limits_);
+    if (then == AfterFailure::try_again) waiter_.pause(limits_.pause);
+    return then;
+  }
+
+ private:
+  Waiter& waiter_;
+  const RestoreLimits limits_;
+  std::uint32_t tries_ = 0;
+  std::optional<Duration> first_;
+};
+
 }  // namespace
 
-Outcome<StandAlone> StandAlone::open(FileSystem& file_system, const OpenOptions& options) {
+Outcome<StandAlone> StandAlone::open(FileSystem& file_system, const OpenOptions& options, Waiter& waiter) {
   JobIdentity job{.namespace_name = "local", .name = options.job, .uid = options.job_uid};
-  if (options.checkpoint_dir.empty()) return StandAlone(file_system, std::move(job), "", options.checkpoints);
+  if (options.checkpoint_dir.empty()) return StandAlone(file_system, waiter, std::move(job), "", options.checkpoints);
   if (const Result<std::string> name = job_folder_name(job.namespace_name, job.name); !name) {
     return refuse(RK_ERROR_ARGUMENT, name.error().message);
   }
   const Result<JobFolder> folder = open_job_folder(
       file_system, {.root = options.checkpoint_dir, .job = job, .nonce = draw_nonce(), .create_root = true});
   if (!folder) return refuse(RK_ERROR_STORAGE, folder.error().message);
-  return StandAlone(file_system, std::move(job), folder->path, options.checkpoints);
+  return StandAlone(file_system, waiter, std::move(job), folder->path, options.checkpoints);
+}
+
+Outcome<StandAlone::Found> StandAlone::find_checkpoints() {
+  for (Tries tries(*waiter_);;) {
+    Result<FolderScan> scan = scan_job_folder(*file_system_, job_folder_);
+    std::optional<Error> failure;
+    if (scan) {
+      CandidateOrder order = order_candidates(*scan, job_);
+      if (!order.unread) return Found{.scan = *std::move(scan), .order = std::move(order)};
+      failure = std::move(order.unread);
+    } else {
+      failure = scan.error();
+    }
+    if (tries.after(failure->code) != AfterFailure::try_again) return refuse(*failure);
+  }
+}
+
+Loading StandAlone::load_patiently(const Candidate& candidate, const Registry& registry, AfterFailure& then) {
+  for (Tries tries(*waiter_);;) {
+    Loading loading = load_checkpoint(
+        *file_system_, {.job_folder = job_folder_, .path = candidate.path, .manifest_hash = candidate.sealed.hash}, {},
+        registry);
+    if (loading.result) return loading;
+    then = tries.after(loading.code);
+    if (then != AfterFailure::try_again) return loading;
+  }
 }
 
 Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
@@ -60,20 +120,20 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
     attempt_.attempt = 1;
     return Restored{};
   }
-  const Result<FolderScan> scan = scan_job_folder(*file_system_, job_folder_);
-  if (!scan) return refuse(scan.error());
-  CandidateOrder order = order_candidates(*scan, job_);
+  Outcome<Found> found = find_checkpoints();
+  if (!found) return std::unexpected(found.error());
+  const FolderScan& scan = found->scan;
+  CandidateOrder& order = found->order;
   if (settings_.resume_from == ResumeFrom::same_job) leave_out_other_jobs(order, job_.uid);
   std::string refused;
-  for (const FoundFolder& folder : scan->folders) {
+  for (const FoundFolder& folder : scan.folders) {
     if (folder.manifest && !*folder.manifest)
       refused += format(" {}: {}.", folder.path, folder.manifest->error().message);
   }
   Restored restored;
   for (const Candidate& candidate : order.usable) {
-    const Loading loading = load_checkpoint(
-        *file_system_, {.job_folder = job_folder_, .path = candidate.path, .manifest_hash = candidate.sealed.hash}, {},
-        registry);
+    AfterFailure then{};
+    const Loading loading = load_patiently(candidate, registry, then);
     if (loading.result) {
       if (Done done = hand_over(loading.held, registry); !done) return std::unexpected(done.error());
       restored = {.attempt = 1,
@@ -83,9 +143,12 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
       attempt_.parent = ParentPoint{.attempt = candidate.attempt, .step = candidate.step, .path = candidate.path};
       break;
     }
-    // An older checkpoint would hide that the program has changed.
-    if (loading.result.error().status == RK_ERROR_MISMATCH) return std::unexpected(loading.result.error());
-    refused += format(" {}: {}.", candidate.path, loading.result.error().sentence);
+    if (then == AfterFailure::stop) {
+      Failure failure = loading.result.error();
+      if (failure.status != RK_ERROR_MISMATCH) failure.sentence += why_no_older(candidate.path);
+      return std::unexpected(std::move(failure));
+    }
+    refused += sentence(" {}: {}.", candidate.path, loading.result.error().sentence);
   }
   if (restored.path.empty() && !refused.empty()) {
     return refuse(
@@ -102,9 +165,9 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
   attempt_ = *std::move(claimed);
   restored.attempt = attempt_.attempt;
   const auto first =
-      std::ranges::find_if(scan->attempts, [](const FoundAttempt& found) { return found.record.has_value(); });
+      std::ranges::find_if(scan.attempts, [](const FoundAttempt& each) { return each.record.has_value(); });
   failures_ =
-      history_of(attempt_.attempt, first != scan->attempts.end() ? parse_wall_time(first->record->time) : std::nullopt,
+      history_of(attempt_.attempt, first != scan.attempts.end() ? parse_wall_time(first->record->time) : std::nullopt,
                  wall_now());
   return restored;
 }
@@ -143,13 +206,15 @@ Done StandAlone::checkpoint(const Registry& registry, const SmallState& small_st
   return {};
 }
 
-Outcome<std::string> StandAlone::save(const Snapshot& snapshot, const ShadowMapping& mapping, std::string rhythm) {
+Outcome<std::string> StandAlone::save(const Snapshot& snapshot, std::string rhythm) {
+  const ShadowMapping& mapping = *snapshot.copy;
+  if (Done stamped = check_stamp(snapshot); !stamped) return std::unexpected(stamped.error());
   const std::vector<ShadowPiece>& pieces = mapping.plan().pieces;
   const std::byte* const slot = mapping.slot_begin(mapping.plan().snapshot_slot);
   std::vector<MemoryPiece> tensors;
   for (std::size_t i = 0; i < snapshot.layout.tensors.size(); ++i) {
     const TensorDescription& tensor = snapshot.layout.tensors[i];
-    if (i >= pieces.size() || pieces[i].piece.tensor != tensor.name)
+    if (i >= pieces.size() || pieces[i].piece.tensor != tensor.name || pieces[i].bytes != tensor_bytes(tensor))
       return refuse(RK_ERROR_STATE, "what is registered has changed since the snapshot was planned");
     tensors.push_back({.entry = entry_of_piece(tensor, 0, row_count(tensor)), .data = slot + pieces[i].offset});
   }
@@ -208,6 +273,7 @@ Done StandAlone::fill(const std::string& name, const std::string& nonce, const S
                                 .begin_byte = entry.begin_byte,
                                 .end_byte = entry.end_byte});
     }
+    if (Done stamped = check_stamp(snapshot); !stamped) return stamped;
     if (Status status = add_tensors(manifest, {{.layout = &snapshot.layout, .written = std::move(report)}}); !status)
       return refuse(status.error());
   }

@@ -12,8 +12,11 @@
 #include <vector>
 
 #include "worker-sidecar/checkpoint/attempt.h"
+#include "worker-sidecar/checkpoint/candidates.h"
 #include "worker-sidecar/checkpoint/interval.h"
 #include "worker-sidecar/checkpoint/manifest.h"
+#include "worker-sidecar/checkpoint/restore_policy.h"
+#include "worker-sidecar/runtime/src/checkpoint_loader.h"
 #include "worker-sidecar/runtime/src/failure.h"
 #include "worker-sidecar/runtime/src/open_options.h"
 #include "worker-sidecar/runtime/src/registry.h"
@@ -21,6 +24,7 @@
 #include "worker-sidecar/runtime/src/small_state.h"
 #include "worker-sidecar/storage/file_system.h"
 #include "worker-sidecar/storage/file_writer.h"
+#include "worker-sidecar/storage/waiter.h"
 
 namespace rekindle::runtime {
 
@@ -34,10 +38,11 @@ class StandAlone {
   };
 
   // Opens or makes the job's folder and tries what it needs there. Without a checkpoint folder
-  // everything but checkpoint() works.
-  static Outcome<StandAlone> open(FileSystem& file_system, const OpenOptions& options);
+  // everything but checkpoint() works. Storage that fails for a while is waited for by `waiter`.
+  static Outcome<StandAlone> open(FileSystem& file_system, const OpenOptions& options, Waiter& waiter = real_waiter());
 
-  // The newest checkpoint that verifies; then claims the attempt that continues it.
+  // The newest checkpoint that verifies, by checkpoint/restore_policy.h; then claims the attempt
+  // that continues it.
   Outcome<Restored> restore(const Registry& registry);
 
   // What is saved: the states, and what describes the tensors whose bytes lie elsewhere.
@@ -50,13 +55,17 @@ class StandAlone {
     Layout layout;
     std::vector<NamedState> states;
     bool states_incomplete = false;  // none are kept then
+    // Has the tensors of exactly this step and layout. Null: they are read where they are
+    // registered.
+    std::shared_ptr<const ShadowMapping> copy;
   };
   static Snapshot describe(const Registry& registry, const SmallState& small_state, std::uint64_t step,
                            std::uint8_t slot);
 
-  // The copy that `mapping` has of this snapshot, durable when it returns. Answers with the
-  // folder's name. Any thread.
-  Outcome<std::string> save(const Snapshot& snapshot, const ShadowMapping& mapping, std::string rhythm);
+  // A snapshot with a copy of its own, durable when it returns. Answers with the folder's name.
+  // STATE, and nothing is published, when the copy is, or becomes meanwhile, that of another step.
+  // Any thread.
+  Outcome<std::string> save(const Snapshot& snapshot, std::string rhythm);
 
   // How often the job has failed before this attempt.
   FailureHistory failures() const { return failures_; }
@@ -65,8 +74,21 @@ class StandAlone {
   Done checkpoint(const Registry& registry, const SmallState& small_state, std::uint64_t step, std::uint8_t slot);
 
  private:
-  StandAlone(FileSystem& file_system, JobIdentity job, std::string job_folder, CheckpointSettings settings)
-      : file_system_(&file_system), job_(std::move(job)), job_folder_(std::move(job_folder)), settings_(settings) {}
+  StandAlone(FileSystem& file_system, Waiter& waiter, JobIdentity job, std::string job_folder,
+             CheckpointSettings settings)
+      : file_system_(&file_system),
+        waiter_(&waiter),
+        job_(std::move(job)),
+        job_folder_(std::move(job_folder)),
+        settings_(settings) {}
+
+  struct Found {
+    FolderScan scan;
+    CandidateOrder order;
+  };
+  Outcome<Found> find_checkpoints();
+  // Again and again while that may help. The failure is the last one.
+  Loading load_patiently(const Candidate& candidate, const Registry& registry, AfterFailure& then);
 
   // `tensors[i]` is the i-th of the layout.
   Outcome<std::string> write(const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors,
@@ -76,6 +98,7 @@ class StandAlone {
             const std::vector<MemoryPiece>& tensors, CheckpointTrigger trigger);
 
   FileSystem* file_system_;
+  Waiter* waiter_;
   JobIdentity job_;
   std::string job_folder_;  // empty: there is none
   CheckpointSettings settings_;

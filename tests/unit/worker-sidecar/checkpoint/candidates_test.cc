@@ -32,6 +32,19 @@ class Story {
     scan_.folders.push_back({checkpoint_folder_name(name), name, std::nullopt});
     return *this;
   }
+  Story& unread(std::uint64_t attempt, std::uint64_t step, ErrorCode code = ErrorCode::io) {
+    const FolderName name{attempt, step, "x"};
+    scan_.folders.push_back({checkpoint_folder_name(name), name, fail(code, "reading the manifest failed")});
+    return *this;
+  }
+  Story& unread_attempt(std::uint64_t number) {
+    scan_.attempts.push_back({number, fail(ErrorCode::io, "reading the record failed")});
+    return *this;
+  }
+  std::string newest_unread() const {
+    const std::optional<Error> unread = order_candidates(scan_, kJob).unread;
+    return unread ? unread->message : "";
+  }
   FolderScan& scan() { return scan_; }
 
   std::vector<std::string> usable() const {
@@ -107,6 +120,25 @@ TEST(Candidates, ALimitOfAnOlderAttemptReachesThroughTheChain) {
 TEST(Candidates, OneStepPublishedTwiceIsTriedByLaterTermFirst) {
   EXPECT_EQ(Story().attempt(1).checkpoint(1, 10, "old", 1).checkpoint(1, 10, "new", 2).usable(),
             (Paths{"a1-s10-new", "a1-s10-old"}));
+}
+
+TEST(Candidates, ANewerOneThatStorageDidNotGiveIsTold) {
+  EXPECT_EQ(Story().attempt(1).checkpoint(1, 10).unread(1, 20).newest_unread(),
+            "reading the manifest failed. No older checkpoint is taken instead, because a1-s20-x may be whole: make "
+            "the storage readable and start again, or move a1-s20-x away to go on from the one before it");
+  EXPECT_NE(Story().attempt(1).unread(1, 20).newest_unread(), "");
+  EXPECT_NE(Story().attempt(1).checkpoint(1, 10).unread(1, 20, ErrorCode::refused).newest_unread(), "");
+  EXPECT_NE(Story().attempt(1).checkpoint(1, 10).unread_attempt(2).newest_unread(), "");
+}
+
+TEST(Candidates, OneThatIsDamagedOrOlderOrAbandonedIsNotWaitedFor) {
+  EXPECT_EQ(Story().attempt(1).checkpoint(1, 10).unread(1, 20, ErrorCode::corrupt).newest_unread(), "");
+  EXPECT_EQ(Story().attempt(1).checkpoint(1, 10).unread(1, 20, ErrorCode::invalid_input).newest_unread(), "");
+  EXPECT_EQ(Story().attempt(1).checkpoint(1, 20).unread(1, 10).newest_unread(), "");
+  EXPECT_EQ(
+      Story().attempt(1).checkpoint(1, 10).attempt(2, ParentPoint{1, 10, "a1-s10-x"}).unread(1, 20).newest_unread(),
+      "");
+  EXPECT_EQ(Story().unread_attempt(1).attempt(2).checkpoint(2, 10).newest_unread(), "");
 }
 
 TEST(Candidates, WhatDidNotFinishSaysSo) {

@@ -112,6 +112,58 @@ TEST(Assembly, AnAttemptThatCannotBeClaimedForAWhileRefusesNobody) {
   EXPECT_EQ(joined(job.take_log()).find("refuses rank"), std::string::npos);
 }
 
+TEST(Assembly, P17_StorageThatFailsForAWhileIsWaitedFor) {
+  for (const ErrorCode code :
+       {ErrorCode::io, ErrorCode::unavailable, ErrorCode::deadline_exceeded, ErrorCode::exhausted}) {
+    CoordinationHarness job({.pods = 2});
+    job.set_candidates({kNewest, kOlder});
+    job.fail_loads_of(1, {code, "input/output error", Retry::no});
+    job.connect_everything();
+    job.run_for(seconds(30));
+    EXPECT_FALSE(job.all_running()) << to_string(code);
+    job.mend_loads_of(1);
+    ASSERT_TRUE(comes_up(job)) << to_string(code) << "\n" << job.describe();
+    for (std::uint32_t rank = 0; rank < 2; ++rank) EXPECT_EQ(job.rank(rank).word.step, 184u) << to_string(code);
+  }
+}
+
+TEST(Assembly, P17_StorageThatGoesOnFailingStopsTheStartAndNothingOlderIsTaken) {
+  CoordinationHarness job({.pods = 2});
+  job.set_candidates({kNewest, kOlder});
+  job.fail_loads_of(1, {ErrorCode::io, "input/output error", Retry::no});
+  job.connect_everything();
+  job.run_for(seconds(90));
+  EXPECT_FALSE(job.all_running());
+  const std::string log = joined(job.take_log());
+  EXPECT_EQ(log.find("lives in attempt"), std::string::npos) << log;
+  for (const char* rank : {"refuses rank 0: ", "refuses rank 1: "})
+    EXPECT_NE(log.find(std::string(rank) + "a1-s184-x: pod 1: rank 1: input/output error. No older checkpoint"),
+              std::string::npos)
+        << log;
+}
+
+TEST(Assembly, P17_WhatStaysMissingGivesWayToTheOneBefore) {
+  CoordinationHarness job({.pods = 2});
+  job.set_candidates({kNewest, kOlder});
+  job.set_bad(kNewest.path, {ErrorCode::not_found, "no such file", Retry::no});
+  job.connect_everything();
+  job.run_for(milliseconds(4500));
+  EXPECT_FALSE(job.all_running());
+  ASSERT_TRUE(comes_up(job)) << job.describe();
+  EXPECT_EQ(job.rank(0).word.step, 170u);
+}
+
+TEST(Assembly, AProgramThatHasChangedIsToldSoAndGetsNothingOlder) {
+  CoordinationHarness job({.pods = 2});
+  job.set_candidates({kNewest, kOlder});
+  job.fail_loads_of(1, {ErrorCode::invalid_input, "tensor \"w\" has another shape", Retry::no});
+  job.connect_everything();
+  job.run_for(seconds(3));
+  EXPECT_FALSE(job.all_running());
+  EXPECT_NE(joined(job.take_log()).find("refuses rank 0: a1-s184-x: pod 1: rank 1: tensor \"w\" has another shape"),
+            std::string::npos);
+}
+
 TEST(Assembly, NeverStartsFromStepZeroWhileCheckpointsExistThatCannotBeUsed) {
   CoordinationHarness job({.pods = 2});
   job.set_candidates({kNewest});

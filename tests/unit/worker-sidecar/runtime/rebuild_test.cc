@@ -259,6 +259,24 @@ TEST_F(Rebuilding, ARankThatCannotTakesTheOrderAsAStop) {
   EXPECT_EQ(rank.session->close(), 143);
 }
 
+TEST_F(EveryKind, RebuildsWhenTheDeviceIsDone) {
+  rank.options.rebuilds = true;
+  start();
+  ASSERT_EQ(step(1), RK_OK);
+  ASSERT_EQ(rank.session->step_begin(2), RK_OK);
+  sidecar.control.hold();
+  sidecar.control.release_to_rebuild({.term = 65536, .step = 1, .path = "", .manifest_hash = ""});
+  ASSERT_EQ(rank.session->update_begin(), RK_REBUILD);
+  device.enqueue([](std::string& bytes) { bytes[0] = 'R'; });
+  device.wait_answer = 719;
+  EXPECT_EQ(rank.session->rebuild(rank.position), RK_ERROR_STATE);
+  EXPECT_NE(std::string(last_error()).find("rk_rebuild after step 1"), std::string::npos) << last_error();
+  EXPECT_NE(sidecar.control->rebuilt.load(), 65536u) << "nobody is told that this rank is ready";
+  device.wait_answer = 0;
+  EXPECT_EQ(rank.session->rebuild(rank.position), RK_OK) << last_error();
+  EXPECT_EQ(device.bytes()[0], 'R');
+}
+
 // What has functions of its own, or changes in size, or lies on a device.
 TEST_F(EveryKind, ComesBackToItsCommitWhenTheRankRebuilds) {
   rank.options.rebuilds = true;

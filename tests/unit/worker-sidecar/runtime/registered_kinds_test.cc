@@ -84,6 +84,20 @@ TEST_F(EveryKind, AnUpdateThatFailsOnTheDeviceIsNotCommitted) {
   EXPECT_EQ(rank.session->close(), 1);
 }
 
+TEST_F(EveryKind, ASkippedUpdateIsCommittedWhenTheDeviceIsDone) {
+  start();
+  ASSERT_EQ(rank.session->step_begin(1), RK_OK);
+  device.enqueue([](std::string& bytes) { bytes[0] = 'S'; });
+  ASSERT_EQ(rank.session->update_skip(), RK_OK);
+  EXPECT_EQ(device.bytes()[0], 'S');
+  ASSERT_EQ(rank.session->step_end(), RK_OK);
+  ASSERT_EQ(rank.session->step_begin(2), RK_OK);
+  device.wait_answer = 719;
+  EXPECT_EQ(rank.session->update_skip(), RK_ERROR_STATE);
+  EXPECT_THAT(last_error(), HasSubstr("rk_update_skip after step 1"));
+  EXPECT_EQ(sidecar.control.word().step, 1u);
+}
+
 TEST_F(EveryKind, SwappedWeightsAreBackWhenTheDeviceHasPutThemBack) {
   start();
   ASSERT_EQ(step(1), RK_OK);

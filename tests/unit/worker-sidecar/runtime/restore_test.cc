@@ -2,6 +2,7 @@
 // slot hold what was taken.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/temporary_folder.h"
@@ -120,6 +121,38 @@ TEST_F(Restoring, ADamagedCheckpointIsRefusedAndTheNextOneTaken) {
   EXPECT_EQ(restored.get().status, RK_OK);
   EXPECT_EQ(rank.position.step, 10u);
   EXPECT_EQ(bytes_of(rank.weights), memory.tensor_bytes_held[0]);
+}
+
+// What the job makes of it is checkpoint/restore_policy.h; the rank says what it has met.
+TEST_F(Restoring, AMissingFileIsToldAsOneThatMayComeBack) {
+  const OfferMessage offer = save(20, 2);
+  const std::string file = job_folder + "/" + offer.path + "/rank-0.safetensors";
+  std::filesystem::rename(file, file + ".moved");
+  open_and_register();
+  const LoadedMessage missing = answer_to(offer);
+  EXPECT_FALSE(missing.ok);
+  EXPECT_EQ(missing.error.code, ErrorCode::not_found);
+  EXPECT_EQ(missing.error.retry, Retry::yes);
+  std::filesystem::rename(file + ".moved", file);
+  EXPECT_TRUE(answer_to(offer).ok);
+  take(offer);
+  EXPECT_EQ(restored.get().status, RK_OK);
+}
+
+TEST_F(Restoring, AFifoInPlaceOfADataFileIsDamage) {
+  const OfferMessage newer = save(20, 2);
+  const OfferMessage older = save(10, 1);
+  const std::string file = job_folder + "/" + newer.path + "/rank-0.safetensors";
+  std::filesystem::remove(file);
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  open_and_register();
+  const LoadedMessage refused = answer_to(newer);
+  EXPECT_FALSE(refused.ok);
+  EXPECT_EQ(refused.error.code, ErrorCode::corrupt);
+  EXPECT_EQ(refused.error.retry, Retry::no);
+  EXPECT_TRUE(answer_to(older).ok);
+  take(older);
+  EXPECT_EQ(restored.get().status, RK_OK);
 }
 
 TEST_F(Restoring, AnotherManifestThanTheOneOfferedIsRefused) {

@@ -296,6 +296,19 @@ TEST_F(SessionAtSidecar, AHoldStopsTrainingAndGoOnContinuesIt) {
   EXPECT_EQ(trained.get(), 143);
 }
 
+TEST_F(SessionAtSidecar, ASkippedUpdateWaitsForAHoldLikeAnUpdate) {
+  start();
+  ASSERT_EQ(rank.one_step(), RK_OK);
+  ASSERT_EQ(rank.session->step_begin(2), RK_OK);
+  sidecar.control.hold();
+  auto skipping = std::async(std::launch::async, [&] { return rank.session->update_skip(); });
+  sidecar.control.wait_for_phase(RankPhase::waiting_at_update);
+  EXPECT_EQ(word().step, 1u);
+  sidecar.control.release(GateOrder::go_on);
+  EXPECT_EQ(skipping.get(), RK_OK);
+  EXPECT_EQ(word().step, 2u);
+}
+
 TEST_F(SessionAtSidecar, ClosingIsAGateAndSaysGoodbye) {
   start();
   ASSERT_EQ(rank.one_step(), RK_OK);

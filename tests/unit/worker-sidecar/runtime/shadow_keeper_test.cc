@@ -36,7 +36,10 @@ class ShadowOfARank : public ::testing::Test {
     EXPECT_TRUE(registry.add_tensor(second, small_state.room()));
     EXPECT_TRUE(registry.add_state("counter", &counter, sizeof counter, small_state.room()));
     small_state.set_values(registry.captured_values());
-    keeper.set_report([this](const SnapshottedMessage& taken) { reports.push_back(taken); });
+    keeper.set_report([this](const SnapshottedMessage& taken, const std::shared_ptr<const ShadowMapping>& mapping) {
+      reports.push_back(taken);
+      copies.push_back(mapping);
+    });
   }
   std::shared_ptr<ShadowMapping> offer(bool snapshots, std::uint64_t every,
                                        std::vector<PiecePlan> pieces = {{"weights", 0, 1000}, {"statistics", 0, 4}}) {
@@ -81,6 +84,7 @@ class ShadowOfARank : public ::testing::Test {
   Registry registry{4096};
   ShadowKeeper keeper{registry, small_state};
   std::vector<SnapshottedMessage> reports;
+  std::vector<std::shared_ptr<const ShadowMapping>> copies;
 };
 
 TEST_F(ShadowOfARank, KeepsTheLastTwoSteps) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tests/support/faulty_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/coordination/coordination.h"
 #include "worker-sidecar/sidecar/checkpoint_desk.h"
@@ -47,6 +48,24 @@ TEST_F(UnreadableCheckpoints, DamageOfAllIsAnErrorThatNamesThem) {
   EXPECT_EQ(listed.error().code, ErrorCode::corrupt);
   for (const char* name : {"a1-s7-x", "a1-s9-y"})
     EXPECT_NE(listed.error().message.find(name), std::string::npos) << listed.error().message;
+}
+
+// Whoever listed the older ones only would give up the newest for good.
+TEST_F(UnreadableCheckpoints, StorageThatFailsWhereTheNewestIsListsNothing) {
+  class BrokenSector : public FaultyFileSystem {
+   public:
+    BrokenSector() : FaultyFileSystem({}) {}
+    int open(const std::string& path, int flags, mode_t mode) override {
+      return path.ends_with("/a1-s9-y/manifest.json") ? -EIO : FaultyFileSystem::open(path, flags, mode);
+    }
+  } storage;
+  put_manifest("a1-s9-y", "whatever it says");
+  CheckpointDesk desk(storage, settings_, true);
+  ASSERT_TRUE(desk.open());
+  const auto listed = desk.candidates();
+  ASSERT_FALSE(listed);
+  EXPECT_EQ(listed.error().code, ErrorCode::io);
+  EXPECT_NE(listed.error().message.find("a1-s9-y may be whole"), std::string::npos) << listed.error().message;
 }
 
 TEST(CoordinationOfUnreadableCheckpoints, RefusesTheRanksInsteadOfWaitingForEver) {

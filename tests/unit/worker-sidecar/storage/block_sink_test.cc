@@ -152,13 +152,16 @@ TEST(BlockSink, AWriteThatFailedLateIsToldByFinish) {
 }
 
 TEST(BlockSink, AFullDiskIsKnownBeforeTheFirstByte) {
-  // The second call after the file is there: it is opened for direct writes, then its space is
-  // reserved.
-  FaultyFileSystem full({.at_call = 3, .error_number = ENOSPC});
-  const Sunk sunk = sink_bytes(full, make_bytes(16 * kBlockBytes, 12), WriteWay::direct);
-  ASSERT_EQ(full.broken(), "allocate");
-  ASSERT_FALSE(sunk.status);
-  EXPECT_EQ(sunk.hashed, "");
+  for (const int number : {ENOSPC, EDQUOT, EFBIG}) {
+    // The second call after the file is there: it is opened for direct writes, then its space is
+    // reserved.
+    FaultyFileSystem full({.at_call = 3, .error_number = number});
+    const Sunk sunk = sink_bytes(full, make_bytes(16 * kBlockBytes, 12), WriteWay::direct);
+    ASSERT_EQ(full.broken(), "allocate");
+    ASSERT_FALSE(sunk.status) << strerror(number);
+    EXPECT_NE(sunk.status.error().message.find("reserving"), std::string::npos) << sunk.status.error().message;
+    EXPECT_EQ(sunk.hashed, "");
+  }
 }
 
 TEST(BlockSink, StorageThatCannotReserveIsWrittenAllTheSame) {

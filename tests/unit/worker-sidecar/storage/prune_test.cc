@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/storage/attempt_store.h"
+#include "worker-sidecar/storage/folder.h"
 #include "worker-sidecar/storage/scan.h"
 
 namespace rekindle {
@@ -64,8 +66,8 @@ TEST_F(Prune, WhatCannotBeRemovedIsReportedAndTheRestGoes) {
   class StubbornFolder : public FaultyFileSystem {
    public:
     StubbornFolder() : FaultyFileSystem({}) {}
-    int rmdir(const std::string& path) override {
-      return path.ends_with("s20-x") ? -EBUSY : real_file_system().rmdir(path);
+    int rmdir_in(int folder, const std::string& name) override {
+      return name.ends_with("s20-x") ? -EBUSY : real_file_system().rmdir_in(folder, name);
     }
   } storage;
   const Result<PruneReport> report = prune_checkpoints(storage, folder_, make_job(), {.keep = 1, .own_attempt = 1});
@@ -73,6 +75,66 @@ TEST_F(Prune, WhatCannotBeRemovedIsReportedAndTheRestGoes) {
   EXPECT_EQ(report->removed.size(), 1u);
   EXPECT_EQ(report->failures.size(), 1u);
   EXPECT_EQ(usable(), (std::vector<std::string>{"a1-s30-x"}));
+}
+
+TEST_F(Prune, ALinkNamedLikeACheckpointIsNotFollowed) {
+  const TemporaryFolder elsewhere;
+  write_bytes(elsewhere.at("thesis"), "the only copy");
+  ASSERT_TRUE(claim_attempt(real_file_system(), folder_, {}, "n2"));
+  ASSERT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {2, 40, "x"}, make_memory(40, small_layout())));
+  std::filesystem::create_directory_symlink(elsewhere.path(), folder_ + "/a1-s1-x");
+  const Result<PruneReport> report =
+      prune_checkpoints(real_file_system(), folder_, make_job(), {.keep = 1, .own_attempt = 2});
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(read_bytes(elsewhere.at("thesis")), "the only copy");
+  ASSERT_EQ(report->failures.size(), 1u);
+  EXPECT_NE(report->failures[0].message.find("a1-s1-x is a link"), std::string::npos) << report->failures[0].message;
+}
+
+TEST_F(Prune, ALinkInsideACheckpointGoesAndWhatItLeadsToStays) {
+  const TemporaryFolder elsewhere;
+  write_bytes(elsewhere.at("thesis"), "the only copy");
+  std::filesystem::create_directory_symlink(elsewhere.path(), folder_ + "/a1-s10-x/notes");
+  std::filesystem::create_symlink(elsewhere.at("thesis"), folder_ + "/a1-s10-x/thesis");
+  ASSERT_TRUE(remove_checkpoint_folder(real_file_system(), folder_, "a1-s10-x"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/a1-s10-x"));
+  EXPECT_EQ(read_bytes(elsewhere.at("thesis")), "the only copy");
+}
+
+// Somebody turns the folder into a link in the middle of its removal.
+TEST_F(Prune, AFolderThatBecomesALinkMeanwhileIsNotFollowed) {
+  for (std::size_t at_call = 1;; ++at_call) {
+    class Swapped : public FaultyFileSystem {
+     public:
+      Swapped(std::size_t at_call, std::function<void()> swap)
+          : FaultyFileSystem({}), at_call_(at_call), swap_(std::move(swap)) {}
+
+     private:
+      void before_call(std::size_t call) override {
+        if (call == at_call_) swap_();
+      }
+      std::size_t at_call_;
+      std::function<void()> swap_;
+    };
+    const TemporaryFolder elsewhere;
+    for (const char* name : {"manifest.json", "rank-0.safetensors", "thesis"}) write_bytes(elsewhere.at(name), "mine");
+    const std::string path = folder_ + "/a1-s10-x";
+    const std::string aside = root_.at("aside-" + std::to_string(at_call));
+    bool swapped = false;
+    Swapped storage(at_call, [&] {
+      if (!std::filesystem::exists(path)) return;
+      std::filesystem::rename(path, aside);
+      std::filesystem::create_directory_symlink(elsewhere.path(), path);
+      swapped = true;
+    });
+    remove_checkpoint_folder(storage, folder_, "a1-s10-x");
+    for (const char* name : {"manifest.json", "rank-0.safetensors", "thesis"})
+      ASSERT_EQ(read_bytes(elsewhere.at(name)), "mine") << name << ", swapped before call " << at_call;
+    if (!swapped) break;
+    std::filesystem::remove(path);
+    ASSERT_TRUE(
+        save_checkpoint(real_file_system(), folder_, make_job(), {1, 10, "x"}, make_memory(10, small_layout())));
+  }
 }
 
 TEST_F(Prune, AnUnreadableFolderTouchesNothing) {

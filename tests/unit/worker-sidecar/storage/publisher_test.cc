@@ -1,10 +1,13 @@
 #include "worker-sidecar/storage/publisher.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "tests/support/checkpoint_builder.h"
+#include "tests/support/faulty_file_system.h"
+#include "tests/support/memory_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/storage/attempt_store.h"
 
@@ -38,6 +41,38 @@ TEST_F(PublishManifest, AnotherManifestIsAConflictAndTheFirstStays) {
   EXPECT_EQ(publish(other).error().code, ErrorCode::conflict);
   EXPECT_EQ(published().term, other.term - 1);
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/a1-s184-x/.manifest.json-n2"));
+}
+
+// The one that was first may have died, or lost its power, between its link and its fsync.
+TEST(PublishedTwice, WhoeverIsSecondMakesTheNameDurableBeforeItAnswers) {
+  class LostRace : public FaultyFileSystem {
+   public:
+    explicit LostRace(MemoryFileSystem& disk) : FaultyFileSystem({}, disk), disk_(disk) {}
+    // Another process of this node links an equal manifest right before this one does.
+    int link(const std::string& from, const std::string& to) override {
+      const std::string text = *disk_.content(from);
+      const int rival = disk_.open(to, O_WRONLY | O_CREAT | O_EXCL, 0660);
+      disk_.pwrite(rival, text.data(), text.size(), 0);
+      disk_.fsync(rival);
+      disk_.close(rival);
+      return FaultyFileSystem::link(from, to);
+    }
+    MemoryFileSystem& disk_;
+  };
+  MemoryFileSystem disk;
+  ASSERT_EQ(disk.mkdir("/checkpoints", 0770), 0);
+  const int root = disk.open("/", 0, 0);
+  ASSERT_EQ(disk.fsync(root), 0);
+  ASSERT_EQ(disk.close(root), 0);
+  const std::string folder = open_job_folder(disk, {.root = "/checkpoints", .job = make_job(), .nonce = "n0"})->path;
+  ASSERT_TRUE(claim_attempt(disk, folder, {}, "n1"));
+  LostRace storage(disk);
+  ASSERT_TRUE(save_checkpoint(storage, folder, make_job(), {1, 184, "x"}, make_memory(1, small_layout())));
+  const std::size_t end = disk.operations().size();
+  const std::vector<std::size_t> uncertain = disk.uncertain(end);
+  MemoryFileSystem found = disk.after_power_loss(
+      end, uncertain, std::vector<MemoryFileSystem::Kept>(uncertain.size(), MemoryFileSystem::Kept::none));
+  EXPECT_TRUE(read_manifest(found, folder, "a1-s184-x")) << "it was answered that it is durable";
 }
 
 TEST_F(PublishManifest, ALateProcessOfAnOlderAttemptMayNotPublish) {
