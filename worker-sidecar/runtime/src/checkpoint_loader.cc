@@ -54,7 +54,7 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
   const Result<SealedManifest> sealed = read_manifest_patiently(file_system, place);
   if (!sealed) return failed(as_damage(sealed.error()));
   if (!place.manifest_hash.empty() && sealed->hash != place.manifest_hash) {
-    return failed({ErrorCode::corrupt, sentence("the manifest of {} has hash {}, and {} was to be restored", place.path,
+    return failed({ErrorCode::corrupt, format("the manifest of {} has hash {}, and {} was to be restored", place.path,
                                                 sealed->hash, place.manifest_hash)});
   }
   const RestoreTarget target{.rank = rank.rank,
@@ -64,7 +64,7 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
                              .job_checked = rank.job_checked};
   const Result<RestorePlan> plan = plan_restore(sealed->manifest, target);
   if (!plan) {
-    return {.result = refuse(RK_ERROR_MISMATCH, sentence("checkpoint {} does not fit what is registered: {}",
+    return {.result = refuse(RK_ERROR_MISMATCH, format("checkpoint {} does not fit what is registered: {}",
                                                          place.path, plan.error().message)),
             .code = ErrorCode::invalid_input};
   }
@@ -88,7 +88,7 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
                                 {.tensors = tensors, .states = states}, {}, options);
   const Status agreed = read ? settle_cursor(loading.held, registry, plan->cursor_ranks) : read;
   if (!agreed) {
-    const Error error = as_damage(with_context(agreed.error(), sentence("checkpoint {}", place.path)));
+    const Error error = as_damage(with_context(agreed.error(), format("checkpoint {}", place.path)));
     loading.result = refuse(error);
     loading.code = error.code;
   }

@@ -49,7 +49,7 @@ Done check_stamp(const StandAlone::Snapshot& snapshot) {
   const std::uint64_t step = mapping.header_of(mapping.plan().snapshot_slot).step.load(std::memory_order_acquire);
   if (step == snapshot.step) return {};
   return refuse(RK_ERROR_STATE,
-                sentence("the copy that was made of step {} now is of step {}; nothing was saved, and the next "
+                format("the copy that was made of step {} now is of step {}; nothing was saved, and the next "
                          "periodic checkpoint is made as usual",
                          snapshot.step, step));
 }
@@ -148,7 +148,7 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
       if (failure.status != RK_ERROR_MISMATCH) failure.sentence += why_no_older(candidate.path);
       return std::unexpected(std::move(failure));
     }
-    refused += sentence(" {}: {}.", candidate.path, loading.result.error().sentence);
+    refused += format(" {}: {}.", candidate.path, loading.result.error().sentence);
   }
   if (restored.path.empty() && !refused.empty()) {
     return refuse(

@@ -15,7 +15,7 @@
 #include "worker-sidecar/runtime/src/stand_alone.h"
 #include "worker-sidecar/storage/attempt_store.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using std::chrono::seconds;
@@ -171,4 +171,4 @@ TEST_F(ARestoreThatMeetsErrors, AFifoIsDamageAndNothingIsWaitedFor) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime

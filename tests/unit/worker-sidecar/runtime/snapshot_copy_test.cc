@@ -14,7 +14,7 @@
 #include "worker-sidecar/runtime/src/control_mapping.h"
 #include "worker-sidecar/storage/scan.h"
 
-namespace rekindle {
+namespace rekindle::runtime {
 namespace {
 
 using ::testing::HasSubstr;
@@ -177,4 +177,4 @@ TEST_F(ACopy, ThatIsOverwrittenWhileItIsReadIsNotPublished) {
 }
 
 }  // namespace
-}  // namespace rekindle
+}  // namespace rekindle::runtime
