@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <utility>
 
 #include "operator/model/metadata.h"
@@ -72,7 +73,8 @@ Result<JobTask> task_from_json(const Json& entry, std::size_t index) {
   const Json& policies = in.array_or_empty("policies");
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
   if (task.name.empty()) task.name = "default" + std::to_string(index);
-  task.replicas = std::max<std::int64_t>(task.replicas, 0);
+  // More than the API server takes, which asks the webhook before it looks: sums stay in range.
+  task.replicas = std::clamp<std::int64_t>(task.replicas, 0, std::numeric_limits<std::int32_t>::max());
   const Json* label = find_path(entry, {"template", "metadata", "labels", names::kProtectedLabel});
   task.is_protected = label != nullptr && *label == "true";
   Result<std::vector<PolicyRule>> rules = policies_from_json(policies, "task " + task.name);

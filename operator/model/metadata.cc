@@ -1,8 +1,15 @@
 #include "operator/model/metadata.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace rekindle::op {
+namespace {
+
+// Far above what any pod is given, and times less it stay in range.
+constexpr std::int64_t kGraceSecondsMax = std::int64_t{1} << 31;
+
+}  // namespace
 
 const Json* find_path(const Json& object, std::initializer_list<std::string_view> path) {
   const Json* at = &object;
@@ -40,7 +47,8 @@ Result<Metadata> metadata_from_json(const Json& object, std::string_view kind) {
                     .created = time_at(raw, "creationTimestamp"),
                     .deletion_time = time_at(raw, "deletionTimestamp")};
   if (in.has("deletionGracePeriodSeconds"))
-    metadata.deletion_grace_seconds = in.integer_or("deletionGracePeriodSeconds", 0);
+    metadata.deletion_grace_seconds =
+        std::clamp<std::int64_t>(in.integer_or("deletionGracePeriodSeconds", 0), 0, kGraceSecondsMax);
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
   return metadata;
 }

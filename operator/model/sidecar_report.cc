@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kTextBytesMax = 1024;
 constexpr std::size_t kListMax = 16;
 constexpr std::uint64_t kWaitSecondsMax = 30;
+constexpr std::int64_t kPodsMax = 65'536;
 
 constexpr std::array<std::pair<std::string_view, SidecarPhase>, 6> kSidecarPhases{{
     {"waiting", SidecarPhase::waiting},
@@ -134,6 +135,8 @@ Result<SyncRequest> sync_request_from_json(const Json& body) {
   if (port > 65535) in.refuse("port", "must be at most 65535");
   report.port = static_cast<std::uint16_t>(port);
   report.ordinal = in.integer_or("ordinal", 0);
+  // It is told to the other sidecars, which would refuse the whole answer.
+  if (report.ordinal < 0 || report.ordinal >= kPodsMax) in.refuse("ordinal", "is no place in a job");
   report.coordinating = in.boolean_or("coordinating", false);
   request.seen = in.number_or("seen", 0);
   request.wait = std::chrono::seconds(std::min(in.number_or("wait_seconds", 0), kWaitSecondsMax));

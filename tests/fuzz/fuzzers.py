@@ -6,9 +6,8 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "fuzz"
-CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 
-# Parsers keep little more than what they read: no single allocation comes near this for inputs of INPUT_BYTES_MAX.
+# Parsers keep little more than what they read. The largest inputs are those that a target makes itself, at the real limits (tests/fuzz/support/cost.h).
 _LIMITS = ["-rss_limit_mb=1024", "-malloc_limit_mb=64", "-timeout=20"]
 INPUT_BYTES_MAX = 16384
 _ENVIRONMENT = {
@@ -23,9 +22,9 @@ def targets():
     return sorted(path.name.removesuffix("_fuzzer.cc") for path in (ROOT / "tests" / "fuzz").glob("*_fuzzer.cc"))
 
 
-def kept_inputs(target):
-    (CORPUS / target).mkdir(parents=True, exist_ok=True)
-    return sorted((CORPUS / target).iterdir())
+def unpacked_folder(target):
+    """Where the kept inputs of a target are files."""
+    return BUILD / "corpus" / target
 
 
 def run(target, log, options, inputs, fault_prefix, seconds_max=None):

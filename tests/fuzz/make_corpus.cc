@@ -1,7 +1,6 @@
-// Writes the first inputs of every corpus: `make_corpus FOLDER`. They come from the real encoders,
-// so that a fuzzer begins where the interesting part begins; what fuzzing finds later is kept
-// beside them (./dev fuzz says how). Again: ninja -C build/fuzz make_corpus &&
-// build/fuzz/bin/make_corpus tests/fuzz/corpus
+// Writes the first inputs of the targets whose formats are binary: `make_corpus FOLDER`. They come
+// from the real encoders, so that a fuzzer begins where the interesting part begins. Again: ninja
+// -C build/fuzz make_corpus && build/fuzz/bin/make_corpus build/fuzz/new && ./dev fuzz --keep
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -307,7 +306,7 @@ void make_messages() {
 
 int main(int count, char** arguments) {
   if (count != 2) {
-    std::cerr << "usage: make_corpus FOLDER (tests/fuzz/corpus)\n";
+    std::cerr << "usage: make_corpus FOLDER (build/fuzz/new)\n";
     return 2;
   }
   rekindle::root = arguments[1];

@@ -1,7 +1,7 @@
 """What ./dev test runs: the stages in their order, and how long each may take."""
 
 STAGES = [
-    "tidy", "unit", "scenario", "abi", "checkpoint", "interop", "local", "demo", "admission", "e2e",
+    "tidy", "unit", "scenario", "abi", "checkpoint", "sanitizers", "interop", "local", "demo", "admission", "e2e",
 ]  # fmt: skip
 # GoogleTest programs; the others are programs tests/STAGE/run.
 COMPILED = {"unit", "scenario", "abi"}
@@ -13,7 +13,8 @@ PROGRAM_SECONDS_MAX = {
     "unit": 300,
     "scenario": 300,
     "abi": 120,
-    "checkpoint": 2400,
+    "checkpoint": 900,
+    "sanitizers": 2400,
     "interop": 900,
     "local": 1800,
     "demo": 1800,

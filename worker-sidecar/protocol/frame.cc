@@ -68,13 +68,13 @@ std::string_view explain(FrameFault fault) {
   return "unknown fault";
 }
 
-std::optional<FrameFault> find_fault(const FrameHeader& header) {
+std::optional<FrameFault> find_fault(const FrameHeader& header, std::uint32_t body_bytes_max) {
   if (header.version >> 8 != kFrameVersion >> 8) return FrameFault::unsupported_version;
   if (header.kind == 0) return FrameFault::no_kind;
-  if (header.body_bytes > kFrameBodyBytesMax) return FrameFault::body_too_large;
+  if (header.body_bytes > body_bytes_max) return FrameFault::body_too_large;
   if (header.sequence == 0) return FrameFault::wrong_sequence;
   // So a body has one spelling, and frames that bring nothing cannot go on for ever.
-  if (header.goes_on && header.body_bytes != kFrameBodyBytesMax) return FrameFault::broken_message;
+  if (header.goes_on && header.body_bytes != body_bytes_max) return FrameFault::broken_message;
   return std::nullopt;
 }
 
@@ -83,8 +83,8 @@ std::uint32_t frame_checksum(std::string_view bytes) {
 }
 
 std::string encode_frame(std::uint16_t kind, std::uint32_t attempt, std::uint64_t sequence, std::string_view body,
-                         bool goes_on) {
-  RK_ASSERT(goes_on ? body.size() == kFrameBodyBytesMax : body.size() <= kFrameBodyBytesMax);
+                         bool goes_on, std::uint32_t body_bytes_max) {
+  RK_ASSERT(goes_on ? body.size() == body_bytes_max : body.size() <= body_bytes_max);
   std::string out;
   out.reserve(kFrameHeaderBytes + body.size());
   put(out, kFrameMagic);
@@ -99,7 +99,7 @@ std::string encode_frame(std::uint16_t kind, std::uint32_t attempt, std::uint64_
   return out;
 }
 
-std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view bytes) {
+std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view bytes, std::uint32_t body_bytes_max) {
   RK_ASSERT(bytes.size() >= kFrameHeaderBytes);
   if (get<std::uint32_t>(bytes, 0) != kFrameMagic) return std::unexpected(FrameFault::wrong_magic);
   if (get<std::uint32_t>(bytes, kHeaderChecksumOffset) != frame_checksum(bytes.substr(0, kHeaderChecksumOffset))) {
@@ -115,23 +115,24 @@ std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view byte
       .sequence = get<std::uint64_t>(bytes, 16),
       .body_checksum = get<std::uint32_t>(bytes, 24),
   };
-  if (const auto fault = find_fault(header)) return std::unexpected(*fault);
+  if (const auto fault = find_fault(header, body_bytes_max)) return std::unexpected(*fault);
   return header;
 }
 
 Result<std::string> FrameEncoder::encode(std::uint16_t kind, std::uint32_t attempt, std::string_view body) {
-  if (body.size() > kMessageBodyBytesMax) {
+  const std::uint32_t full = limits_.frame_body_bytes_max;
+  if (body.size() > limits_.message_bytes_max) {
     return fail(ErrorCode::invalid_input, "a message of kind " + std::to_string(kind) + " takes " +
                                               std::to_string(body.size()) + " bytes, and at most " +
-                                              std::to_string(kMessageBodyBytesMax) +
+                                              std::to_string(limits_.message_bytes_max) +
                                               " can be sent; register fewer, larger tensors or use shorter names");
   }
   std::string out;
-  out.reserve(body.size() + kFrameHeaderBytes * (1 + body.size() / kFrameBodyBytesMax));
-  for (; body.size() > kFrameBodyBytesMax; body.remove_prefix(kFrameBodyBytesMax)) {
-    out += encode_frame(kind, attempt, ++sequence_, body.substr(0, kFrameBodyBytesMax), true);
+  out.reserve(body.size() + kFrameHeaderBytes * (1 + body.size() / full));
+  for (; body.size() > full; body.remove_prefix(full)) {
+    out += encode_frame(kind, attempt, ++sequence_, body.substr(0, full), true, full);
   }
-  return out += encode_frame(kind, attempt, ++sequence_, body);
+  return out += encode_frame(kind, attempt, ++sequence_, body, false, full);
 }
 
 void FrameDecoder::feed(std::string_view bytes) {
@@ -160,7 +161,7 @@ std::optional<FrameFault> FrameDecoder::find_message_fault(const FrameHeader& he
     bytes += message_->body.size();
   }
   // What goes on has one more byte at least.
-  if (bytes + (header.goes_on ? 1 : 0) > message_bytes_max_) return FrameFault::message_too_large;
+  if (bytes + (header.goes_on ? 1 : 0) > limits_.message_bytes_max) return FrameFault::message_too_large;
   return std::nullopt;
 }
 
@@ -177,7 +178,7 @@ std::expected<std::optional<Frame>, FrameFault> FrameDecoder::next() {
       }
       return std::nullopt;
     }
-    const auto header = decode_frame_header(rest);
+    const auto header = decode_frame_header(rest, limits_.frame_body_bytes_max);
     if (!header) return refuse(header.error());
     if (header->sequence != sequence_ + 1) return refuse(FrameFault::wrong_sequence);
     if (const auto fault = find_message_fault(*header)) return refuse(*fault);

@@ -38,6 +38,13 @@ inline constexpr std::uint32_t kFrameBodyBytesMax = 1u << 20;
 // Of a message, in one frame or several: 100,000 tensors with names of 150 bytes.
 inline constexpr std::size_t kMessageBodyBytesMax = 32u << 20;
 
+// What one direction of a connection may carry. Both sides use the same `frame_body_bytes_max`,
+// since a message goes on exactly where a frame is full; another one than the wire's is for tests.
+struct FrameLimits {
+  std::size_t message_bytes_max = kMessageBodyBytesMax;
+  std::uint32_t frame_body_bytes_max = kFrameBodyBytesMax;
+};
+
 // The decoded values; magic and checksum of the header are only on the wire.
 struct FrameHeader {
   std::uint16_t version = kFrameVersion;
@@ -80,42 +87,46 @@ std::string_view explain(FrameFault fault);
 
 // The first rule that decoded values break; empty when none. The sequence needs the connection's
 // history: FrameDecoder.
-std::optional<FrameFault> find_fault(const FrameHeader& header);
+std::optional<FrameFault> find_fault(const FrameHeader& header, std::uint32_t body_bytes_max = kFrameBodyBytesMax);
 
 std::uint32_t frame_checksum(std::string_view bytes);
 
-// Exactly the bytes of one frame on the wire. A body over kFrameBodyBytesMax, or one that goes on
-// and does not fill its frame, is our own bug: FrameEncoder splits.
+// Exactly the bytes of one frame on the wire. A body over `body_bytes_max`, or one that goes on and
+// does not fill its frame, is our own bug: FrameEncoder splits.
 std::string encode_frame(std::uint16_t kind, std::uint32_t attempt, std::uint64_t sequence, std::string_view body,
-                         bool goes_on = false);
+                         bool goes_on = false, std::uint32_t body_bytes_max = kFrameBodyBytesMax);
 
 // `bytes` are at least kFrameHeaderBytes.
-std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view bytes);
+std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view bytes,
+                                                           std::uint32_t body_bytes_max = kFrameBodyBytesMax);
 
 // Numbers the frames of one direction of a connection.
 class FrameEncoder {
  public:
-  // One message, in as many frames as it takes. invalid_input for a body over kMessageBodyBytesMax,
-  // and no number is used up.
+  explicit FrameEncoder(FrameLimits limits = {}) : limits_(limits) {}
+
+  // One message, in as many frames as it takes. invalid_input for a body over the limit, and no
+  // number is used up.
   Result<std::string> encode(std::uint16_t kind, std::uint32_t attempt, std::string_view body);
 
  private:
+  FrameLimits limits_;
   std::uint64_t sequence_ = 0;
 };
 
 // Cuts a stream of bytes into messages: feed what has arrived, then next() until it is empty. Keeps
-// an incomplete tail: at most one frame beyond what was fed, and the frames of one message, up to
-// `message_bytes_max`. After a fault the stream has no meaning any more: next() repeats the fault,
+// an incomplete tail: at most one frame beyond what was fed, and the frames of one message, up to the
+// limit. After a fault the stream has no meaning any more: next() repeats the fault,
 // feed() is ignored.
 class FrameDecoder {
  public:
-  explicit FrameDecoder(std::size_t message_bytes_max = kMessageBodyBytesMax) : message_bytes_max_(message_bytes_max) {}
+  explicit FrameDecoder(FrameLimits limits = {}) : limits_(limits) {}
 
   void feed(std::string_view bytes);
   std::expected<std::optional<Frame>, FrameFault> next();
 
   // From the next frame on: who is on the other side is known now.
-  void set_message_bytes_max(std::size_t bytes) { message_bytes_max_ = bytes; }
+  void set_message_bytes_max(std::size_t bytes) { limits_.message_bytes_max = bytes; }
 
   std::size_t waiting_bytes() const { return buffer_.size() - begin_ + (message_ ? message_->body.size() : 0); }
 
@@ -124,7 +135,7 @@ class FrameDecoder {
   // The first rule of messages in several frames that this one breaks.
   std::optional<FrameFault> find_message_fault(const FrameHeader& header) const;
 
-  std::size_t message_bytes_max_;
+  FrameLimits limits_;
   std::string buffer_;
   std::size_t begin_ = 0;
   std::uint64_t sequence_ = 0;

@@ -75,7 +75,9 @@ Result<SyncAnswer> decode_sync_answer(std::string_view text) {
   JsonFields in(*parsed, "the operator's answer");
   SyncAnswer answer;
   answer.version = in.number("version");
-  answer.pods_expected = static_cast<std::uint32_t>(in.number("pods_expected"));
+  const std::uint64_t pods_expected = in.number("pods_expected");
+  if (pods_expected > kPodsMax) in.refuse("pods_expected", "is more than a job can have");
+  answer.pods_expected = static_cast<std::uint32_t>(pods_expected);
   answer.go = in.boolean("go");
   JsonFields job(in.object("job"), "job of the operator's answer");
   answer.job_uid = job.text("uid");
@@ -87,9 +89,11 @@ Result<SyncAnswer> decode_sync_answer(std::string_view text) {
   if (Status status = job.finish(); !status) return std::unexpected(status.error());
   for (const Json& entry : pods) {
     JsonFields pod(entry, "a pod of the operator's answer");
+    const std::uint64_t ordinal = pod.number("ordinal");
+    if (ordinal >= kPodsMax) pod.refuse("ordinal", "is no place in a job");
     SyncPod seen{.name = pod.text("name"),
                  .uid = pod.text("uid"),
-                 .ordinal = static_cast<std::uint32_t>(pod.number("ordinal")),
+                 .ordinal = static_cast<std::uint32_t>(ordinal),
                  .address = pod.text_or("address", "")};
     const std::uint64_t port = pod.number_or("port", 0);
     seen.old = pod.boolean_or("old", false);

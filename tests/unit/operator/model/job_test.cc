@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/unit/operator/model/yaml.h"
 
 namespace rekindle::op {
@@ -71,6 +73,15 @@ TEST(Job, OrdinalsRunThroughTheProtectedTasksInOrder) {
   EXPECT_EQ(ordinal_of(job, "default1", -1), std::nullopt);
   EXPECT_EQ(ordinal_of(job, "logger", 0), std::nullopt);
   EXPECT_EQ(ordinal_of(job, "stranger", 0), std::nullopt);
+}
+
+// The webhook is asked before the API server has looked at the numbers.
+TEST(Job, ReplicasBeyondWhatTheApiServerTakesStayInRange) {
+  Json object = parse_yaml(kJob);
+  for (std::size_t task : {0, 1}) object["spec"]["tasks"][task]["replicas"] = std::numeric_limits<std::int64_t>::max();
+  const Job job = *job_from_json(object);
+  EXPECT_EQ(pods_expected(job), 2 * std::int64_t{std::numeric_limits<std::int32_t>::max()});
+  EXPECT_LT(ordinal_of(job, "default1", 2), pods_expected(job));
 }
 
 TEST(Job, WithoutAStatusItIsPending) {

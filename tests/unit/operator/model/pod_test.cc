@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/unit/operator/model/yaml.h"
 
 namespace rekindle::op {
@@ -82,6 +84,16 @@ TEST(Pod, TheFirstOfTwoDeletionsCounts) {
   EXPECT_EQ(later("u2", "2026-11-21T19:02:48Z", 0), "2026-11-21T19:02:48Z") << "another pod of that name";
   first.deletion_time.reset();
   EXPECT_EQ(later("u1", "2026-11-21T19:02:48Z", 0), "2026-11-21T19:02:48Z") << "it was not deleted before";
+}
+
+TEST(Pod, ADeletionBeganBeforeItsEndWhateverTheGrace) {
+  for (const std::int64_t grace :
+       {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()}) {
+    Json object = parse_yaml("{metadata: {name: p, deletionTimestamp: '2026-11-21T19:03:17Z'}}");
+    object["metadata"]["deletionGracePeriodSeconds"] = grace;
+    const Pod pod = *pod_from_json(object);
+    EXPECT_LE(*deletion_began(pod), *pod.deletion_time) << grace;
+  }
 }
 
 TEST(Pod, ADeletionIsKeptWhenALaterStateLacksIt) {

@@ -67,12 +67,14 @@ TEST(SyncRequest, HostileBodiesCostLittle) {
 }
 
 TEST(SyncRequest, WhatDoesNotFitIsNamed) {
-  for (const char* text : {R"({})", R"({"pod":{"name":"p"}})", R"({"pod":{"name":"p","uid":"u"},"port":70000})",
-                           R"({"pod":{"name":"p","uid":"u"},"report":{"phase":"dancing"}})",
-                           R"({"pod":{"name":"p","uid":"u"},"report":{"breakpoints":[{"state":"maybe"}]}})",
-                           R"({"pod":{"name":"p","uid":"u"},"report":{"attempt":-1}})",
-                           R"({"pod":{"name":"p","uid":"u"},"report":{"restored":{"bytes":"many"}}})",
-                           R"({"pod":{"name":"p","uid":"u"},"report":{"restored":{"ranks":{"live":-1}}}})", R"([])"}) {
+  for (const char* text :
+       {R"({})", R"({"pod":{"name":"p"}})", R"({"pod":{"name":"p","uid":"u"},"port":70000})",
+        R"({"pod":{"name":"p","uid":"u"},"ordinal":-1})", R"({"pod":{"name":"p","uid":"u"},"ordinal":65536})",
+        R"({"pod":{"name":"p","uid":"u"},"report":{"phase":"dancing"}})",
+        R"({"pod":{"name":"p","uid":"u"},"report":{"breakpoints":[{"state":"maybe"}]}})",
+        R"({"pod":{"name":"p","uid":"u"},"report":{"attempt":-1}})",
+        R"({"pod":{"name":"p","uid":"u"},"report":{"restored":{"bytes":"many"}}})",
+        R"({"pod":{"name":"p","uid":"u"},"report":{"restored":{"ranks":{"live":-1}}}})", R"([])"}) {
     EXPECT_FALSE(sync_request_from_json(Json::parse(text))) << text;
   }
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "tests/support/thoroughness.h"
 #include "tests/unit/worker-sidecar/checkpoint/job.h"
 #include "worker-sidecar/checkpoint/hash.h"
 
@@ -79,8 +80,10 @@ TEST(Manifest, CutShortAtEachLengthIsRefused) {
 
 TEST(Manifest, EveryFlippedBitIsRefused) {
   const std::string text = encode_manifest(make_manifest()).text;
+  Sample which(20);
   for (std::size_t i = 0; i < text.size(); ++i) {
     for (int bit = 0; bit < 8; ++bit) {
+      if (!which.takes()) continue;
       std::string damaged = text;
       damaged[i] = static_cast<char>(damaged[i] ^ (1 << bit));
       ASSERT_FALSE(decode_manifest(damaged)) << "byte " << i << " bit " << bit;

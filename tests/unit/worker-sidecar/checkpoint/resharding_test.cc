@@ -14,6 +14,7 @@
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/counted_array.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/thoroughness.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 
 namespace rekindle {
@@ -326,6 +327,7 @@ class Resharding : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(Resharding, WhatItWroteIsReadByEveryOther) {
   const TemporaryFolder root;
+  Sample which(20);
   std::size_t restored = 0;
   for (std::size_t counted = 0; counted < std::size(kRankCounts); ++counted) {
     const Job& writers = all_jobs()[GetParam() * std::size(kRankCounts) + counted];
@@ -333,13 +335,17 @@ TEST_P(Resharding, WhatItWroteIsReadByEveryOther) {
     std::filesystem::create_directory(folder);
     const Saved saved{.folder = folder, .manifest = Writing(writers).write_to(folder)};
     for (const Job& readers : all_jobs()) {
+      if (!which.takes()) continue;
       SCOPED_TRACE(writers.name + ", read by " + readers.name);
       expect_restored(saved, readers);
       if (HasFatalFailure()) return;
       ++restored;
     }
   }
-  EXPECT_EQ(restored, std::size(kRankCounts) * all_jobs().size());
+  if (exhaustive()) {
+    EXPECT_EQ(restored, std::size(kRankCounts) * all_jobs().size());
+  }
+  EXPECT_GT(restored, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryWay, Resharding, ::testing::Range(std::size_t{0}, std::size(kWays)), [](const auto& way) {

@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "tests/support/coordination_harness.h"
+#include "tests/support/thoroughness.h"
 #include "tests/unit/worker-sidecar/coordination/random_seeds.h"
 
 namespace rekindle::sidecar {
@@ -156,7 +157,7 @@ void run_seeds(std::uint64_t part, const std::function<Story(std::uint64_t)>& st
     if (is_replay()) print(*run.job);
   });
   if (count && !is_replay()) {
-    EXPECT_GT(counted, seed_count() / 4) << "the check must have had something to check";
+    EXPECT_GT(counted, exhaustive() ? seed_count() / 4 : 0) << "the check must have had something to check";
   }
 }
 

@@ -7,10 +7,11 @@
 #include <numeric>
 
 #include "tests/support/random_seed.h"
+#include "tests/support/thoroughness.h"
 
 namespace rekindle::sidecar {
 
-inline std::uint64_t seed_count() { return test::number_in("COORDINATION_SEEDS").value_or(4000); }
+inline std::uint64_t seed_count() { return test::number_in("COORDINATION_SEEDS").value_or(rounds(4000, 100)); }
 
 inline bool is_replay() { return test::number_in("COORDINATION_SEED").has_value(); }
 

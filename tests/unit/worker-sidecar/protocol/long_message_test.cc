@@ -157,11 +157,11 @@ TEST(LongMessage, AnEndlessOneEndsTheConnectionAndLeavesNothingBehind) {
 }
 
 TEST(LongMessage, IsRefusedFromAStrangerBeforeItsBodyHasCome) {
-  FrameDecoder stranger(kFrameBodyBytesMax);
+  FrameDecoder stranger({.message_bytes_max = kFrameBodyBytesMax});
   const Heard heard = hear(stranger, full_frame(1).substr(0, kFrameHeaderBytes));
   EXPECT_EQ(heard.fault, FrameFault::message_too_large);
 
-  FrameDecoder known(kFrameBodyBytesMax);
+  FrameDecoder known({.message_bytes_max = kFrameBodyBytesMax});
   EXPECT_EQ(hear(known, encode_frame(1, 0, 1, "hello")).messages.size(), 1u);
   known.set_message_bytes_max(kMessageBodyBytesMax);
   EXPECT_EQ(hear(known, full_frame(2) + encode_frame(4, 1, 3, "rest")).messages.size(), 1u);

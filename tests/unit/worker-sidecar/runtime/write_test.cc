@@ -40,7 +40,7 @@ class PausingFileSystem : public FaultyFileSystem {
 
 int train(testing::Rank& rank) { return rank.train_until_stopped(); }
 // It updates memory that is being written: a race, on purpose, and the only one that the thread
-// sanitizer is told of (tests/checkpoint/tsan.supp).
+// sanitizer is told of (tests/sanitizers/tsan.supp).
 int train_under_the_writers_hands(testing::Rank& rank) { return rank.train_until_stopped(); }
 
 class WriteOrder : public ::testing::Test {

@@ -112,12 +112,15 @@ TEST(OperatorSync, AnAnswerIsReadWhole) {
 TEST(OperatorSync, WhatDoesNotFitIsAnErrorAndNoCrash) {
   const std::string whole = kAnswer;
   for (std::size_t cut = 0; cut < whole.size(); ++cut) EXPECT_FALSE(decode_sync_answer(whole.substr(0, cut))) << cut;
-  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{{"8471", "84710"},
-                                                                                 {"\"park\"", "\"dance\""},
-                                                                                 {"29.5", "-1"},
-                                                                                 {"29.5", "\"soon\""},
-                                                                                 {"true", "1"},
-                                                                                 {"\"ordinal\":0", "\"ordinal\":-1"}}) {
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{"8471", "84710"},
+                                                        {"\"park\"", "\"dance\""},
+                                                        {"29.5", "-1"},
+                                                        {"29.5", "\"soon\""},
+                                                        {"true", "1"},
+                                                        {"\"ordinal\":0", "\"ordinal\":-1"},
+                                                        {"\"ordinal\":0", "\"ordinal\":4294967296"},
+                                                        {"\"pods_expected\":2", "\"pods_expected\":4294967298"}}) {
     std::string changed = whole;
     changed.replace(changed.find(from), from.size(), to);
     EXPECT_FALSE(decode_sync_answer(changed)) << to;
