@@ -7,8 +7,10 @@ import pathlib
 
 from failure import Failure
 
-# What a job of the example is told, so that its journals lie beside its checkpoints.
-CLUSTER_ARGUMENT = "--log=/rekindle/checkpoints/steps-%r.jsonl"
+
+def cluster_argument(job: str) -> str:
+    """What a job of the example on a cluster is told, so that its journals lie beside its checkpoints."""
+    return f"--log=/rekindle/checkpoints/{job}-steps-%r.jsonl"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,15 +31,28 @@ def steps_of(text: str, where: object) -> list[LoggedStep]:
         raise Failure(f"the journal {where} holds a line that is no step ({error})") from None
 
 
-def read_journals(folder: pathlib.Path, ranks: int) -> dict[int, list[LoggedStep]]:
+def read_journals(folder: pathlib.Path, ranks: int, prefix: str = "") -> dict[int, list[LoggedStep]]:
     """Of every rank; one without a journal is a failure, since it may be the one that was ahead."""
     journals = {}
     for rank in range(ranks):
-        path = folder / f"steps-{rank}.jsonl"
+        path = folder / f"{prefix}steps-{rank}.jsonl"
         try:
             journals[rank] = steps_of(path.read_text(encoding="utf-8"), path)
         except OSError as error:
             raise Failure(f"rank {rank} has left no journal: {error}") from None
+    return journals
+
+
+def journals_in_logs(entries: list[dict], ranks: int) -> dict[int, list[LoggedStep]]:
+    """The same lines as they went to standard output, for a cluster whose volumes cannot be seen from here."""
+    entries = sorted(entries, key=lambda entry: entry["time_ms"])
+    journals = {
+        rank: [LoggedStep(one["attempt"], one["step"], one["time_ms"]) for one in entries if one["rank"] == rank]
+        for rank in range(ranks)
+    }
+    for rank, steps in journals.items():
+        if not steps:
+            raise Failure(f"the logs hold no step of rank {rank}")
     return journals
 
 

@@ -6,16 +6,16 @@ the kernel, from the difference between two runs of different length). And a ste
 import argparse
 import json
 import pathlib
-import re
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "support"))
+sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parents[1] / "support")]
 
 import report
 from staging import pairs_of
+from systemcalls import calls_in
 
 PROGRAM = report.ROOT / "build" / "dev" / "bin" / "step_benchmark"
 
@@ -27,8 +27,10 @@ def system_calls(steps):
         capture_output=True,
         text=True,
     )
-    total = re.search(r"^\s*100\.00\s+\S+\s+\S+\s+(\d+)", result.stderr, re.MULTILINE)
-    return int(total.group(1))
+    calls = calls_in(result.stderr)
+    if calls is None:
+        sys.exit(f"strace left no total: {result.stderr[-300:]}")
+    return calls
 
 
 def main():
