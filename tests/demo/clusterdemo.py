@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a kubeconfig context instead of the embedded cluster (kind-NAME is loaded with the images)",
     )
+    group.add_argument("--installed", action="store_true", help="take cluster, images and chart as they are")
     group.add_argument(
         "--pod",
         type=int,
@@ -69,7 +70,8 @@ def run(arguments: argparse.Namespace, story: Story) -> int:
     with contextlib.ExitStack() as stack:
         if not arguments.context and not arguments.keep and not _is_up():
             stack.callback(_take_down)  # what we start we also end
-        _set_up(arguments, story)
+        if not arguments.installed:
+            _set_up(arguments, story)
         kubernetes = stack.enter_context(_connected(arguments.context))
         folder = REPOSITORY / "build" / "demo" / f"cluster-{os.getpid()}"
         folder.mkdir(parents=True)

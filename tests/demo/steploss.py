@@ -34,6 +34,12 @@ class StepLoss:
             )
         return found
 
+    def __str__(self) -> str:
+        return (
+            f"steps_lost {self.steps_lost} (last_step_committed {self.last_step_committed}, step_saved {self.step_saved}, "
+            f"first_step_after {self.first_step_after})"
+        )
+
     def report(self) -> dict:
         return {
             "last_step_committed": self.last_step_committed,
