@@ -104,9 +104,11 @@ def submit_until_scheduled(scene, tries=4):
     for _ in range(tries):
         wait_gone(scene)
         scene.submit()
-        if poll(
-            lambda: any(pod["spec"].get("nodeName") for pod in scene.kubernetes.pods_of(scene.namespace, "digits")), 12
-        ):
+
+        def scheduled():
+            return any(pod["spec"].get("nodeName") for pod in scene.kubernetes.pods_of(scene.namespace, "digits"))
+
+        if poll(scheduled, 12, pause=0.3):
             return
         scene.kubernetes.delete(JOBS, scene.namespace, "digits")
     expect(False, f"{tries} jobs of the same name after each other were not scheduled")

@@ -10,6 +10,7 @@ from chart_cases import CHART
 from digitsjob import digits_job
 from installation import NAMESPACE, RELEASE, install
 from kubernetes import JOBS, condition, ready, wait_for
+from operatorlog import aborted_containers, aborts_in
 from operatorpod import Operator
 from polling import poll
 from ranks import process_of
@@ -29,6 +30,26 @@ def is_restored(one):
 
 def names(scene):
     return tuple(one["metadata"]["name"] for one in scene.breakpoint_list())
+
+
+@case(level=None)
+def operator_that_ends_by_itself_is_noticed(site, scene):
+    """What the stage looks for in every operator's log and end, in samples: nothing in a healthy one, each sign in a broken one."""
+    healthy = '{"level":"info","msg":"job digits is Aborted"}\n'
+    expect_equal(aborts_in(healthy), [], "signs in a healthy log")
+    for sign in (
+        "rekindle: bug: at != std::string::npos does not hold at common/base/json_text.cc:34; please report it",
+        "terminate called after throwing an instance of 'std::bad_alloc'",
+        "==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010",
+    ):
+        expect_equal(aborts_in(f"{healthy}{sign}\n"), [sign], "signs in a log")
+
+    def ended(code):
+        status = {"state": {"running": {}}, "lastState": {"terminated": {"exitCode": code}}}
+        return {"metadata": {"name": "operator"}, "status": {"containerStatuses": [status]}}
+
+    expect_equal(aborted_containers(ended(137)), [], "a container that a test has killed")
+    expect_equal(aborted_containers(ended(134)), ["operator ended with SIGABRT"], "a container that aborted")
 
 
 @case(alone=True, node=True)
@@ -86,6 +107,7 @@ def operator_killed_at_random_moments(site, scene):
                 one for one in scene.breakpoint_list() if is_restored(one) and one["metadata"]["name"] not in seen
             ],
             delay,
+            pause=0.1,
         )
         operator.kill(pid)
         # Pods that were made while it was away are made anew with their sidecar, which is one restart more.

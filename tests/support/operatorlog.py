@@ -17,8 +17,8 @@ _SIGNALLED = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: 
 
 
 def aborts_in(text):
-    """The lines that a process writes when it ends itself."""
-    return [line for line in text.splitlines() if _ABORT.search(line)]
+    """The lines that a process writes when it ends itself; what it logs is JSON and may name anything."""
+    return [line for line in text.splitlines() if not line.startswith("{") and _ABORT.search(line)]
 
 
 def aborted_containers(pod):
