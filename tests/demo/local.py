@@ -154,7 +154,7 @@ def _break_once(
     story.passing("[4/4] Disturbed run: training again")
     run.finish()
     recovery = recovery_of(run, fault)
-    entries = timeline_of(run.events(), fault, started_again_at)
+    entries = timeline_of(run.events(), fault, started_again_at, scheduled=kills_launcher)
     story.say(f"[4/4] Disturbed run: {setting.steps} steps, through `rekindle run`{_accuracy(run.log)}")
     story.say()
     _tell(fault, entries, story)

@@ -27,9 +27,12 @@ def milliseconds_since(fault_at: float, at: float, what: str) -> float:
     return milliseconds + 0.0  # which makes a zero of a negative zero
 
 
-def timeline_of(events: list[Event], fault: Fault, started_again_at: float | None = None) -> list[dict]:
+def timeline_of(
+    events: list[Event], fault: Fault, started_again_at: float | None = None, *, scheduled: bool = False
+) -> list[dict]:
     """From the fault to the first step after it; `milliseconds` since the fault. `started_again_at`: when we, not the launcher, did so. What
-    belongs to the recovery and came before the fault is a failure: then it is not this fault's, or a clock is wrong."""
+    belongs to the recovery and came before the fault is a failure: then it is not this fault's, or a clock is wrong. `scheduled`: checkpoints
+    were made before the fault as well, each with a hold of its own."""
     if started_again_at is not None:
         events = [*events, Event(name="restart", at=started_again_at, attempt=0, step=0, path="", message="")]
     entries = []
@@ -37,7 +40,7 @@ def timeline_of(events: list[Event], fault: Fault, started_again_at: float | Non
         concerns = event.attempt == 0 or event.attempt >= fault.attempt
         if event.name not in _TOLD or not concerns:
             continue
-        if event.name == "durable" and event.at < fault.at:  # a periodic one
+        if scheduled and event.at < fault.at and event.name in ("hold", "agreed", "durable"):
             continue
         if event.name in ("restored", "first_step") and event.attempt == fault.attempt:
             continue
