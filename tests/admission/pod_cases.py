@@ -1,7 +1,5 @@
 """The pod webhook: protected pods of every kind run, are Ready and train; all others never see it."""
 
-import contextlib
-
 from applying import accepted, example_job, template
 from kubernetes import JOBS, PODS, wait_for
 from operatorpod import Operator
@@ -346,8 +344,7 @@ def pods_without_our_label_never_wait_for_us(site, scene):
             60,
             "an unlabelled job's pods to be scheduled",
         )
-    with contextlib.suppress(Exception):
-        scene.kubernetes.delete(JOBS, scene.namespace, "digits")
+    scene.kubernetes.delete(JOBS, scene.namespace, "digits")
 
 
 @case()

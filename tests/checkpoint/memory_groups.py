@@ -1,13 +1,14 @@
 """A cgroup with a small limit of memory, of either version."""
 
 import contextlib
+import errno
 import os
 import pathlib
 import re
 import signal
-import time
 
 from judging import Unmet
+from polling import poll
 
 
 class _Group:
@@ -42,14 +43,18 @@ def _remove(folder):
     # Killed processes are gone in a moment, and the group can be taken away then.
     for pid in (folder / "cgroup.procs").read_text().split():
         os.kill(int(pid), signal.SIGKILL)
-    limit = time.monotonic() + 5
-    while True:
+
+    def removed():
         try:
-            return folder.rmdir()
-        except OSError:
-            if time.monotonic() > limit:
+            folder.rmdir()
+        except OSError as error:
+            if error.errno not in (errno.EBUSY, errno.ENOTEMPTY):
                 raise
-            time.sleep(0.02)
+            return False
+        return True
+
+    if not poll(removed, 5):
+        raise Unmet(f"processes of the group {folder} are still there 5 s after SIGKILL")
 
 
 @contextlib.contextmanager

@@ -1,8 +1,11 @@
 /* A training program with everything on (gates, fences, 256 bytes of state, one tensor) that only makes steps:
  * `steady_steps N`. For whoever counts its system calls. With a sidecar where the environment names one, by itself
- * otherwise. */
+ * otherwise. `steady_steps N getppid` makes that system call in every thousandth step, `steady_steps N close` one that
+ * fails: to see that the count notices. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "worker-sidecar/runtime/include/rekindle.h"
 
@@ -14,7 +17,8 @@ static int failed(const char* call) {
 int main(int count, char** arguments) {
   static float weights[64];
   static unsigned char state[256];
-  const unsigned long long steps = count == 2 ? strtoull(arguments[1], NULL, 10) : 1000;
+  const unsigned long long steps = count >= 2 ? strtoull(arguments[1], NULL, 10) : 1000;
+  const char* const planted = count == 3 ? arguments[2] : "";
   rk_session* session = NULL;
   rk_options options = {.struct_size = sizeof options};
   if (rk_open(&options, &session) != RK_OK) return failed("rk_open");
@@ -29,6 +33,8 @@ int main(int count, char** arguments) {
     if (rk_update_begin(session) != RK_OK) return failed("rk_update_begin");
     weights[step % 64] += 1;
     state[step % 256] += 1;
+    if (step % 1000 == 0 && strcmp(planted, "getppid") == 0) (void)getppid();
+    if (step % 1000 == 0 && strcmp(planted, "close") == 0) (void)close(-1);
     if (rk_update_end(session) != RK_OK) return failed("rk_update_end");
     if (rk_step_end(session) != RK_OK) return failed("rk_step_end");
   }

@@ -5,9 +5,9 @@ import os
 import re
 import signal
 import subprocess
-import time
 
 from judging import Unmet, expect
+from polling import poll
 from programs import REKINDLE
 from shipped import PROGRAMS
 
@@ -72,15 +72,14 @@ class Training:
         return [event for event in map(json.loads, lines) if event["event"] in names]
 
     def wait_until(self, found, what):
-        limit = time.monotonic() + WAIT_SECONDS_MAX
-        while not (result := found()):
-            over = self._process.poll() is not None or time.monotonic() > limit
-            if over and not (result := found()):
-                raise Unmet(f"{what} did not come; the run said: {self.said()[-900:]}")
-            if over:
-                break
-            time.sleep(0.02)
-        return result
+        def look():
+            ended = self._process.poll() is not None  # and then what it left is looked at once more
+            result = found()
+            return (result,) if result or ended else None
+
+        if (seen := poll(look, WAIT_SECONDS_MAX)) and seen[0]:
+            return seen[0]
+        raise Unmet(f"{what} did not come; the run said: {self.said()[-900:]}")
 
     def wait_for_training(self):
         self.wait_until(lambda: self.events("first_step"), "the first step")

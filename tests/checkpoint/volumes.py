@@ -5,9 +5,9 @@ Each function makes one in `folder` and answers with the place to save in."""
 import mmap
 import os
 import subprocess
-import time
 
 from judging import Unmet, expect
+from polling import poll
 
 MIB = 1 << 20
 _IMAGE_BYTES = 200 * MIB
@@ -76,14 +76,12 @@ def _serve(place, *command):
         raise Unmet(
             f"this machine has no `{command[0]}`, which this case needs: ./dev setup checkpoint installs it"
         ) from None
-    limit = time.monotonic() + _START_SECONDS_MAX
-    while not place.is_mount():
-        expect(
-            server.poll() is None,
-            f"`{command[0]}` ended with {server.returncode}: {server.stderr.read()[-300:] if server.returncode is not None else ''}",
-        )
-        expect(time.monotonic() < limit, f"`{command[0]}` mounted nothing within {_START_SECONDS_MAX} s")
-        time.sleep(0.02)
+    poll(lambda: place.is_mount() or server.poll() is not None, _START_SECONDS_MAX)
+    expect(
+        server.poll() is None,
+        f"`{command[0]}` ended with {server.returncode}: {server.stderr.read()[-300:] if server.returncode is not None else ''}",
+    )
+    expect(place.is_mount(), f"`{command[0]}` mounted nothing within {_START_SECONDS_MAX} s")
     return place
 
 

@@ -16,6 +16,7 @@ import node
 import packages
 import process
 import report
+import storage
 import volcano
 from failure import Failure, say
 
@@ -97,6 +98,7 @@ def start(build_seconds):
         folder.mkdir(parents=True, exist_ok=True)
     identity.SHARED.chmod(0o1777)
     identity.STATE.chmod(0o755)
+    storage.make_folders()
     network.make()
     controlplane.start_etcd()
     certificates.make()

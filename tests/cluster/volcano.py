@@ -7,6 +7,7 @@ import subprocess
 import controlplane
 import identity
 import process
+import storage
 from certificates import path
 from failure import Failure
 
@@ -90,7 +91,7 @@ def write_manifests():
         *sorted((build.volcano_chart() / "charts" / "jobflow" / "crd" / "bases").glob("*.yaml")),
     ]
     (folder / "1-definitions.yaml").write_text("\n---\n".join(file.read_text() for file in definitions))
-    objects = [controlplane.DNS_ROLE, controlplane.DNS_BINDING, *service()]
+    objects = [controlplane.DNS_ROLE, controlplane.DNS_BINDING, *service(), *storage.objects()]
     (folder / "2-objects.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
     (folder / "3-webhooks.yaml").write_text(webhook_configurations())
     return folder

@@ -4,8 +4,8 @@ import collections
 import random
 import time
 
-from failure import Failure
 from faults import Fault, kill_random_rank
+from polling import poll
 from processes import Processes
 from proof import Recovery, check_steps_follow, hash_of, recovery_of
 from story import Story
@@ -28,13 +28,17 @@ def run_drill(
     story.say(f"[4/4] Disturbed runs: {kills} kills, seed {seed} (repeat with --kills {kills} --seed {seed})")
     started = time.monotonic()
     recoveries: list[Recovery] = []
+    hashes: list[str] = []
     runs = 0
     while len(recoveries) < kills:
         runs += 1
         run = ProtectedRun(processes, setting, f"disturbed-{runs}", max_restarts=kills + 10)
-        recoveries += _one_run(run, setting, kills - len(recoveries), chance, expected_hash, story, len(recoveries))
+        recoveries += _one_run(run, setting, kills - len(recoveries), chance, story, len(recoveries))
+        hashes.append(hash_of(setting, run.output))
+        if hashes[-1] != expected_hash:
+            raise run.failure(f"the end state is {hashes[-1]}; that of the undisturbed run is {expected_hash}")
         story.say(f"      run {runs}: {len(recoveries)} kills so far, end state equal")
-    lost = sum(recovery.steps_lost for recovery in recoveries)
+    lost = sum(recovery.steps.steps_lost for recovery in recoveries)
     phases = collections.Counter(recovery.fault.phase for recovery in recoveries)
     targets = collections.Counter(recovery.fault.target for recovery in recoveries)
     story.say()
@@ -44,10 +48,13 @@ def run_drill(
     story.say("  who was killed")
     for target, count in sorted(targets.items()):
         story.say(f"    {target:<14} {count:>4}")
-    story.say(f"  steps lost       {lost:>4}")
-    story.say(
-        f"  end state of {'the one run' if runs == 1 else f'all {runs} runs'} and of the undisturbed one: {expected_hash}"
-    )
+    story.say("  Proof, of the last kill")
+    for line in recoveries[-1].steps.lines("the launcher's events"):
+        story.say(line)
+    story.say(f"  steps_lost in all  {lost:>4}")
+    story.say(f"  final state, undisturbed   {expected_hash}")
+    for number, actual in enumerate(hashes, start=1):
+        story.say(f"  final state, run {number:<9} {actual}")
     story.say()
     return {
         "kills": len(recoveries),
@@ -55,19 +62,18 @@ def run_drill(
         "runs": runs,
         "phases": dict(phases),
         "targets": dict(targets),
-        "weights_sha256": expected_hash,
+        "weights_sha256": hashes[-1],
         "weights_sha256_undisturbed": expected_hash,
         "seconds_drill": round(time.monotonic() - started, 1),
-        "faults": [
+        "faults": [],  # one would have ended the drill
+        "recoveries": [
             {
                 "target": recovery.fault.target,
                 "phase": recovery.fault.phase,
                 "word": recovery.fault.word,
                 "attempt": recovery.fault.attempt,
                 "step_at_fault": recovery.fault.step_at_fault,
-                "step_saved": recovery.step_saved,
-                "first_step_after": recovery.first_step_after,
-                "steps_lost": recovery.steps_lost,
+                **recovery.steps.report(),
             }
             for recovery in recoveries
         ],
@@ -79,7 +85,6 @@ def _one_run(
     setting: Setting,
     kills_left: int,
     chance: random.Random,
-    expected_hash: str,
     story: Story,
     before: int,
 ) -> list[Recovery]:
@@ -99,26 +104,18 @@ def _one_run(
     check_steps_follow(run, setting.steps)
     recoveries = [recovery_of(run, fault) for fault in faults]
     for recovery in recoveries:
-        if recovery.steps_lost != 0:
+        if found := recovery.steps.faults():
             raise run.failure(
-                f"the kill of {recovery.fault.target} at step {recovery.fault.step_at_fault} ({recovery.fault.phase}) lost "
-                f"{recovery.steps_lost} steps: {recovery.step_saved} was saved"
+                f"the kill of {recovery.fault.target} at step {recovery.fault.step_at_fault} ({recovery.fault.phase}): "
+                f"{'; '.join(found)}"
             )
-    actual_hash = hash_of(setting, run.output)
-    if actual_hash != expected_hash:
-        raise Failure(
-            f"the end state after {len(faults)} kills is {actual_hash}; expected {expected_hash}. Logs: {run.folder}"
-        )
     return recoveries
 
 
 def _wait(run: ProtectedRun, seconds: float, steps: int, pids: dict[int, int]) -> bool:
     """False when the run comes so near its end that a kill would no longer hit a training job."""
-    until = time.monotonic() + seconds
-    while True:
-        if not run.is_running() or max((word.step for word in run.words(pids).values()), default=0) > steps - 40:
-            return False
-        left = until - time.monotonic()
-        if left <= 0:
-            return True
-        time.sleep(min(0.05, left))
+
+    def nearly_over() -> bool:
+        return not run.is_running() or max((word.step for word in run.words(pids).values()), default=0) > steps - 40
+
+    return not poll(nearly_over, seconds, pause=0.05)

@@ -12,8 +12,10 @@ import time
 import dataset
 import drill
 import shipped
-from building import REPOSITORY, build_programs
+from building import PLANTED, REPOSITORY, build_programs
+from failure import Failure
 from faults import Fault, kill_random_rank, signal_launcher
+from polling import poll
 from processes import Processes
 from proof import Recovery, check_manifest, check_steps_follow, hash_of, recovery_of
 from story import Stopwatch, Story, write_report
@@ -33,6 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=None, metavar="S", help="repeats the choices of an earlier run (default: random)"
     )
     group.add_argument(
+        "--planted",
+        choices=sorted(PLANTED),
+        help="with a `rekindle` that does something wrong, to see that the proof notices",
+    )
+    group.add_argument(
         "--build",
         type=pathlib.Path,
         default=shipped.FOLDER,
@@ -44,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, story: Story) -> int:
     """The exit code. Failure says what did not hold."""
     watch = Stopwatch()
+    arguments.report.unlink(missing_ok=True)  # a proof that fails must not leave an older one standing
     seed = arguments.seed if arguments.seed is not None else int.from_bytes(os.urandom(4), "little")
     folder = REPOSITORY / "build" / "demo" / f"local-{os.getpid()}"
     if arguments.kills:
@@ -62,8 +70,10 @@ def run(arguments: argparse.Namespace, story: Story) -> int:
 
     step = Stopwatch()
     story.passing("[1/4] Programs: building")
-    programs = build_programs(arguments.build.resolve(), story.progress)
+    programs = build_programs(arguments.build.resolve(), story.progress, arguments.planted)
     story.say(f"[1/4] Programs: built in {step.seconds:.0f} s, {programs.digits.parent}")
+    if arguments.planted:
+        story.say(f"      Planted fault: {arguments.planted}. This demo has to fail.")
     step = Stopwatch()
     story.passing("[2/4] Data: fetching")
     data = dataset.ensure()
@@ -86,7 +96,7 @@ def run(arguments: argparse.Namespace, story: Story) -> int:
         if arguments.kills:
             report = drill.run_drill(processes, setting, arguments.kills, chance, seed, expected_hash, story)
         else:
-            report = _break_once(arguments, processes, setting, chance, undisturbed_seconds, expected_hash, story)
+            report = _break_once(arguments, processes, setting, chance, expected_hash, story)
 
     report = {
         "mode": "local",
@@ -102,6 +112,8 @@ def run(arguments: argparse.Namespace, story: Story) -> int:
         story.say(f"Logs, checkpoints and final states are kept in {folder}")
     else:
         shutil.rmtree(folder, ignore_errors=True)
+    if report["faults"]:
+        raise Failure(f"{'; '.join(report['faults'])}. Report: {path}")
     story.say(
         f"Nothing was lost. {watch.seconds:.0f} s in all; report: {path}"
         if report["steps_lost"] == 0
@@ -115,16 +127,21 @@ def _break_once(
     processes: Processes,
     setting: Setting,
     chance: random.Random,
-    undisturbed_seconds: float,
     expected_hash: str,
     story: Story,
 ) -> dict:
     kills_launcher = arguments.fault == "sigkill" and arguments.target == "launcher"
-    run = ProtectedRun(processes, setting, "disturbed", checkpoint_every=CHECKPOINT_EVERY if kills_launcher else 0)
+    run = ProtectedRun(
+        processes,
+        setting,
+        "disturbed",
+        checkpoint_every=CHECKPOINT_EVERY if kills_launcher else 0,
+        shadow_every="1 step" if arguments.planted else "",  # which is where a planted `rekindle` has older steps from
+    )
     story.passing("[4/4] Disturbed run: training")
     run.launch()
     run.await_training(0)
-    _train_for(run, undisturbed_seconds * chance.uniform(0.2, 0.7), story)
+    _train_until(run, chance.randint(setting.steps // 5, setting.steps * 7 // 10), story)
     fault = _break(arguments, run, chance)
     started_again_at = None
     if fault.target == "launcher":
@@ -138,25 +155,24 @@ def _break_once(
     story.passing("[4/4] Disturbed run: training again")
     run.finish()
     recovery = recovery_of(run, fault)
-    entries = timeline_of(run.events(), fault, started_again_at)
+    entries = timeline_of(run.events(), fault, started_again_at, scheduled=kills_launcher)
     story.say(f"[4/4] Disturbed run: {setting.steps} steps, through `rekindle run`{_accuracy(run.log)}")
     story.say()
     _tell(fault, entries, story)
     return _prove(run, recovery, entries, setting, expected_hash, kills_launcher, story)
 
 
-def _train_for(run: ProtectedRun, seconds: float, story: Story) -> None:
-    said = time.monotonic()
-    until = said + seconds
-    while time.monotonic() < until:
+def _train_until(run: ProtectedRun, step: int, story: Story, patience_seconds: float = 600) -> None:
+    def reached() -> bool:
         if not run.is_running():
             raise run.failure(f"`rekindle run` ended with {run.launcher.returncode} before anything was broken")
         run.launches[-1].follow()
-        if time.monotonic() - said >= 0.25:
-            said = time.monotonic()
-            steps = [word.step for word in run.words(run.rank_processes()).values()]
-            story.passing(f"[4/4] Disturbed run: step {max(steps, default=0)}")
-        time.sleep(min(0.01, max(0.0, until - time.monotonic())))
+        most = max((word.step for word in run.words(run.rank_processes()).values()), default=0)
+        story.passing(f"[4/4] Disturbed run: step {most}")
+        return most >= step
+
+    if not poll(reached, patience_seconds, pause=0.01):
+        raise run.failure(f"step {step} was not reached within {patience_seconds:.0f} s")
 
 
 def _break(arguments: argparse.Namespace, run: ProtectedRun, chance: random.Random) -> Fault:
@@ -171,9 +187,7 @@ def _tell(fault: Fault, entries: list[dict], story: Story) -> None:
     target = "`rekindle run`" if fault.target == "launcher" else fault.target
     what = f"{'SIGTERM' if fault.kind == 'evict' else 'SIGKILL'} to {target}"
     story.say("  since the fault")
-    story.say(
-        f"  {0.0:>9.1f} ms  {what}; step {fault.step_at_fault} was the last one made, {fault.phase} at that moment"
-    )
+    story.say(f"  {0.0:>9.1f} ms  {what}, {fault.phase} after step {fault.step_at_fault} at that moment")
     for entry in entries:
         story.say(f"  {entry['milliseconds']:>9.1f} ms  {entry['text']}")
     story.say()
@@ -192,39 +206,34 @@ def _prove(
     check_manifest(recovery, run.checkpoints)
     actual_hash = hash_of(setting, run.output)
     fault = recovery.fault
+    steps = recovery.steps
+    faults = steps.faults(lost_allowed=kills_launcher)
     story.say("  Proof")
-    story.say(f"    last step made before the fault   {fault.step_at_fault}   (the killer's own reading)")
-    story.say(
-        f"    step saved                        {recovery.step_saved}   (manifest of {pathlib.Path(recovery.path).name})"
-    )
-    story.say(f"    first step after it               {recovery.first_step_after}   (the training program's own log)")
-    story.say(f"    steps lost                        {recovery.steps_lost}")
+    for line in steps.lines(f"manifest of {pathlib.Path(recovery.path).name}"):
+        story.say(line)
     story.say(f"    final state, undisturbed          {expected_hash}")
     story.say(f"    final state, disturbed            {actual_hash}")
     story.say()
     if actual_hash != expected_hash:
-        raise run.failure("the final states differ; expected the same SHA-256 over all parameters and moments")
+        faults.append("the final states differ; expected the same SHA-256 over all parameters and moments")
     if kills_launcher:
         story.say(
             f"  Nobody is left to save anything when `rekindle run` itself is killed: promised is the newest complete checkpoint\n"
-            f"  (here one every {CHECKPOINT_EVERY} steps). The {recovery.steps_lost} steps behind it were made again, with the same result."
+            f"  (here one every {CHECKPOINT_EVERY} steps). The {steps.steps_lost} steps behind it were made again."
         )
         story.say()
-    elif recovery.steps_lost != 0:
-        raise run.failure(f"{recovery.steps_lost} steps were lost; expected none")
     names = {entry["event"] for entry in entries}
     expected = {"restored", "first_step"} if kills_launcher else {"agreed", "durable", "restored", "first_step"}
     if not expected <= names:
-        raise run.failure(f"`rekindle run` did not report {', '.join(sorted(expected - names))} after the fault")
+        faults.append(f"`rekindle run` did not report {', '.join(sorted(expected - names))} after the fault")
     return {
         "target": fault.target,
         "phase": fault.phase,
         "step_at_fault": fault.step_at_fault,
-        "step_saved": recovery.step_saved,
-        "first_step_after": recovery.first_step_after,
-        "steps_lost": recovery.steps_lost,
+        **steps.report(),
         "weights_sha256": actual_hash,
         "weights_sha256_undisturbed": expected_hash,
+        "faults": faults,
         "timeline": [{"milliseconds": 0.0, "event": "fault", "step": fault.step_at_fault}]
         + [{key: entry[key] for key in ("milliseconds", "event", "step")} for entry in entries],
     }

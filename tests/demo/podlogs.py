@@ -33,6 +33,7 @@ class Told:
 class FirstStep:
     at: float
     step: int
+    attempt: int
 
 
 class PodLogs:
@@ -43,7 +44,6 @@ class PodLogs:
         self._namespace = namespace
         self._folder = folder
         self._followers: list[subprocess.Popen] = []
-        self.first_step_after = 0
 
     def follow(self, pod: dict) -> None:
         """Again for the same pod when a container of it was restarted: the lines are appended."""
@@ -69,18 +69,19 @@ class PodLogs:
         for follower in self._followers:
             follower.wait()
 
-    def steps(self, pod: dict) -> list[dict]:
-        """What the training program logged, a step each."""
-        return [line for _, line in self._lines(pod, "worker") if "step" in line and "rank" in line]
+    def steps(self, pods: dict) -> list[dict]:
+        """What the training program of these pods logged, a step each."""
+        return [
+            line for pod in pods.values() for _, line in self._lines(pod, "worker") if "step" in line and "rank" in line
+        ]
 
-    def recovery_events(self, pods: dict, at: float) -> list[Told]:
-        """What the sidecars say of the recovery after the fault, each event once."""
+    def recovery_events(self, pods: dict) -> list[Told]:
+        """What the sidecars say of the recovery, each event once. A fault is the only one of its job, so none belongs to another."""
         first: dict[str, Told] = {}
         for pod in pods.values():
             for moment, line in self._lines(pod, "rekindle-sidecar"):
                 name, text = _TOLD.get((line.get("msg"), line.get("state")), (None, ""))
-                # The clocks are one, but the fault is stamped before the request leaves.
-                if name is None or moment < at - 0.005 or (name in first and first[name].at <= moment):
+                if name is None or (name in first and first[name].at <= moment):
                     continue
                 first[name] = Told(moment, name, text.format(step=line.get("step")))
         # What dies once the checkpoint is complete is ended on purpose.
@@ -93,16 +94,14 @@ class PodLogs:
 
         def found() -> FirstStep | None:
             made = [
-                FirstStep(moment, line["step"])
+                FirstStep(moment, line["step"], line["attempt"])
                 for pod in pods.values()
                 for moment, line in self._lines(pod, "worker")
                 if "step" in line and "rank" in line
             ]
             return min(made, key=lambda step: (step.step, step.at)) if made else None
 
-        first = wait_for(found, 30, "the first step in the new pods' logs")
-        self.first_step_after = first.step
-        return first
+        return wait_for(found, 30, "the first step in the new pods' logs")
 
     def _file(self, pod: dict, container: str) -> pathlib.Path:
         return self._folder / f"{pod['metadata']['name']}-{pod['metadata']['uid'][:8]}-{container}.log"

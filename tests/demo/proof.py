@@ -7,39 +7,35 @@ import subprocess
 
 from failure import Failure
 from faults import Fault
-from trainingrun import RANKS, LoggedStep, ProtectedRun, Setting
+from stepjournal import first_behind, last_committed
+from steploss import StepLoss
+from trainingrun import ProtectedRun, Setting
 
 
 @dataclasses.dataclass(frozen=True)
 class Recovery:
-    """What became of one fault. `first_step_after` is what the training program's own logs say."""
+    """What became of one fault, and the folder of what was saved."""
 
     fault: Fault
-    step_saved: int
-    first_step_after: int
+    steps: StepLoss
     path: str
-
-    @property
-    def steps_lost(self) -> int:
-        return max(0, self.fault.step_at_fault - self.step_saved)
 
 
 def recovery_of(run: ProtectedRun, fault: Fault) -> Recovery:
-    """Raises when training did not go on exactly behind what was saved, on every rank."""
-    behind = {rank: first_step_behind(run, rank, fault.attempt) for rank in range(RANKS)}
-    # A rank that the next kill hit before its first step has logged nothing in that life.
-    attempt = min(logged.attempt for logged in behind.values())
-    starts = {rank: logged.step for rank, logged in behind.items() if logged.attempt == attempt}
-    if len(set(starts.values())) != 1:
-        raise run.failure(f"the ranks went on at different steps after attempt {fault.attempt}: {starts}")
-    first = next(iter(starts.values()))
+    """Read when the run has ended. What is wrong with it is told by its `steps`."""
+    journals = run.journals()
     saved, path = newest_durable(run, fault.attempt)
-    if first != saved + 1:
+    steps = StepLoss(
+        last_step_committed=last_committed(journals, fault.attempt),
+        step_saved=saved,
+        first_step_after=first_behind(journals, fault.attempt).step,
+    )
+    if steps.last_step_committed < fault.step_at_fault:
         raise run.failure(
-            f"after the fault in attempt {fault.attempt} step {saved} was the newest saved, so step {saved + 1} was expected "
-            f"first; the training logs begin with {first}"
+            f"the killer saw step {fault.step_at_fault} committed, but the ranks' journals end with step "
+            f"{steps.last_step_committed} in attempt {fault.attempt}"
         )
-    return Recovery(fault=fault, step_saved=saved, first_step_after=first, path=path)
+    return Recovery(fault=fault, steps=steps, path=path)
 
 
 def newest_durable(run: ProtectedRun, attempt: int) -> tuple[int, str]:
@@ -48,18 +44,9 @@ def newest_durable(run: ProtectedRun, attempt: int) -> tuple[int, str]:
     return (durable[-1].step, durable[-1].path) if durable else (0, "")
 
 
-def first_step_behind(run: ProtectedRun, rank: int, attempt: int) -> LoggedStep:
-    """The first step that a rank's log holds of the next attempt in which it made one."""
-    for logged in run.logged_steps(rank):
-        if logged.attempt > attempt:
-            return logged
-    raise run.failure(f"rank {rank} has logged no step after attempt {attempt}")
-
-
 def check_steps_follow(run: ProtectedRun, steps: int) -> None:
     """Every rank's log: within an attempt each step follows the one before, and the last attempt reaches the end."""
-    for rank in range(RANKS):
-        logged = run.logged_steps(rank)
+    for rank, logged in run.journals().items():
         for before, after in zip(logged, logged[1:]):
             if after.attempt == before.attempt and after.step != before.step + 1:
                 raise run.failure(
@@ -83,10 +70,10 @@ def check_manifest(recovery: Recovery, checkpoints: pathlib.Path) -> dict:
         raise Failure(
             f"the checkpoint {folder} was said to be durable but its manifest cannot be read ({error})"
         ) from None
-    if manifest["step"] != recovery.step_saved or manifest["attempt"] != recovery.fault.attempt:
+    if manifest["step"] != recovery.steps.step_saved or manifest["attempt"] != recovery.fault.attempt:
         raise Failure(
             f"the manifest in {folder} is of attempt {manifest['attempt']}, step {manifest['step']}; expected attempt "
-            f"{recovery.fault.attempt}, step {recovery.step_saved}"
+            f"{recovery.fault.attempt}, step {recovery.steps.step_saved}"
         )
     return manifest
 

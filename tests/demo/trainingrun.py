@@ -12,7 +12,9 @@ from building import Programs
 from controlblock import ControlBlock, Word, doing_of
 from events import Event, EventFile
 from failure import Failure
+from polling import poll
 from processes import Processes, children_of, end_process, environment_of, free_port, last_lines
+from stepjournal import LoggedStep, read_journals
 
 RANKS = 4
 STEPS = 400
@@ -28,15 +30,6 @@ class Setting:
     folder: pathlib.Path
     steps: int = STEPS
     seed: int = SEED
-
-
-@dataclasses.dataclass(frozen=True)
-class LoggedStep:
-    """A line of a rank's own log: it has made this update."""
-
-    attempt: int
-    step: int
-    time_milliseconds: float
 
 
 class UndisturbedRun:
@@ -97,6 +90,7 @@ class ProtectedRun:
         name: str,
         *,
         checkpoint_every: int = 0,
+        shadow_every: str = "",
         checkpoints: pathlib.Path | None = None,
         max_restarts: int = 1000,
         job: str = "digits",
@@ -106,6 +100,7 @@ class ProtectedRun:
         self._processes = processes
         self._setting = setting
         self.checkpoint_every = checkpoint_every
+        self._shadow_every = ["--shadow-every", shadow_every] if shadow_every else []
         self._max_restarts = max_restarts
         self.folder = setting.folder / name
         self.folder.mkdir(parents=True)
@@ -132,6 +127,7 @@ class ProtectedRun:
             RANKS,
             "--max-restarts",
             self._max_restarts,
+            *self._shadow_every,
             "--events",
             events,
             "--",
@@ -211,8 +207,8 @@ class ProtectedRun:
         self, after_attempt: int, patience_seconds: float = 120
     ) -> tuple[dict[int, int], dict[int, Word]]:
         """Until all ranks train in one attempt newer than `after_attempt`: their processes and words."""
-        limit = time.monotonic() + patience_seconds
-        while time.monotonic() < limit:
+
+        def training() -> tuple[dict[int, int], dict[int, Word]] | None:
             self.launches[-1].follow()
             pids = self.rank_processes()
             words = self.words(pids)
@@ -226,7 +222,10 @@ class ProtectedRun:
                     f"`rekindle run` ended with {self.launcher.returncode} where all {RANKS} ranks were expected to "
                     f"train in an attempt after {after_attempt}"
                 )
-            time.sleep(0.004)
+            return None
+
+        if found := poll(training, patience_seconds, pause=0.004):
+            return found
         raise self.failure(
             f"not all {RANKS} ranks were training {patience_seconds:.0f} s after attempt {after_attempt}"
         )
@@ -242,13 +241,14 @@ class ProtectedRun:
 
     def await_end(self, patience_seconds: float) -> int:
         """The launcher's exit code; follows its events meanwhile."""
-        limit = time.monotonic() + patience_seconds
-        while self.launcher.poll() is None:
-            if time.monotonic() > limit:
-                end_process(self.launcher, 0)
-                raise self.failure(f"`rekindle run` was not done after {patience_seconds:.0f} s")
+
+        def ended() -> bool:
             self.launches[-1].follow()
-            time.sleep(0.001)
+            return self.launcher.poll() is not None
+
+        if not poll(ended, patience_seconds, pause=0.001):
+            end_process(self.launcher, 0)
+            raise self.failure(f"`rekindle run` was not done after {patience_seconds:.0f} s")
         return self.launcher.returncode
 
     def signal_launcher(self, number: int) -> None:
@@ -260,18 +260,13 @@ class ProtectedRun:
         """Of all launches, in order of time."""
         return [event for launch in self.launches for event in launch.events()]
 
-    def logged_steps(self, rank: int) -> list[LoggedStep]:
-        steps = []
-        try:
-            with open(self.folder / f"steps-{rank}.jsonl", encoding="utf-8") as file:
-                for line in file:
-                    entry = json.loads(line)
-                    steps.append(LoggedStep(entry["attempt"], entry["step"], entry["time_ms"]))
-        except FileNotFoundError:
-            pass
-        except ValueError as error:
-            raise self.failure(f"the step log of rank {rank} holds a line that is not JSON ({error})") from None
-        return steps
+    def journals(self) -> dict[int, list[LoggedStep]]:
+        """What every rank has committed, by its own account."""
+        return read_journals(self.folder, RANKS)
+
+    def has_trained(self) -> bool:
+        """Whether any rank has made a step."""
+        return any(path.stat().st_size > 0 for path in self.folder.glob("steps-*.jsonl"))
 
     def manifests(self) -> list[tuple[pathlib.Path, dict]]:
         """Published checkpoints, oldest first by attempt and step."""

@@ -1,18 +1,23 @@
 """Faults, one by one: each job comes back at the step after the one that was saved."""
 
+import contextlib
 import json
 import os
+import pathlib
+import shutil
 import signal
-import time
 
-from digitsjob import digits_job
-from kubernetes import JOBS, PODS, ready, wait_for
-from ranks import SIDECAR, process_of, rank_processes
+from digitsjob import EXAMPLES, digits_job
+from kubernetes import BREAKPOINTS, JOBS, PODS, condition, ready, wait_for
+from ranks import SIDECAR, Ranks, process_of, rank_processes
 from recovery import expect_no_restart_by_volcano, expect_own_grace, expect_recovered
 from stage import Cases, expect, expect_equal
 
 CASES = Cases()
 case = CASES.case
+
+CLAIMS = "api/v1/namespaces/{namespace}/persistentvolumeclaims"
+VOLUMES = "api/v1/persistentvolumes"
 
 
 @case()
@@ -31,6 +36,57 @@ def evicted_pod_resumes_and_completes(site, scene):
     scene.reached("Completed", seconds=240)
     expect_equal(len(scene.breakpoint_list()), 1, "Breakpoints after the job has completed")
     return f"saved {found.status['step']}, agreed {found.status['agreedIn']}, durable {found.status['durableIn']}"
+
+
+@case(level=None, node=True)  # another cluster's default class need not be one that nodes share
+def example_runs_as_it_is_committed(site, scene):
+    """storage.yaml and job.yaml as a user applies them, in a namespace where nothing was made before; a pod is evicted on the way."""
+    namespace, kubernetes = "rk-e2e-example", site.kubernetes
+    files = [word for name in ("storage.yaml", "job.yaml") for word in ("-f", str(EXAMPLES / name))]
+    restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
+    with (
+        kubernetes.namespace(namespace, restricted),
+        contextlib.closing(kubernetes.watch(BREAKPOINTS, namespace)) as seen,
+    ):
+        kubernetes.kubectl("-n", namespace, "apply", *files)
+        claimed = wait_for(
+            lambda: kubernetes.get(CLAIMS, namespace, "checkpoints")["spec"].get("volumeName"),
+            30,
+            "the claim to be bound",
+        )
+        ranks = Ranks(kubernetes, namespace)
+
+        def training():
+            pods = {pod["metadata"]["name"]: pod for pod in kubernetes.pods_of(namespace, "digits")}
+            return len(pods) == 2 and all(map(ready, pods.values())) and ranks.last_step(pods) >= 20
+
+        wait_for(training, 150, "the example to make 20 steps", pause=0.3)
+        kubernetes.evict(namespace, "digits-worker-0")
+        _, one = seen.first(
+            lambda _, one: (condition(one, "Restored") or {}).get("status") == "True",
+            150,
+            "the Breakpoint to be Restored",
+        )
+
+        def phase():
+            return kubernetes.get(JOBS, namespace, "digits").get("status", {}).get("state", {}).get("phase", "")
+
+        ended = wait_for(
+            lambda: phase() if phase() in ("Completed", "Failed", "Aborted", "Terminated") else None,
+            300,
+            "the example to end",
+        )
+        expect_equal(ended, "Completed", "the end of the example")
+    free_volume(kubernetes, claimed)
+    return f"resumed with step {one['status'].get('firstStep')}"
+
+
+def free_volume(kubernetes, name):
+    """For the next claim, as the one who made the volume does."""
+    folder = kubernetes.get(VOLUMES, "", name)["spec"].get("hostPath", {}).get("path")
+    for left in pathlib.Path(folder).iterdir() if folder and kubernetes.embedded else []:
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    kubernetes.patch(VOLUMES, "", name, {"spec": {"claimRef": None}})
 
 
 @case()
@@ -108,6 +164,12 @@ def killed_sidecar_leaves_training_alone(site, scene):
     processes = rank_processes(scene.kubernetes, scene.namespace, victim)
     pid = process_of(scene.kubernetes, scene.namespace, victim, "sidecar")
     before = scene.last_step(old)
+
+    def connections():
+        """That the other pod's sidecar has made so far."""
+        return scene.kubernetes.log(scene.namespace, "digits-worker-0", SIDECAR).count("connected to a peer")
+
+    connected = wait_for(connections, 30, "the sidecars to be connected")
     os.kill(pid, signal.SIGKILL)
 
     def back():
@@ -122,7 +184,7 @@ def killed_sidecar_leaves_training_alone(site, scene):
         rank_processes(scene.kubernetes, scene.namespace, victim), processes, "the processes of the main container"
     )
     expect_equal(scene.breakpoint_list(), [], "Breakpoints after the sidecar's death")
-    time.sleep(3)  # the sidecars find each other again
+    wait_for(lambda: connections() > connected, 60, "the sidecars to find each other again")
     before = scene.last_step(old)
     scene.kubernetes.evict(scene.namespace, victim)
     expect_recovered(scene, old, before, retries=1)

@@ -10,9 +10,11 @@ from chart_cases import CHART
 from digitsjob import digits_job
 from installation import NAMESPACE, RELEASE, install
 from kubernetes import JOBS, condition, ready, wait_for
+from operatorlog import aborted_containers, aborts_in
 from operatorpod import Operator
+from polling import poll
 from ranks import process_of
-from recovery import expect_own_grace, expect_recovered, wait_gone
+from recovery import expect_no_step_lost, expect_own_grace, expect_recovered, wait_gone
 from stage import Cases, expect, expect_equal
 
 CASES = Cases()
@@ -22,8 +24,32 @@ case = CASES.case
 SURE = ("JobResumed",)
 
 
+def is_restored(one):
+    return (condition(one, "Restored") or {}).get("status") == "True"
+
+
 def names(scene):
     return tuple(one["metadata"]["name"] for one in scene.breakpoint_list())
+
+
+@case(level=None)
+def operator_that_ends_by_itself_is_noticed(site, scene):
+    """What the stage looks for in every operator's log and end, in samples: nothing in a healthy one, each sign in a broken one."""
+    healthy = '{"level":"info","msg":"job digits is Aborted"}\n'
+    expect_equal(aborts_in(healthy), [], "signs in a healthy log")
+    for sign in (
+        "rekindle: bug: at != std::string::npos does not hold at common/base/json_text.cc:34; please report it",
+        "terminate called after throwing an instance of 'std::bad_alloc'",
+        "==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010",
+    ):
+        expect_equal(aborts_in(f"{healthy}{sign}\n"), [sign], "signs in a log")
+
+    def ended(code):
+        status = {"state": {"running": {}}, "lastState": {"terminated": {"exitCode": code}}}
+        return {"metadata": {"name": "operator"}, "status": {"containerStatuses": [status]}}
+
+    expect_equal(aborted_containers(ended(137)), [], "a container that a test has killed")
+    expect_equal(aborted_containers(ended(134)), ["operator ended with SIGABRT"], "a container that aborted")
 
 
 @case(alone=True, node=True)
@@ -75,7 +101,14 @@ def operator_killed_at_random_moments(site, scene):
         delay = chance.choice([chance.uniform(0, 0.3), chance.uniform(0.3, 3), chance.uniform(3, 10)])
         before = scene.last_step(pods)
         scene.kubernetes.evict(scene.namespace, f"digits-worker-{chance.randrange(2)}")
-        time.sleep(delay)
+        # At that moment, or when nothing is left that a kill could disturb.
+        poll(
+            lambda: [
+                one for one in scene.breakpoint_list() if is_restored(one) and one["metadata"]["name"] not in seen
+            ],
+            delay,
+            pause=0.1,
+        )
         operator.kill(pid)
         # Pods that were made while it was away are made anew with their sidecar, which is one restart more.
         found = expect_recovered(
@@ -94,9 +127,9 @@ def operator_killed_while_nothing_happens(site, scene):
     scene.submit()
     pods = scene.training()
     for _ in range(2):
-        pid = operator.process()
-        operator.kill(pid)
-        time.sleep(1)  # so that the readiness of the one that was killed is not taken for the next one's
+        restarts = operator.restarts()
+        operator.kill(operator.process())
+        wait_for(lambda: operator.restarts() > restarts, 60, "the kubelet to start the operator again")
         operator.make_anew()
         scene.trains_on(pods, scene.last_step(pods), steps=20)
     expect_equal([one["spec"].get("reason") for one in scene.breakpoint_list()], [], "Breakpoints")
@@ -148,17 +181,12 @@ def operator_away_in_the_middle_of_a_recovery(site, scene):
             refused.returncode != 0 and "jobs.rekindle.dev" in refused.stderr,
             f"a protected job created now should be refused by name of the webhook: {refused.stderr}",
         )
-        while time.monotonic() < left:
-            phase = scene.phase()
-            expect(
-                phase not in ("Failed", "Aborted", "Terminated", "Completed", ""),
-                f"the job was lost while the operator was away: it is {phase or 'gone'}",
-            )
-            time.sleep(min(5, max(0.1, left - time.monotonic())))
+        ended = ("Failed", "Aborted", "Terminated", "Completed", "")
+        poll(lambda: scene.phase() in ended, max(0.0, left - time.monotonic()), pause=2)
+        phase = scene.phase()
+        expect(phase not in ended, f"the job was lost while the operator was away: it is {phase or 'gone'}")
     found = scene.recovered(old, seconds=180)
-    status = found.status
-    expect(status["restoredStep"] >= before, f"step {before} was made before; it resumed after {status}")
-    expect_equal(found.first_step, status["restoredStep"] + 1, "the first step after the recovery")
+    expect_no_step_lost(scene, before, found, found.status["restoredStep"])
     for pod in found.pods.values():
         expect(
             "rekindle.dev/injected" in pod["metadata"].get("annotations", {}),
@@ -178,16 +206,11 @@ def operator_away_in_the_middle_of_a_recovery(site, scene):
 def uninstall_leaves_jobs_running_and_nothing_behind(site, scene):
     scene.submit()
     pods = scene.training()
+    kinds = {line.partition("/")[0].partition(".")[0] for line in of_the_chart(site)}
+    expect_equal(sorted(kinds), sorted(CHART_KINDS), "the kinds of objects that could be left behind")
     site.kubernetes.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--wait")
     try:
-        leftovers = site.kubernetes.kubectl(
-            "get",
-            "mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,"
-            "validatingadmissionpolicybindings,clusterroles,clusterrolebindings",
-            "-o",
-            "name",
-        )
-        ours = [line for line in leftovers.splitlines() if "rekindle-system-" in line or "rekindle.dev" in line]
+        ours = of_the_chart(site)
         expect(not ours, f"left behind: {', '.join(ours)}")
         before = scene.last_step(pods)
         scene.trains_on(pods, before, steps=15)
@@ -214,14 +237,27 @@ def uninstall_leaves_jobs_running_and_nothing_behind(site, scene):
     finally:
         reinstall(site, scene)
     scene.submit()
-    new = scene.training()
-    first = scene.first_step(new)
-    expect(
-        first > before,
-        f"step {before} was made before the job was deleted; after the reinstallation it began with step {first}",
-    )
+    found = scene.resumed(pods)
+    expect_no_step_lost(scene, before, found)
+    before = scene.last_step(found.pods)
     scene.kubernetes.evict(scene.namespace, "digits-worker-0")
-    expect_recovered(scene, new, scene.last_step(new), retries=1)
+    expect_recovered(scene, found.pods, before, retries=1)
+
+
+# Cluster-wide, as the names of `kubectl get -o name` begin.
+CHART_KINDS = (
+    "mutatingwebhookconfiguration",
+    "validatingadmissionpolicy",
+    "validatingadmissionpolicybinding",
+    "clusterrole",
+    "clusterrolebinding",
+)
+
+
+def of_the_chart(site):
+    """Its objects that belong to no namespace, by name."""
+    names = site.kubernetes.kubectl("get", ",".join((*CHART_KINDS, "validatingwebhookconfigurations")), "-o", "name")
+    return [line for line in names.splitlines() if "rekindle-system-" in line or "rekindle.dev" in line]
 
 
 def reinstall(site, scene):

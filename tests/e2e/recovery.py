@@ -1,10 +1,12 @@
 """What has to hold after every recovery, whatever the fault was."""
 
 import re
-import time
 
 from kubernetes import condition, wait_for
+from polling import poll
 from stage import expect, expect_equal
+from stepjournal import first_behind, last_committed
+from steploss import StepLoss
 
 COLUMNS = ("NAME", "JOB", "TRIGGER", "STEP", "RANKS", "BYTES", "AGREED", "DURABLE", "STATUS", "AGE")
 TIMES = ("AGREED", "DURABLE")
@@ -31,11 +33,8 @@ def expect_recovered(
     found = scene.recovered(old, job, beyond=beyond, pods=pods, seconds=seconds)
     status, name = found.status, found.breakpoint["metadata"]["name"]
     saved = status.get("step", 0)
-    expect(
-        saved >= step_before,
-        f"step {step_before} was made before the fault, and only step {saved} was saved (Breakpoint {name})",
-    )
-    expect_equal(found.first_step, saved + 1, f"the first step after the recovery, step {saved} being saved")
+    expect_no_step_lost(scene, step_before, found, saved, job=job, ranks=ranks)
+    expect_equal(found.first_step, saved + 1, f"the first step in the new pods' logs, step {saved} being saved")
     expect_equal(status.get("firstStep"), saved + 1, f"status.firstStep of Breakpoint {name}")
     expect_equal(status.get("state"), "Restored", f"status.state of Breakpoint {name}")
     for type_ in ("Agreed", "Durable", "Restored"):
@@ -64,6 +63,26 @@ def expect_recovered(
     expect_retries(scene, job, retries)
     expect_told(scene, job, story)
     return found
+
+
+def count_steps(scene, found, saved, *, job="digits", ranks=4, ranks_after=None):
+    """What the recovery `found` has cost, counted from the ranks' own journals; `saved` None: nobody has told what was saved. In the case's line."""
+    journals, lived = scene.journals(job, ranks), found.attempt - 1
+    first = first_behind({rank: journals[rank] for rank in range(ranks_after or ranks)}, lived).step
+    steps = StepLoss(last_committed(journals, lived), first - 1 if saved is None else saved, first)
+    scene.losses.append(steps)
+    return steps
+
+
+def expect_no_step_lost(scene, step_before, found, saved=None, **counted):
+    """`step_before`: what was seen from outside before the fault, which the journals have to know as well."""
+    steps = count_steps(scene, found, saved, **counted)
+    expect(
+        steps.last_step_committed >= step_before,
+        f"step {step_before} was seen before the fault, but the ranks' journals end with step {steps.last_step_committed}",
+    )
+    faults = steps.faults()
+    expect(not faults, "; ".join(faults))
 
 
 def expect_retries(scene, job, retries):
@@ -100,9 +119,7 @@ def expect_told(scene, job, reasons):
         told = {event["reason"] for event in scene.events(job)}
         return [reason for reason in reasons if reason not in told]
 
-    deadline = time.monotonic() + 5
-    while missing() and time.monotonic() < deadline:
-        time.sleep(0.3)
+    poll(lambda: not missing(), 5, pause=0.3)
     expect(
         not missing(),
         f"events {missing()} on the job are missing; it has {sorted({event['reason'] for event in scene.events(job)})}",

@@ -7,12 +7,13 @@ import random
 import shutil
 import signal
 import subprocess
-import time
 
 from case import Context, Skipped, expect, expect_said
 from faults import kill_random_rank
+from polling import poll
 from processes import Processes
 from proof import hash_of
+from stepjournal import first_behind
 from trainingrun import ProtectedRun, Setting, UndisturbedRun
 
 STEPS = 120
@@ -65,7 +66,7 @@ def full_folder_keeps_the_older_checkpoint(context: Context, processes: Processe
     fault = kill_random_rank(run, random.Random(1))
     run.await_training(fault.attempt)
     run.finish()
-    first = [step.step for step in run.logged_steps(0) if step.attempt > fault.attempt][0]
+    first = first_behind(run.journals(), fault.attempt).step
     expect(first == 31, f"went on with step {first}; expected 31, behind the one checkpoint that had room")
     expect_said(run.log, "full", str(checkpoints))
     _expect_end_of_undisturbed(processes, setting, run)
@@ -91,7 +92,7 @@ def damaged_checkpoints_give_way_to_the_older_one(context: Context, processes: P
         run = ProtectedRun(processes, setting, name, checkpoints=checkpoints)
         run.launch()
         run.finish()
-        first = run.logged_steps(0)[0].step
+        first = first_behind(run.journals(), 0).step
         expected = _step_of(older) + 1
         if first != expected:
             problems.append(f"{name}: went on with step {first}; expected {expected}, behind the older checkpoint")
@@ -111,7 +112,7 @@ def damage_of_every_checkpoint_stops_the_run(context: Context, processes: Proces
     run.launch()
     code = run.await_end(240)
     expect(code not in (0, 143), f"`rekindle run` ended with {code} although no checkpoint is whole")
-    expect(not run.logged_steps(0), "training began although no checkpoint is whole")
+    expect(not run.has_trained(), "training began although no checkpoint is whole")
     expect_said(run.log, older.name, newer.name)
 
 
@@ -150,8 +151,10 @@ def two_jobs_of_different_names_share_a_folder(context: Context, processes: Proc
 
 def ended_run_leaves_nothing_behind(context: Context, processes: Processes, folder: pathlib.Path) -> None:
     before = _run_folders()
-    run = ProtectedRun(processes, context.setting(folder, 10), "run")
+    run = ProtectedRun(processes, context.setting(folder, STEPS), "run")
     run.launch()
+    run.await_training(0)
+    expect(bool(_run_folders() - before), "a run that trains has no folder that could be left behind")
     run.finish()
     expect(_run_folders() <= before, f"left behind: {_run_folders() - before}")
 
@@ -163,7 +166,7 @@ def _expect_refused(run: ProtectedRun, *words: str) -> None:
     run.launch()
     code = run.await_end(240)
     expect(code not in (0, 143), f"`rekindle run` ended with {code}; expected an error")
-    expect(not run.logged_steps(0), f"training began all the same; logs: {run.folder}")
+    expect(not run.has_trained(), f"training began all the same; logs: {run.folder}")
     expect_said(run.log, *words)
 
 
@@ -178,15 +181,16 @@ def _in_own_mounts(folder: pathlib.Path, command: str) -> tuple:
 
 
 def _await_step(run: ProtectedRun, step: int, patience_seconds: float = 240) -> None:
-    limit = time.monotonic() + patience_seconds
-    while time.monotonic() < limit:
+    def reached() -> bool:
         run.launches[-1].follow()
         words = run.words(run.rank_processes())
         if words and min(word.step for word in words.values()) >= step:
-            return
+            return True
         expect(run.is_running(), f"`rekindle run` ended before step {step}; logs: {run.folder}")
-        time.sleep(0.01)
-    raise run.failure(f"step {step} was not reached within {patience_seconds:.0f} s")
+        return False
+
+    if not poll(reached, patience_seconds):
+        raise run.failure(f"step {step} was not reached within {patience_seconds:.0f} s")
 
 
 def _two_checkpoints(processes: Processes, setting: Setting, folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:

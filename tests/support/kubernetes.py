@@ -19,6 +19,8 @@ import threading
 import time
 import urllib.parse
 
+from polling import poll
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EMBEDDED = ROOT / "tests" / "cluster" / "cluster"
 
@@ -263,7 +265,7 @@ class Watch:
         self._on_event = on_event
         self._lock = threading.Condition()
         self._closed = False
-        self._ending = False
+        self._leaving = threading.Event()
         self._socket_path, self._path = socket_path, path
         self._open()
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -276,7 +278,7 @@ class Watch:
 
     def _read(self):
         failures = 0
-        while not self._ending and failures < 60:
+        while not self._leaving.is_set() and failures < 60:
             try:
                 if self._answer is None:
                     self._open()
@@ -287,9 +289,9 @@ class Watch:
                 pass  # closed, cut, or nothing there to be watched just now
             self._answer = None
             failures += 1
-            if not self._ending:
+            if not self._leaving.is_set():
                 self._connection.close()
-                time.sleep(0.5)
+                self._leaving.wait(0.5)
         with self._lock:
             self._closed = True
             self._lock.notify_all()
@@ -321,7 +323,7 @@ class Watch:
                 self._lock.wait(left)
 
     def close(self):
-        self._ending = True
+        self._leaving.set()
         with contextlib.suppress(OSError, AttributeError):
             self._connection.sock.shutdown(socket.SHUT_RDWR)
         self._thread.join(5)
@@ -330,14 +332,9 @@ class Watch:
 
 def wait_for(question, seconds, what, pause=0.1):
     """The first answer of question() that is true in Python's sense. Failed after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while True:
-        answer = question()
-        if answer:
-            return answer
-        if time.monotonic() > deadline:
-            raise Failed(f"waited {seconds} s for {what}")
-        time.sleep(pause)
+    if answer := poll(question, seconds, pause):
+        return answer
+    raise Failed(f"waited {seconds} s for {what}")
 
 
 def condition(object_, type_):

@@ -7,12 +7,12 @@ import os
 import signal
 
 from installation import NAMESPACE
-from kubernetes import PODS, Failed, ready, wait_for
+from kubernetes import BREAKPOINTS, PODS, Failed, condition, ready, wait_for
+from operatorlog import SELECTOR
 from ranks import process_of
 
 DEPLOYMENT = "rekindle-operator"
 _DEPLOYMENTS = "apis/apps/v1/namespaces/{namespace}/deployments"
-SELECTOR = "app.kubernetes.io/name=rekindle"
 
 
 class Operator:
@@ -39,6 +39,12 @@ class Operator:
     def kill(pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+    def restarts(self):
+        """Of the containers of its pods."""
+        return sum(
+            one["restartCount"] for pod in self.pods() for one in pod.get("status", {}).get("containerStatuses", [])
+        )
 
     def make_anew(self):
         """A new pod, so that the kubelet's restart backoff begins from nothing."""
@@ -67,20 +73,26 @@ class Operator:
             self.scale(1)
 
     def log(self, since=None):
-        """All that the running pods have logged, as objects; `since` a wall time in seconds. Lines that are not JSON are kept under `msg`."""
+        """All that the pods have logged, their containers of before a restart too, as objects; `since` a wall time in seconds. Lines that are not JSON are
+        kept under `msg`. A log that cannot be read is a failure."""
         query = (
             {}
             if since is None
             else {"sinceTime": datetime.datetime.fromtimestamp(since, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
         )
         lines = []
-        for pod in self.pods():
-            with contextlib.suppress(Exception):
-                for line in self._kubernetes.log(NAMESPACE, pod["metadata"]["name"], "operator", **query).splitlines():
-                    try:
-                        lines.append(json.loads(line))
-                    except ValueError:
-                        lines.append({"level": "error", "msg": line})
+        texts = [
+            self._kubernetes.log(NAMESPACE, pod["metadata"]["name"], "operator", previous=previous, **query)
+            for pod in self.pods()
+            for previous in had_logs(pod)
+        ]
+        if not texts:
+            raise Failed("no operator is there whose log could be read")
+        for line in "".join(texts).splitlines():
+            try:
+                lines.append(json.loads(line))
+            except ValueError:
+                lines.append({"level": "error", "msg": line})
         return lines
 
     def errors_about(self, namespace, since):
@@ -92,7 +104,33 @@ class Operator:
         ]
 
 
-def operator_is_installed(kubernetes):
-    with contextlib.suppress(Failed):
-        return kubernetes.helm("status", "rekindle", "--namespace", NAMESPACE, check=False).returncode == 0
-    return False
+def had_logs(pod):
+    """Which logs of a pod's container there are, as `previous` in the API: that of a container before a restart, that of the present one."""
+    for one in pod.get("status", {}).get("containerStatuses", []):
+        if "terminated" in one.get("lastState", {}):
+            yield "true"
+        if "running" in one.get("state", {}) or "terminated" in one.get("state", {}):
+            yield "false"
+
+
+def operator_has_caught_up(scene, name="nobody-asked-for"):
+    """Until the operator has answered a question that was put after all that it was to notice before: it takes up what it sees in the order in which it comes."""
+    scene.kubernetes.create(
+        BREAKPOINTS,
+        scene.namespace,
+        {
+            "apiVersion": "rekindle.dev/v1alpha1",
+            "kind": "Breakpoint",
+            "metadata": {"name": name, "namespace": scene.namespace},
+            "spec": {"jobRef": {"name": "nobody"}},
+        },
+    )
+    wait_for(
+        lambda: (
+            (condition(scene.kubernetes.get(BREAKPOINTS, scene.namespace, name), "Failed") or {}).get("status")
+            == "True"
+        ),
+        30,
+        "the operator to say that there is no job `nobody`",
+    )
+    scene.kubernetes.delete(BREAKPOINTS, scene.namespace, name)

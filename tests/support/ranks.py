@@ -3,12 +3,9 @@
 import contextlib
 import json
 import pathlib
-import sys
 
-from kubernetes import ROOT, Failed
-
-sys.path.append(str(ROOT / "tests" / "demo"))
 from controlblock import ControlBlock
+from kubernetes import ApiError, Failed
 
 MAIN = "worker"
 SIDECAR = "rekindle-sidecar"
@@ -53,7 +50,7 @@ class Ranks:
         return first
 
     def _log(self, name, **query):
-        with contextlib.suppress(Exception):  # not started yet, or gone
+        with contextlib.suppress(ApiError):  # not started yet, or gone
             return self._kubernetes.log(self._namespace, name, MAIN, **query)
         return ""
 

@@ -8,8 +8,9 @@ import time
 import digitsjob
 import installation
 import workspace
-from kubernetes import BREAKPOINTS, EVENTS, JOBS, PODS, condition, ready, wait_for
-from ranks import Ranks
+from kubernetes import BREAKPOINTS, EVENTS, JOBS, PODS, ApiError, condition, ready, wait_for
+from ranks import Ranks, logged_steps
+from stepjournal import cluster_argument, journals_in_logs, read_journals
 
 # For cases whose jobs are not meant to end by themselves.
 ENDLESS = 1_000_000
@@ -19,9 +20,10 @@ CPU_LIMIT = "300m"
 
 @dataclasses.dataclass(frozen=True)
 class Recovery:
-    breakpoint: dict
+    breakpoint: dict | None
     pods: dict  # the new ones, by name
     first_step: int  # by the training program's own log
+    attempt: int  # that it belongs to
 
     @property
     def status(self):
@@ -35,6 +37,7 @@ class Scene:
         self.level = level
         self.folder = folder
         self.began = time.time()
+        self.losses = []  # a StepLoss for each recovery that was counted
         self._followers = {}
         self._lock = threading.Lock()
         self._ended = level is None
@@ -54,8 +57,12 @@ class Scene:
 
     def submit(self, **changes):
         """The example job with these changes; long and modest unless they say otherwise."""
+        name = changes.get("name") or "digits"
+        more = [*changes.pop("more_arguments", []), cluster_argument(name)]
         job = digitsjob.digits_job(
-            self.kubernetes, self.namespace, **{"steps": ENDLESS, "cpu_limit": CPU_LIMIT, **changes}
+            self.kubernetes,
+            self.namespace,
+            **{"steps": ENDLESS, "cpu_limit": CPU_LIMIT, "more_arguments": more, **changes},
         )
         self.kubernetes.create(JOBS, self.namespace, job)
         return job["metadata"]["name"]
@@ -93,7 +100,11 @@ class Scene:
         return self.ranks.last_step(pods)
 
     def first_step(self, pods):
-        return wait_for(lambda: self.ranks.first_step(pods), 30, "the first step in the new pods' logs")["step"]
+        return self.first_logged(pods)["step"]
+
+    def first_logged(self, pods):
+        """The line of the first step, which has its attempt too."""
+        return wait_for(lambda: self.ranks.first_step(pods), 30, "the first step in the new pods' logs")
 
     # --- looking
 
@@ -139,8 +150,31 @@ class Scene:
     def recovered(self, old, job="digits", *, beyond=(), pods=2, seconds=150):
         """The job trains again, in pods other than `old`."""
         one = self.restored(job, beyond=beyond, seconds=seconds)
+        return self.resumed(old, job, pods=pods, seconds=seconds, breakpoint_=one)
+
+    def resumed(self, old, job="digits", *, pods=2, seconds=150, breakpoint_=None):
+        """The same where there need not be a Breakpoint."""
         new = self.training(job, other_than=old, pods=pods, seconds=seconds)
-        return Recovery(one, new, self.first_step(new))
+        self.wait_ended(old)
+        first = self.first_logged(new)
+        return Recovery(breakpoint_, new, first["step"], first["attempt"])
+
+    def wait_ended(self, pods, seconds=90):
+        """Until nothing of these pods is there, and with them none of their processes."""
+        uids = {pod["metadata"]["uid"] for pod in pods.values()}
+        wait_for(
+            lambda: not uids & {pod["metadata"]["uid"] for pod in self.kubernetes.list(PODS, self.namespace)},
+            seconds,
+            f"the old pods {', '.join(pods)} to be gone",
+            pause=0.3,
+        )
+
+    def journals(self, job, ranks):
+        """What each rank of the job has committed, by its own account; to be read for a life when its pods have ended."""
+        if self.kubernetes.embedded:
+            return read_journals(workspace.checkpoint_folder(self.namespace), ranks, f"{job}-")
+        logs = [path.read_text(errors="replace") for path in self.folder.glob(f"{job}-*-worker.log")]
+        return journals_in_logs([entry for text in logs for entry in logged_steps(text)], ranks)
 
     def deletions(self, pods):
         """Of these pods: name -> the grace seconds that the deletion gave. The kubelet ends a pod with a second one of 0 seconds when nothing of it runs any more."""
@@ -198,7 +232,7 @@ class Scene:
             )
             write("describe.txt", "-n", self.namespace, "describe", "pods")
             write("events.txt", "-n", self.namespace, "get", "events", "--sort-by=.metadata.creationTimestamp")
-            with contextlib.suppress(Exception):
+            if self.breakpoints is not None:
                 (self.folder / "breakpoints-seen.txt").write_text(
                     "\n".join(
                         f"{moment:.3f} {type_} {one['metadata']['name']} {one.get('status', {})}"
@@ -229,7 +263,7 @@ class Scene:
         for each in (self.pods, self.breakpoints, *self._followers.values()):
             if each is not None:
                 each.close()
-        with contextlib.suppress(Exception):  # a cluster that is gone by now has nothing left to end
+        with contextlib.suppress(ApiError, OSError):  # a cluster that is gone by now has nothing left to end
             workspace.begin_removal(self.kubernetes, self.namespace)
             for pod in self.kubernetes.list(PODS, self.namespace):
                 self.kubernetes.delete(PODS, self.namespace, pod["metadata"]["name"], grace_seconds=1)

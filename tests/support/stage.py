@@ -19,7 +19,9 @@ import traceback
 import typing
 
 import installation
+from failure import Failure
 from kubernetes import ROOT, ApiError, Failed, Kubernetes
+from operatorlog import OperatorLogs
 from scene import Scene
 
 
@@ -104,6 +106,13 @@ class Runner:
             if case.alone:
                 self._run(case)
 
+    def judge_operators(self, operators):
+        """Every operator that there was has ended as tests or Kubernetes wanted it, never by itself."""
+        if faults := operators.faults():
+            self._say("failed", f"FAIL no_operator_ended_by_itself: {'; '.join(faults[:3])}")
+        else:
+            self._say("passed", f"ok no_operator_ended_by_itself: {operators.summary()}")
+
     def clean_up(self):
         """Every namespace is on its way out by now; waits until they are gone."""
         for scene in self._scenes:
@@ -125,25 +134,27 @@ class Runner:
         folder.mkdir(parents=True)
         scene = Scene(self._site.kubernetes, self._site.stage, case.name, case.level, folder)
         self._scenes.append(scene)
-        note = None
         try:
             scene.begin()
-            note = case.tell(self._site, scene)
+            notes = [case.tell(self._site, scene), *map(str, scene.losses)]
             scene.begin_end()
             shutil.rmtree(folder, ignore_errors=True)
-            self._say("passed", f"ok {case.name}: {time.monotonic() - began:.0f} s{', ' + note if note else ''}")
+            told = ", ".join([f"{time.monotonic() - began:.0f} s", *(note for note in notes if note)])
+            self._say("passed", f"ok {case.name}: {told}")
             return
         except Skipped as why:
             self._say("skipped", f"skip {case.name}: {why}")
             scene.begin_end()
             return
-        except (Unmet, Failed, ApiError) as why:
+        except (Unmet, Failed, ApiError, Failure) as why:
             sentence = " / ".join(line.strip() for line in str(why).splitlines())
         except Exception:  # a fault of the test itself: the other cases still run
             sentence = " / ".join(line.strip() for line in traceback.format_exc().splitlines()[-4:])
             (folder / "traceback.txt").write_text(traceback.format_exc())
-        with contextlib.suppress(Exception):
+        try:
             scene.dump()
+        except Exception as why:  # the case's own failure is what has to be told
+            sentence += f" (what helps could not be kept: {why})"
         self._say(
             "failed",
             f"FAIL {case.name}: {sentence} (after {time.monotonic() - began:.0f} s; logs in {folder.relative_to(ROOT)})",
@@ -191,11 +202,14 @@ def main(stage, cases, describe, add_options=None, at_once=3):
             installation.installed(options.context, logs / "install.log", take_as_is=options.installed),
             Kubernetes(options.context) as kubernetes,
         ):
+            operators = OperatorLogs(kubernetes, logs)
             runner = Runner(Site(stage, kubernetes, options, logs))
             results = runner.results
             try:
                 runner.run(chosen, options.at_once)
+                runner.judge_operators(operators)
             finally:
+                operators.close()
                 runner.clean_up()
     except Failed as why:
         results.append("failed")

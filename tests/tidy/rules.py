@@ -165,6 +165,24 @@ def outside_input_is_not_asserted(files):
     return faults
 
 
+# Where Python pauses: the helper that all wait with, and two of the embedded cluster, which stands by itself.
+PYTHON_PAUSES_ALLOWED = {"tests/support/polling.py", "tests/cluster/process.py", "tests/cluster/nodeinit.py"}
+PYTHON_PAUSE = re.compile(r"\btime\.sleep\b|\bfrom time import\b.*\bsleep\b|\basyncio\.sleep\b")
+
+
+def tests_wait_for_conditions(files):
+    """Python by its name or its first line: the programs have no ending."""
+    return [
+        f"{path} has '{match[0]}': wait for the condition with poll() of tests/support/polling.py"
+        for path, text in files.items()
+        if path.startswith("tests/")
+        and (path.endswith(".py") or text.startswith("#!/usr/bin/env python3"))
+        and path not in PYTHON_PAUSES_ALLOWED
+        and not path.startswith("tests/tidy/")
+        and (match := PYTHON_PAUSE.search(re.sub(r"#.*", "", text)))
+    ]
+
+
 def every_test_file_is_in_a_target(files):
     faults = []
     for path in files:
@@ -228,6 +246,7 @@ ALL = {
         pure_folders_have_no_io,
         banned_calls_are_absent,
         outside_input_is_not_asserted,
+        tests_wait_for_conditions,
         every_test_file_is_in_a_target,
         a_class_is_defined_in_one_file,
         comment_lines_are_narrow,

@@ -17,6 +17,7 @@ BAD = {
     rules.pure_folders_have_no_io: {"tests/tidy/layers.txt": LAYERS, "a/pure_part/x.cc": "#include <sys/socket.h>\n"},
     rules.banned_calls_are_absent: {"a/shell/x.cc": "std::this_thread::sleep" + "_for(1s);"},
     rules.outside_input_is_not_asserted: {"operator/kube/x.cc": "  RK_ASSERT" + "(!key.name.empty());\n"},
+    rules.tests_wait_for_conditions: {"tests/e2e/x_cases.py": "import time\n\ntime.sleep(3)\n"},
     rules.every_test_file_is_in_a_target: {"tests/unit/a/x_test.cc": "", "tests/unit/a/CMakeLists.txt": "y_test.cc"},
     rules.a_class_is_defined_in_one_file: {
         "a/shell/x.cc": "void Part::one() {}\n",

@@ -12,17 +12,21 @@
 namespace digits {
 
 Journal::~Journal() {
-  if (descriptor_ > STDERR_FILENO) close(descriptor_);
+  for (const int descriptor : descriptors_) {
+    if (descriptor > STDERR_FILENO) close(descriptor);
+  }
 }
 
 Status Journal::open(const std::string& path) {
-  descriptor_ = path == "-" ? STDOUT_FILENO : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) return failure("cannot write the log " + path + ": " + std::strerror(errno));
+  const int descriptor =
+      path == "-" ? STDOUT_FILENO : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor < 0) return failure("cannot write the log " + path + ": " + std::strerror(errno));
+  descriptors_.push_back(descriptor);
   return {};
 }
 
 void Journal::write(const StepReport& report) {
-  if (descriptor_ < 0) return;
+  if (descriptors_.empty()) return;
   const double now_milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::system_clock::now().time_since_epoch()).count();
   char line[320];
@@ -33,7 +37,9 @@ void Journal::write(const StepReport& report) {
                                   static_cast<unsigned long long>(report.step), report.rank, report.loss,
                                   now_milliseconds, report.compute_milliseconds, report.reduce_milliseconds);
   // A log that cannot be written is no reason to stop training.
-  if (bytes > 0 && ::write(descriptor_, line, static_cast<std::size_t>(bytes)) < 0) descriptor_ = -1;
+  std::erase_if(descriptors_, [&](int descriptor) {
+    return bytes > 0 && ::write(descriptor, line, static_cast<std::size_t>(bytes)) < 0;
+  });
 }
 
 StatusPage::~StatusPage() {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "result.h"
 
@@ -19,8 +20,8 @@ struct StepReport {
   double reduce_milliseconds = 0.0;   // on the wall
 };
 
-// Appends whole lines, each by one write, so that a kill leaves no half of one behind unless the
-// disk is full.
+// Appends whole lines to each of its files, each by one write, so that a kill leaves no half of one
+// behind unless the disk is full.
 class Journal {
  public:
   Journal() = default;
@@ -28,11 +29,12 @@ class Journal {
   Journal& operator=(const Journal&) = delete;
   ~Journal();
 
+  // One more file; - is standard output.
   Status open(const std::string& path);
   void write(const StepReport& report);
 
  private:
-  int descriptor_ = -1;
+  std::vector<int> descriptors_;
 };
 
 enum class Doing : std::uint32_t {

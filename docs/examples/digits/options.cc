@@ -72,7 +72,8 @@ const char* usage() {
          "  --steps N                updates to make in all (400)\n"
          "  --seed N                 of initial parameters, split and order (7)\n"
          "  --batch N                images a rank takes each step (384)\n"
-         "  --log FILE               append a JSON line every --log-every steps (1); - is standard output\n"
+         "  --log FILE               append a JSON line every --log-every steps (1); - is standard output; may be "
+         "given again\n"
          "  --print-every N          rank 0 says how it goes (50)\n"
          "  --checkpoint-every N     ask for a checkpoint every N steps (never)\n"
          "  --connect-seconds N      how long ranks look for each other (30)\n"
@@ -101,7 +102,7 @@ Result<Options> read_options(int argument_count, char** arguments) {
     const auto wrong = [&](const char* what) { return failure(std::string(name) + " " + what + "; try --help"); };
     std::string* const text = name == "--data"          ? &options.data
                               : name == "--output"      ? &options.output
-                              : name == "--log"         ? &options.log
+                              : name == "--log"         ? &options.logs.emplace_back()
                               : name == "--status-page" ? &options.status_page
                                                         : nullptr;
     std::uint64_t connect_seconds = 0;
@@ -135,7 +136,7 @@ Result<Options> read_options(int argument_count, char** arguments) {
   }
   if (options.data.empty()) return failure("--data is missing; try --help");
   if (Status read = read_place(options); !read) return failure(read.error());
-  insert_rank(options.log, options.place.rank);
+  for (std::string& log : options.logs) insert_rank(log, options.place.rank);
   insert_rank(options.status_page, options.place.rank);
   return options;
 }

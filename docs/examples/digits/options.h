@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "allreduce.h"
 #include "result.h"
@@ -10,11 +11,11 @@
 namespace digits {
 
 struct Options {
-  MeetingPlace place;       // rank, world size, where rank 0 listens
-  std::string data;         // digits.csv
-  std::string output;       // where rank 0 writes the final state; empty: nowhere
-  std::string log;          // a JSON line a step; empty: none
-  std::string status_page;  // see status_page.h; empty: none
+  MeetingPlace place;             // rank, world size, where rank 0 listens
+  std::string data;               // digits.csv
+  std::string output;             // where rank 0 writes the final state; empty: nowhere
+  std::vector<std::string> logs;  // a JSON line a step in each
+  std::string status_page;        // see status_page.h; empty: none
   std::uint64_t seed = 7;
   std::uint64_t steps = 400;
   std::uint64_t batch = 384;  // images a rank takes each step

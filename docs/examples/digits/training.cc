@@ -75,8 +75,8 @@ class Training {
   }
 
   Status open_files() {
-    if (!options_.log.empty()) {
-      if (Status opened = journal_.open(options_.log); !opened) return opened;
+    for (const std::string& log : options_.logs) {
+      if (Status opened = journal_.open(log); !opened) return opened;
     }
     if (is_first_rank() && !options_.output.empty()) {
       if (Status writable = check_writable(options_.output); !writable) return writable;

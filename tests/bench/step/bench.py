@@ -6,7 +6,6 @@ the kernel, from the difference between two runs of different length); the same 
 import argparse
 import json
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ sys.path[:0] = [str(HERE.parent / "support"), str(HERE.parents[1] / "support")]
 import report
 import shipped
 from staging import pairs_of
+from systemcalls import calls_in
 
 PROGRAM = shipped.PROGRAMS / "step_benchmark"
 STATE_BYTES = 256
@@ -30,8 +30,10 @@ def system_calls(steps):
         capture_output=True,
         text=True,
     )
-    total = re.search(r"^\s*100\.00\s+\S+\s+\S+\s+(\d+)", result.stderr, re.MULTILINE)
-    return int(total.group(1))
+    calls = calls_in(result.stderr)
+    if calls is None:
+        sys.exit(f"strace left no total: {result.stderr[-300:]}")
+    return calls
 
 
 def rows_of(command):

@@ -1,0 +1,78 @@
+"""The ranks' own journals: a line for each step that a rank has committed, written by the training program and not by Rekindle
+(docs/examples/digits/journal.h). They lie where they outlive processes and pods."""
+
+import dataclasses
+import json
+import pathlib
+
+from failure import Failure
+
+
+def cluster_argument(job: str) -> str:
+    """What a job of the example on a cluster is told, so that its journals lie beside its checkpoints."""
+    return f"--log=/rekindle/checkpoints/{job}-steps-%r.jsonl"
+
+
+@dataclasses.dataclass(frozen=True)
+class LoggedStep:
+    """A rank has made this update, in this life of the job."""
+
+    attempt: int
+    step: int
+    time_milliseconds: float
+
+
+def steps_of(text: str, where: object) -> list[LoggedStep]:
+    """A line is one write, so each is whole whenever its rank was killed."""
+    try:
+        entries = [json.loads(line) for line in text.splitlines()]
+        return [LoggedStep(entry["attempt"], entry["step"], entry["time_ms"]) for entry in entries]
+    except (ValueError, KeyError, TypeError) as error:
+        raise Failure(f"the journal {where} holds a line that is no step ({error})") from None
+
+
+def read_journals(folder: pathlib.Path, ranks: int, prefix: str = "") -> dict[int, list[LoggedStep]]:
+    """Of every rank; one without a journal is a failure, since it may be the one that was ahead."""
+    journals = {}
+    for rank in range(ranks):
+        path = folder / f"{prefix}steps-{rank}.jsonl"
+        try:
+            journals[rank] = steps_of(path.read_text(encoding="utf-8"), path)
+        except OSError as error:
+            raise Failure(f"rank {rank} has left no journal: {error}") from None
+    return journals
+
+
+def journals_in_logs(entries: list[dict], ranks: int) -> dict[int, list[LoggedStep]]:
+    """The same lines as they went to standard output, for a cluster whose volumes cannot be seen from here."""
+    entries = sorted(entries, key=lambda entry: entry["time_ms"])
+    journals = {
+        rank: [LoggedStep(one["attempt"], one["step"], one["time_ms"]) for one in entries if one["rank"] == rank]
+        for rank in range(ranks)
+    }
+    for rank, steps in journals.items():
+        if not steps:
+            raise Failure(f"the logs hold no step of rank {rank}")
+    return journals
+
+
+def last_committed(journals: dict[int, list[LoggedStep]], attempt: int) -> int:
+    """The highest step that any rank has committed up to the end of that life of the job. To be read when its processes have ended."""
+    return max((logged.step for steps in journals.values() for logged in steps if logged.attempt <= attempt), default=0)
+
+
+def first_behind(journals: dict[int, list[LoggedStep]], attempt: int) -> LoggedStep:
+    """The first step of the next life in which any was made; every rank went on, and all at the same step."""
+    firsts = {
+        rank: next((logged for logged in steps if logged.attempt > attempt), None) for rank, steps in journals.items()
+    }
+    silent = [rank for rank, logged in firsts.items() if logged is None]
+    if silent or not firsts:
+        raise Failure(f"the journals of ranks {silent} hold no step after attempt {attempt}")
+    # A rank that the next fault hit before its first step has nothing of that life.
+    life = min(logged.attempt for logged in firsts.values())
+    begun = {rank: logged for rank, logged in firsts.items() if logged.attempt == life}
+    if len({logged.step for logged in begun.values()}) != 1:
+        starts = {rank: logged.step for rank, logged in begun.items()}
+        raise Failure(f"the ranks went on at different steps after attempt {attempt}: {starts}")
+    return next(iter(begun.values()))
