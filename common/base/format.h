@@ -1,6 +1,6 @@
-// Text with values in it: format("rank {} of {}", 3, 8), checked by the compiler. It is fmt's, which
-// spdlog brings along, behind one function that is compiled once: no other file pays for more than
-// fmt's declarations, and librekindle carries one copy of its own, hidden like the rest.
+// Text with values in it: format("rank {} of {}", 3, 8), checked by the compiler. It is fmt's,
+// which spdlog brings along, behind one function that is compiled once: no other file pays for more
+// than fmt's declarations, and librekindle carries one copy of its own, hidden like the rest.
 #pragma once
 
 #include <fmt/core.h>

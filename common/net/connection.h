@@ -20,8 +20,8 @@ class Connection {
  public:
   virtual ~Connection() = default;
 
-  // What has to pass before the first byte can be read at the server's end: a TLS handshake, nothing
-  // where it is plain. After deadline_exceeded it can be called again.
+  // What has to pass before the first byte can be read at the server's end: a TLS handshake,
+  // nothing where it is plain. After deadline_exceeded it can be called again.
   virtual Status open(Instant /*deadline*/, int /*interrupt*/) { return {}; }
 
   // At least one byte into the buffer, or 0 at the proper end of the stream. A TLS stream that ends

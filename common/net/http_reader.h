@@ -18,8 +18,9 @@ class HttpReader {
  public:
   explicit HttpReader(Connection& connection) : connection_(connection) {}
 
-  // A whole head, the empty line included. After deadline_exceeded it can be called again. Empty text: the stream ended
-  // properly before its first byte. exhausted: longer than `bytes_max`. `silence` bounds the time between two arrivals.
+  // A whole head, the empty line included. After deadline_exceeded it can be called again. Empty
+  // text: the stream ended properly before its first byte. exhausted: longer than `bytes_max`.
+  // `silence` bounds the time between two arrivals.
   Result<std::string> read_head(std::size_t bytes_max, Duration silence, Instant deadline, int interrupt);
 
   void begin_body(BodyFraming framing);

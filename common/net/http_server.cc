@@ -279,8 +279,8 @@ struct HttpServer::Shared {
 
   enum class Next { go_on, wait, hang_up };
 
-  // Goes as far as the bytes that have arrived allow, and never waits for more. True when the client
-  // is to be waited for, else its connection is over.
+  // Goes as far as the bytes that have arrived allow, and never waits for more. True when the
+  // client is to be waited for, else its connection is over.
   bool advance(Client& client, const Task& task, const std::shared_ptr<const TlsServerContext>& context) {
     Next next = Next::go_on;
     if (stopping.stop_requested()) {

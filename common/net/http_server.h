@@ -13,8 +13,9 @@
 // the work; a client is hung up on when there is none.
 //
 // Everything a client sends is bounded in size and in time. What is refused: 400 (no HTTP/1.1, odd
-// lengths, a control byte, both lengths given), 408 (too slow), 411, 413 (body), 414 and 431 (head),
-// 417, 501 (transfer codings other than chunked), 503 (no worker free within the time for a head).
+// lengths, a control byte, both lengths given), 408 (too slow), 411, 413 (body), 414 and 431
+// (head), 417, 501 (transfer codings other than chunked), 503 (no worker free within the time for a
+// head).
 #pragma once
 
 #include <cstddef>

@@ -36,8 +36,8 @@ class SignalWatcher {
 // exec. Async-signal-safe.
 void restore_signals_in_child();
 
-// Blocks every signal in the calling thread while it lives: a thread that is started meanwhile never
-// runs a handler of the program that it is a guest in.
+// Blocks every signal in the calling thread while it lives: a thread that is started meanwhile
+// never runs a handler of the program that it is a guest in.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked();

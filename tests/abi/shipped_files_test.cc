@@ -1,5 +1,6 @@
-// What goes into an image or onto somebody's machine was built hardened (cmake/hardening.cmake), and says nothing
-// about the machine that built it. Read from the files themselves, before they are stripped.
+// What goes into an image or onto somebody's machine was built hardened (cmake/hardening.cmake),
+// and says nothing about the machine that built it. Read from the files themselves, before they are
+// stripped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -30,8 +30,8 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
   const auto is_read = [](std::string_view name, const std::string& text) {
     expect_cost(text.size(), [&] { read(text); }, {}, name);
   };
-  // Reading a MiB takes half a second under the sanitizers. What would take a minute at the limit of
-  // the API server takes seconds at this size, and the bound is one.
+  // Reading a MiB takes half a second under the sanitizers. What would take a minute at the limit
+  // of the API server takes seconds at this size, and the bound is one.
   constexpr std::size_t kBytes = 256 << 10;
   for_each_large_json("%", kBytes, is_read);
   const std::string head = R"({"version":1,"pods_expected":2,"go":true,"job":{"uid":"j"},"pods":)";

@@ -1,7 +1,7 @@
 // The chooser of a breakpoint's step with a planted fault: as soon as the real one takes a step, it
-// takes the one before, from the ranks' shadows, and says that nothing was lost. Training goes on at
-// the step behind what was saved and ends with the weights of an undisturbed run, so only a count
-// of steps that shares nothing with Rekindle can notice.
+// takes the one before, from the ranks' shadows, and says that nothing was lost. Training goes on
+// at the step behind what was saved and ends with the weights of an undisturbed run, so only a
+// count of steps that shares nothing with Rekindle can notice.
 #define choose_step choose_step_as_it_is
 #include "worker-sidecar/coordination/choose_step.cc"
 #undef choose_step

@@ -74,7 +74,8 @@ class CoordinationHarness {
   void fail_writes_of(std::uint32_t rank, Error error) { write_errors_[rank] = std::move(error); }
   void fail_publishing(Error error) { publish_error_ = std::move(error); }
   void mend_publishing() { publish_error_.reset(); }
-  void fail_folders(std::optional<Error> error) { folder_error_ = std::move(error); }  // empty: mended
+  // empty: mended
+  void fail_folders(std::optional<Error> error) { folder_error_ = std::move(error); }
   void fail_listing(std::optional<Error> error) { listing_error_ = std::move(error); }
   void fail_claims(std::optional<Error> error) { claim_error_ = std::move(error); }
   void set_candidates(std::vector<RestoreCandidate> candidates) { candidates_ = std::move(candidates); }

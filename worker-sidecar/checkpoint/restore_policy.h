@@ -1,7 +1,7 @@
-// What becomes of a checkpoint that could not be loaded, the same with and without a sidecar (PROTOCOL
-// P17). An older one costs the steps in between for good: only damage, or what stays missing, leads
-// there. Storage that fails for a while is waited for; when it goes on failing the start ends with
-// the reason, and nothing is lost.
+// What becomes of a checkpoint that could not be loaded, the same with and without a sidecar
+// (PROTOCOL P17). An older one costs the steps in between for good: only damage, or what stays
+// missing, leads there. Storage that fails for a while is waited for; when it goes on failing the
+// start ends with the reason, and nothing is lost.
 #pragma once
 
 #include <cstdint>

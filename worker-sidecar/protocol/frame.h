@@ -115,9 +115,9 @@ class FrameEncoder {
 };
 
 // Cuts a stream of bytes into messages: feed what has arrived, then next() until it is empty. Keeps
-// an incomplete tail: at most one frame beyond what was fed, and the frames of one message, up to the
-// limit. After a fault the stream has no meaning any more: next() repeats the fault,
-// feed() is ignored.
+// an incomplete tail: at most one frame beyond what was fed, and the frames of one message, up to
+// the limit. After a fault the stream has no meaning any more: next() repeats the fault, feed() is
+// ignored.
 class FrameDecoder {
  public:
   explicit FrameDecoder(FrameLimits limits = {}) : limits_(limits) {}

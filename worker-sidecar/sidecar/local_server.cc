@@ -46,7 +46,8 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
 
   struct Connection {
     std::shared_ptr<UnixLink> link;
-    FrameDecoder decoder{{.message_bytes_max = kFrameBodyBytesMax}};  // a stranger is not listened to for longer
+    // a stranger is not listened to for longer
+    FrameDecoder decoder{{.message_bytes_max = kFrameBodyBytesMax}};
     FrameEncoder encoder;
     Role role = Role::unknown;
     FileDescriptor descriptor;  // the newest that came and that no frame has taken

@@ -18,7 +18,8 @@ namespace rekindle {
 struct DataFileWriter::State {
   FileSystem& file_system;
   std::string folder;
-  OpenFile open_folder;  // removes the file from where it was made, whatever the folder's name leads to by then
+  // removes the file from where it was made, whatever the folder's name leads to by then
+  OpenFile open_folder;
   std::string name;
   std::string path;
   DataFileLayout layout;

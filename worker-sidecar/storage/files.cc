@@ -79,7 +79,8 @@ Result<OpenFile> open_for_reading(FileSystem& file_system, const std::string& pa
     return storage_failure(-result, "looking at", path);
   if (found.kind != FileKind::file)
     return fail(ErrorCode::invalid_input, path + " is not a plain file: move it away, or restore it from a copy");
-  // Where storage cannot say at once whether it has the bytes, a queued read would not wait for them.
+  // Where storage cannot say at once whether it has the bytes, a queued read would not wait for
+  // them.
   file_system.set_blocking(descriptor);
   if (info != nullptr) *info = found;
   return file;

@@ -55,7 +55,7 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
   if (!sealed) return failed(as_damage(sealed.error()));
   if (!place.manifest_hash.empty() && sealed->hash != place.manifest_hash) {
     return failed({ErrorCode::corrupt, format("the manifest of {} has hash {}, and {} was to be restored", place.path,
-                                                sealed->hash, place.manifest_hash)});
+                                              sealed->hash, place.manifest_hash)});
   }
   const RestoreTarget target{.rank = rank.rank,
                              .world_size = rank.world_size,
@@ -64,8 +64,8 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
                              .job_checked = rank.job_checked};
   const Result<RestorePlan> plan = plan_restore(sealed->manifest, target);
   if (!plan) {
-    return {.result = refuse(RK_ERROR_MISMATCH, format("checkpoint {} does not fit what is registered: {}",
-                                                         place.path, plan.error().message)),
+    return {.result = refuse(RK_ERROR_MISMATCH, format("checkpoint {} does not fit what is registered: {}", place.path,
+                                                       plan.error().message)),
             .code = ErrorCode::invalid_input};
   }
   std::vector<Destination> tensors;

@@ -428,8 +428,7 @@ Outcome<Session::BroughtBack> Session::bring_back(const RebuildOrder& order, Ran
 void Session::start_saver(std::uint64_t step) {
   saver_ = std::make_unique<BackgroundSaver>(*alone_, options_.checkpoints.snapshots, *private_block_, keeper_, step);
   keeper_.set_report([this](const SnapshottedMessage& taken, const std::shared_ptr<const ShadowMapping>& mapping) {
-    StandAlone::Snapshot snapshot =
-        StandAlone::describe(registry_, small_state_, taken.step, gates_.word().slot & 1u);
+    StandAlone::Snapshot snapshot = StandAlone::describe(registry_, small_state_, taken.step, gates_.word().slot & 1u);
     snapshot.copy = mapping;
     saver_->taken(taken, std::move(snapshot));
   });

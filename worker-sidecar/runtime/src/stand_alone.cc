@@ -50,8 +50,8 @@ Done check_stamp(const StandAlone::Snapshot& snapshot) {
   if (step == snapshot.step) return {};
   return refuse(RK_ERROR_STATE,
                 format("the copy that was made of step {} now is of step {}; nothing was saved, and the next "
-                         "periodic checkpoint is made as usual",
-                         snapshot.step, step));
+                       "periodic checkpoint is made as usual",
+                       snapshot.step, step));
 }
 
 // The tries of one thing that storage does not give.
@@ -166,9 +166,8 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
   restored.attempt = attempt_.attempt;
   const auto first =
       std::ranges::find_if(scan.attempts, [](const FoundAttempt& each) { return each.record.has_value(); });
-  failures_ =
-      history_of(attempt_.attempt, first != scan.attempts.end() ? parse_wall_time(first->record->time) : std::nullopt,
-                 wall_now());
+  failures_ = history_of(
+      attempt_.attempt, first != scan.attempts.end() ? parse_wall_time(first->record->time) : std::nullopt, wall_now());
   return restored;
 }
 

@@ -1,5 +1,5 @@
-// Which checkpoint a process without a sidecar goes on from when its storage fails, and for how long
-// it tries. Time is the test's.
+// Which checkpoint a process without a sidecar goes on from when its storage fails, and for how
+// long it tries. Time is the test's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

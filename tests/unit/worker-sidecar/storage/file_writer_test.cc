@@ -112,8 +112,8 @@ TEST(WriteDataFile, EveryFailingCallIsReportedAndTheSpaceGivenBack) {
       EXPECT_GT(k, 10u);
       break;
     }
-    // A mode that cannot be set, and a read-only descriptor of a folder that cannot be closed at the
-    // very end, harm nobody.
+    // A mode that cannot be set, and a read-only descriptor of a folder that cannot be closed at
+    // the very end, harm nobody.
     const bool harmless = broken.broken() == "fchmod" || (broken.broken() == "close" && broken.calls() == k);
     ASSERT_EQ(written.has_value(), harmless) << "call " << k << " " << broken.broken();
     if (harmless) continue;
