@@ -149,8 +149,8 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
 }  // namespace rekindle::op
 
 int main(int argc, char** argv) {
-  using namespace rekindle::op;  // NOLINT(google-build-using-namespace): main alone
-  using namespace rekindle::op;  // NOLINT(google-build-using-namespace): main alone
+  using namespace rekindle;  // NOLINT(google-build-using-namespace): main alone
+  using namespace rekindle::op;
   CLI::App app{"rekindle-operator: makes Volcano training jobs resumable"};
   std::string config_path = "/etc/rekindle/config.json";
   std::string kubeconfig;

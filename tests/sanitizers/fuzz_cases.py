@@ -6,8 +6,8 @@ import tempfile
 import corpus
 import fuzzers
 from building import build_targets
+from caserunner import LOGS, ROOT
 from judging import Unmet, expect
-from parts import LOGS, ROOT
 
 RUNS = 20_000
 SEED = 20261121

@@ -9,9 +9,9 @@ import re
 import subprocess
 
 from building import build_targets
+from caserunner import LOGS, ROOT
 from googletest import run_googletest
 from judging import Unmet, expect
-from parts import LOGS, ROOT
 
 PROGRAM_SECONDS_MAX = 600
 _ENVIRONMENT = {

@@ -19,7 +19,7 @@ constexpr const char* kUsage =
 }  // namespace
 
 int main(int argc, char** argv) {
-  using namespace rekindle::sidecar;
+  using namespace rekindle;  // NOLINT(google-build-using-namespace): main alone
   using namespace rekindle::sidecar;
   if (argc > 2 || (argc == 2 && std::strcmp(argv[1], "ready") != 0 && std::strcmp(argv[1], "--version") != 0)) {
     std::fputs(kUsage, argc == 2 && std::strcmp(argv[1], "--help") == 0 ? stdout : stderr);
