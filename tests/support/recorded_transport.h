@@ -10,7 +10,7 @@
 #include "common/base/json_fields.h"
 #include "operator/io/transport.h"
 
-namespace rekindle {
+namespace rekindle::op {
 
 class RecordedTransport final : public KubeTransport {
  public:
@@ -43,4 +43,4 @@ class RecordedTransport final : public KubeTransport {
   std::vector<std::string> requests_;            // guarded by mutex_
 };
 
-}  // namespace rekindle
+}  // namespace rekindle::op

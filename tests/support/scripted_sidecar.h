@@ -32,7 +32,7 @@
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/protocol/rebuild_order.h"
 
-namespace rekindle::testing {
+namespace rekindle::runtime::testing {
 
 inline constexpr int kPatienceMilliseconds = 20'000;
 
@@ -334,4 +334,4 @@ class ScriptedSidecar {
   FrameDecoder decoder_;
 };
 
-}  // namespace rekindle::testing
+}  // namespace rekindle::runtime::testing

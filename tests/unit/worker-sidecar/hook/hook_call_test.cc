@@ -10,7 +10,7 @@ namespace rekindle::hook {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::ScriptedSidecar;
+using runtime::testing::ScriptedSidecar;
 
 // The hook runs while the test plays the sidecar.
 std::future<HookResult> call(const std::string& socket_path, Duration connect_limit = 20s) {

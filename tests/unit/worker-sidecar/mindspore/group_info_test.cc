@@ -26,7 +26,7 @@ ParallelGroupMap make_map(const RankGroup& ranks, int communication_groups = 2) 
   return map;
 }
 
-std::string message_of(std::string_view bytes) {
+std::string group_error_of(std::string_view bytes) {
   const Result<RankGroup> group = decode_group_info(bytes);
   return group ? "fine" : group.error().message;
 }
@@ -58,28 +58,28 @@ TEST(GroupInfo, ReadsPackedListsAndListsInPartsAndSorts) {
 
 TEST(GroupInfo, OtherFieldsAreNotTheList) {
   EXPECT_EQ(decode_group_info(encode_group_info({0, 4}) + bytes_of({0x1a, 0x02, 0x08, 0x07})), (RankGroup{0, 4}));
-  EXPECT_EQ(message_of(bytes_of({0x1a, 0x02, 0x08, 0x00})),
+  EXPECT_EQ(group_error_of(bytes_of({0x1a, 0x02, 0x08, 0x00})),
             "it has no list of ranks that restore (ckpt_restore_rank_list, field 2)");
 }
 
 TEST(GroupInfo, SaysThatTheListIsMissingOrEmpty) {
-  EXPECT_EQ(message_of(make_map({}).SerializeAsString()),
+  EXPECT_EQ(group_error_of(make_map({}).SerializeAsString()),
             "it has no list of ranks that restore (ckpt_restore_rank_list, field 2)");
-  EXPECT_EQ(message_of(bytes_of({0x12, 0x00})), "its list of ranks that restore (ckpt_restore_rank_list) is empty");
-  EXPECT_EQ(message_of(""), "the file is empty");
+  EXPECT_EQ(group_error_of(bytes_of({0x12, 0x00})), "its list of ranks that restore (ckpt_restore_rank_list) is empty");
+  EXPECT_EQ(group_error_of(""), "the file is empty");
 }
 
 TEST(GroupInfo, RanksEndAt4095) {
   EXPECT_EQ(decode_group_info(encode_group_info({0, 4095})), (RankGroup{0, 4095}));
-  EXPECT_EQ(message_of(encode_group_info({0, 4096})), "it lists rank 4096; ranks go up to 4095");
-  EXPECT_EQ(message_of(encode_group_info({0, 0xffffffffu})), "it lists rank 4294967295; ranks go up to 4095");
+  EXPECT_EQ(group_error_of(encode_group_info({0, 4096})), "it lists rank 4096; ranks go up to 4095");
+  EXPECT_EQ(group_error_of(encode_group_info({0, 0xffffffffu})), "it lists rank 4294967295; ranks go up to 4095");
 }
 
-TEST(GroupInfo, ARankTwiceIsRefused) { EXPECT_EQ(message_of(encode_group_info({4, 0, 4})), "it lists rank 4 twice"); }
+TEST(GroupInfo, ARankTwiceIsRefused) { EXPECT_EQ(group_error_of(encode_group_info({4, 0, 4})), "it lists rank 4 twice"); }
 
 TEST(GroupInfo, CommunicationGroupsEndAt10000) {
   EXPECT_EQ(decode_group_info(make_map({0, 4}, 10'000).SerializeAsString()), (RankGroup{0, 4}));
-  EXPECT_EQ(message_of(make_map({0, 4}, 10'001).SerializeAsString()),
+  EXPECT_EQ(group_error_of(make_map({0, 4}, 10'001).SerializeAsString()),
             "it has 10001 communication groups; at most 10000 are read");
 }
 
@@ -91,18 +91,18 @@ TEST(GroupInfo, BytesEndAtOneMebibyte) {
   std::string bytes = map.SerializeAsString();
   ASSERT_EQ(bytes.size(), kGroupInfoBytesMax);
   EXPECT_EQ(decode_group_info(bytes), (RankGroup{0, 4}));
-  EXPECT_EQ(message_of(bytes + bytes_of({0x20})), "it has 1048577 bytes; at most 1048576 are read");
+  EXPECT_EQ(group_error_of(bytes + bytes_of({0x20})), "it has 1048577 bytes; at most 1048576 are read");
 }
 
 TEST(GroupInfo, FullOfEmptyGroupsItIsRefusedAndNotFallenOver) {
   std::string bytes;
   while (bytes.size() < kGroupInfoBytesMax) bytes += bytes_of({0x0a, 0x00});
-  EXPECT_EQ(message_of(bytes), "it has 524288 communication groups; at most 10000 are read");
+  EXPECT_EQ(group_error_of(bytes), "it has 524288 communication groups; at most 10000 are read");
 }
 
 // Nested without end: protobuf's own limit stops it.
 TEST(GroupInfo, DeepNestingIsRefused) {
-  EXPECT_EQ(message_of(std::string(100'000, 0x1b)), "it is damaged, or is not a group_info.pb of MindSpore");
+  EXPECT_EQ(group_error_of(std::string(100'000, 0x1b)), "it is damaged, or is not a group_info.pb of MindSpore");
 }
 
 TEST(GroupInfo, CutAnywhereItNeverGivesAnotherList) {

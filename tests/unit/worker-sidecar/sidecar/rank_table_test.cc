@@ -40,7 +40,7 @@ class SlotsOfARank : public ::testing::Test {
   ~SlotsOfARank() override { ::munmap(memory, bytes); }
 
   void set_values(bool with_counter) {
-    std::vector<CapturedValue> values;
+    std::vector<runtime::CapturedValue> values;
     if (with_counter) values.push_back({.name = "counter", .data = "12345678", .bytes = 8});
     values.push_back({.name = "loader", .bytes = loader_room, .save = {save, this}});
     small_state.set_values(std::move(values));
@@ -57,7 +57,7 @@ class SlotsOfARank : public ::testing::Test {
   RankTable table;
   void* memory = nullptr;
   std::size_t bytes = 0;
-  SmallState small_state;
+  runtime::SmallState small_state;
   std::uint64_t loader_room = 32;
   std::string loader = "epoch 1";
   bool fails = false;
