@@ -47,7 +47,7 @@ std::string_view name_of(const watch::State& state) {
 }
 
 WatchMachine::WatchMachine(WatchSettings settings, std::uint64_t seed)
-    : settings_(settings), luck_(seed), backoff_(settings.backoff), state_(watch::Empty{}) {}
+    : settings_(settings), rng_(seed), backoff_(settings.backoff), state_(watch::Empty{}) {}
 
 std::vector<watch::Output> WatchMachine::advance(watch::Input input, Instant now) {
   Outputs out;
@@ -90,7 +90,7 @@ void WatchMachine::on(watch::ListFailed& input, Instant now, Outputs& out) {
   }
   Resume then = std::move(listing);
   out.push_back(watch::Trouble{std::move(input.error), describe(then, pause)});
-  go(std::move(then), pause, now, out);
+  resume_with(std::move(then), pause, now, out);
 }
 
 void WatchMachine::on(watch::WatchLine& input, Instant now, Outputs& out) {
@@ -145,14 +145,14 @@ void WatchMachine::on(watch::StreamClosed& input, Instant now, Outputs& out) {
   if (auto* closing = std::get_if<watch::Closing>(&state_)) {
     const Duration pause = closing->pause;
     Resume then = std::visit([](auto& one) -> Resume { return std::move(one); }, closing->then);
-    go(std::move(then), pause, now, out);
+    resume_with(std::move(then), pause, now, out);
     return;
   }
   RK_ASSERT(std::holds_alternative<watch::Watching>(state_));
   watch::Watching watching = std::get<watch::Watching>(std::move(state_));
   Resume then = watch::Listed{std::move(watching.resource_version)};
   if (!input.error && (watching.lines > 0 || now - watching.opened_at >= kShortestStream)) {
-    go(std::move(then), Duration::zero(), now, out);
+    resume_with(std::move(then), Duration::zero(), now, out);
     return;
   }
   if (!input.error) {
@@ -166,7 +166,7 @@ void WatchMachine::on(watch::StreamClosed& input, Instant now, Outputs& out) {
     pause = pause_after_failure(now, input.retry_after);
   }
   out.push_back(watch::Trouble{std::move(*input.error), describe(then, pause)});
-  go(std::move(then), pause, now, out);
+  resume_with(std::move(then), pause, now, out);
 }
 
 void WatchMachine::on(watch::Tick&, Instant now, Outputs& out) {
@@ -178,7 +178,7 @@ void WatchMachine::on(watch::Tick&, Instant now, Outputs& out) {
     if (now < backing_off->until) {
       out.push_back(watch::WakeAt{backing_off->until});
     } else {
-      go(std::move(backing_off->then), Duration::zero(), now, out);
+      resume_with(std::move(backing_off->then), Duration::zero(), now, out);
     }
     return;
   }
@@ -197,16 +197,16 @@ void WatchMachine::on(watch::Tick&, Instant now, Outputs& out) {
 }
 
 Duration WatchMachine::pause_after_failure(Instant now, std::optional<Duration> asked) {
-  return std::max(backoff_.failed(now, luck_), asked.value_or(Duration::zero()));
+  return std::max(backoff_.failed(now, rng_), asked.value_or(Duration::zero()));
 }
 
 Duration WatchMachine::pause_after_gone(Instant now) {
   const bool first_trouble = backoff_.rested(now);
-  const Duration pause = backoff_.failed(now, luck_);
+  const Duration pause = backoff_.failed(now, rng_);
   return first_trouble ? Duration::zero() : pause;
 }
 
-void WatchMachine::go(Resume then, Duration pause, Instant now, Outputs& out) {
+void WatchMachine::resume_with(Resume then, Duration pause, Instant now, Outputs& out) {
   if (pause > Duration::zero()) {
     out.push_back(watch::WakeAt{now + pause});
     state_ = watch::BackingOff{now + pause, std::move(then)};
@@ -226,7 +226,7 @@ void WatchMachine::list(watch::Listing listing, Outputs& out) {
 
 void WatchMachine::open(std::string resource_version, Instant now, Outputs& out) {
   const auto span = settings_.watch_timeout_most - settings_.watch_timeout_least;
-  const std::chrono::seconds more(luck_.below(static_cast<std::uint64_t>(std::max<std::int64_t>(span.count(), 0)) + 1));
+  const std::chrono::seconds more(rng_.below(static_cast<std::uint64_t>(std::max<std::int64_t>(span.count(), 0)) + 1));
   out.push_back(watch::OpenWatch{resource_version, settings_.watch_timeout_least + more});
   out.push_back(watch::WakeAt{now + settings_.idle_limit});
   state_ = watch::Watching{.resource_version = std::move(resource_version), .opened_at = now, .last_activity = now};

@@ -169,13 +169,13 @@ class WatchMachine {
 
   Duration pause_after_failure(Instant now, std::optional<Duration> asked);
   Duration pause_after_gone(Instant now);
-  void go(Resume then, Duration pause, Instant now, Outputs& out);
+  void resume_with(Resume then, Duration pause, Instant now, Outputs& out);
   void list(watch::Listing listing, Outputs& out);
   void open(std::string resource_version, Instant now, Outputs& out);
   void close(std::variant<watch::Empty, watch::Listed> then, Duration pause, Error error, Outputs& out);
 
   WatchSettings settings_;
-  Prng luck_;
+  Prng rng_;
   Backoff backoff_;
   watch::State state_;
 };

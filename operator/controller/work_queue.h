@@ -56,23 +56,23 @@ struct WorkQueueSettings {
 template <typename Key>
 class WorkQueue {
  public:
-  explicit WorkQueue(WorkQueueSettings settings = {}, std::uint64_t seed = 0) : settings_(settings), luck_(seed) {}
+  explicit WorkQueue(WorkQueueSettings settings = {}, std::uint64_t seed = 0) : settings_(settings), rng_(seed) {}
 
   // Wants `key` looked at, not before `when`.
   void add(const Key& key, Instant when, int priority = 0) {
     auto [found, fresh] = entries_.try_emplace(key, Entry{.backoff = Backoff(settings_.retry)});
     Entry& entry = found->second;
     if (entry.place == Place::running) {
-      merge(entry.parked, Wish{when, priority, next_sequence_++});
+      merge(entry.parked, Request{when, priority, next_sequence_++});
       return;
     }
-    std::optional<Wish> wish;
+    std::optional<Request> request;
     if (entry.place != Place::nowhere) {
       unqueue(key, entry);
-      wish = entry.wish;
+      request = entry.request;
     }
-    merge(wish, Wish{when, priority, next_sequence_++});
-    enqueue(key, entry, *wish);
+    merge(request, Request{when, priority, next_sequence_++});
+    enqueue(key, entry, *request);
   }
 
   // The most urgent key that is due. It runs until done() is called for it.
@@ -81,7 +81,7 @@ class WorkQueue {
       const Key key = std::get<2>(waiting_.extract(waiting_.begin()).value());
       Entry& entry = entries_.at(key);
       entry.place = Place::due;
-      due_.insert(urgency_of(entry.wish, key));
+      due_.insert(urgency_of(entry.request, key));
     }
     if (due_.empty()) return std::nullopt;
     Key key = std::get<3>(due_.extract(due_.begin()).value());
@@ -96,16 +96,16 @@ class WorkQueue {
     RK_ASSERT(found != entries_.end() && found->second.place == Place::running);
     Entry& entry = found->second;
     --running_;
-    std::optional<Wish> again = std::exchange(entry.parked, std::nullopt);
+    std::optional<Request> again = std::exchange(entry.parked, std::nullopt);
     switch (outcome.kind) {
       case WorkOutcome::Kind::forget:
       case WorkOutcome::Kind::terminal: entry.backoff.succeeded(); break;
       case WorkOutcome::Kind::requeue_after:
         entry.backoff.succeeded();
-        merge(again, Wish{now + outcome.after, 0, next_sequence_++});
+        merge(again, Request{now + outcome.after, 0, next_sequence_++});
         break;
       case WorkOutcome::Kind::retry_with_backoff:
-        merge(again, Wish{now + entry.backoff.failed(now, luck_), 0, next_sequence_++});
+        merge(again, Request{now + entry.backoff.failed(now, rng_), 0, next_sequence_++});
         break;
     }
     if (again) {
@@ -135,7 +135,7 @@ class WorkQueue {
   }
 
  private:
-  struct Wish {
+  struct Request {
     Instant when;
     int priority;
     std::uint64_t sequence;
@@ -143,19 +143,19 @@ class WorkQueue {
   enum class Place { nowhere, waiting, due, running };
   struct Entry {
     Place place = Place::nowhere;
-    Wish wish{};
-    std::optional<Wish> parked;
+    Request request{};
+    std::optional<Request> parked;
     Backoff backoff;
   };
   using ByTime = std::tuple<Instant, std::uint64_t, Key>;
   using ByUrgency = std::tuple<int, Instant, std::uint64_t, Key>;  // the priority negated
 
-  static ByTime time_of(const Wish& wish, const Key& key) { return {wish.when, wish.sequence, key}; }
-  static ByUrgency urgency_of(const Wish& wish, const Key& key) {
-    return {-wish.priority, wish.when, wish.sequence, key};
+  static ByTime time_of(const Request& request, const Key& key) { return {request.when, request.sequence, key}; }
+  static ByUrgency urgency_of(const Request& request, const Key& key) {
+    return {-request.priority, request.when, request.sequence, key};
   }
 
-  static void merge(std::optional<Wish>& into, const Wish& other) {
+  static void merge(std::optional<Request>& into, const Request& other) {
     if (!into) {
       into = other;
       return;
@@ -165,19 +165,19 @@ class WorkQueue {
     into->sequence = std::min(into->sequence, other.sequence);
   }
 
-  void enqueue(const Key& key, Entry& entry, const Wish& wish) {
+  void enqueue(const Key& key, Entry& entry, const Request& request) {
     entry.place = Place::waiting;
-    entry.wish = wish;
-    waiting_.insert(time_of(wish, key));
+    entry.request = request;
+    waiting_.insert(time_of(request, key));
   }
 
   void unqueue(const Key& key, const Entry& entry) {
-    waiting_.erase(time_of(entry.wish, key));
-    due_.erase(urgency_of(entry.wish, key));
+    waiting_.erase(time_of(entry.request, key));
+    due_.erase(urgency_of(entry.request, key));
   }
 
   WorkQueueSettings settings_;
-  Prng luck_;
+  Prng rng_;
   std::map<Key, Entry> entries_;
   std::set<ByTime> waiting_;
   std::set<ByUrgency> due_;

@@ -63,7 +63,7 @@ bool parked_before(const FaultEvidence& evidence) {
   return deleted && evidence.pod->disruption.empty() && evidence.report->phase_since + kLongParked <= *deleted;
 }
 
-constexpr std::array<NotAFault, 9> kExcuses{{
+constexpr std::array<BenignCause, 9> kBenignCauses{{
     {"never_protected", never_protected},
     {"another_jobs_pod", another_jobs_pod},
     {"job_deleted", job_deleted},
@@ -152,11 +152,11 @@ constexpr std::array<Classifier, 5> kClassifiers{{
 
 }  // namespace
 
-std::span<const NotAFault> excuses() { return kExcuses; }
+std::span<const BenignCause> benign_causes() { return kBenignCauses; }
 std::span<const Classifier> classifiers() { return kClassifiers; }
 
 Verdict classify(const FaultEvidence& evidence) {
-  for (const NotAFault& excuse : kExcuses) {
+  for (const BenignCause& excuse : kBenignCauses) {
     if (excuse.matches(evidence)) return {std::nullopt, excuse.name};
   }
   for (const Classifier& classifier : kClassifiers) {

@@ -13,7 +13,7 @@
 
 namespace rekindle::op {
 
-struct NotAFault {
+struct BenignCause {
   std::string_view name;  // "volcano_restart"
   bool (*matches)(const FaultEvidence&);
 };
@@ -23,7 +23,7 @@ struct Classifier {
   std::optional<Fault> (*classify)(const FaultEvidence&);
 };
 
-std::span<const NotAFault> excuses();
+std::span<const BenignCause> benign_causes();
 std::span<const Classifier> classifiers();
 
 struct Verdict {

@@ -63,7 +63,7 @@ void OperatorLoop::go_round(std::deque<OperatorInput> inputs) {
     directory_.set_ready();
   }
   if (ready_) {
-    while (const std::optional<ObjectKey> key = queue_.take(settings_.clock.monotonic())) look_at(*key);
+    while (const std::optional<ObjectKey> key = queue_.take(settings_.clock.monotonic())) reconcile_job(*key);
   }
   answer_held(settings_.clock.monotonic());
   metrics_.queue(queue_.queued());
@@ -78,7 +78,7 @@ Duration OperatorLoop::time_to_wait(Instant now) const {
   return std::max(Duration::zero(), wake - now);
 }
 
-void OperatorLoop::want(const ObjectKey& job) { queue_.add(job, settings_.clock.monotonic()); }
+void OperatorLoop::enqueue(const ObjectKey& job) { queue_.add(job, settings_.clock.monotonic()); }
 
 void OperatorLoop::on(StoreEvent<Job>&& event) {
   for (const StoreChange<Job>& change : jobs_.apply(std::move(event))) {
@@ -87,7 +87,7 @@ void OperatorLoop::on(StoreEvent<Job>&& event) {
       directory_.forget({change.key.namespace_name, change.before->uid});
       if (!queue_.is_running(change.key)) memories_.erase(change.key);
     }
-    want(change.key);
+    enqueue(change.key);
   }
 }
 
@@ -103,7 +103,7 @@ void OperatorLoop::on(StoreEvent<Pod>&& event) {
     if (change.before && (!change.after || change.after->uid != change.before->uid))
       remember_gone(change.before, watched);
     for (const auto& pod : {change.before, change.after}) {
-      if (pod && !pod->job_name.empty()) want(job_of(*pod));
+      if (pod && !pod->job_name.empty()) enqueue(job_of(*pod));
     }
   }
 }
@@ -121,14 +121,14 @@ void OperatorLoop::remember_gone(std::shared_ptr<const Pod> pod, bool watched) {
 void OperatorLoop::on(StoreEvent<Breakpoint>&& event) {
   for (const StoreChange<Breakpoint>& change : breakpoints_.apply(std::move(event))) {
     for (const auto& breakpoint : {change.before, change.after}) {
-      if (breakpoint) want(job_of(*breakpoint));
+      if (breakpoint) enqueue(job_of(*breakpoint));
     }
   }
 }
 
 void OperatorLoop::on(SyncArrived&& arrived) {
   const SyncOutcome outcome = directory_.receive(arrived.identity, arrived.body, settings_.clock.wall());
-  if (outcome.report_changed) want({arrived.identity.namespace_name, outcome.job_name});
+  if (outcome.report_changed) enqueue({arrived.identity.namespace_name, outcome.job_name});
   if (outcome.hold) {
     held_.push_back(
         {arrived.identity, outcome.seen, settings_.clock.monotonic() + outcome.wait, std::move(arrived.reply)});
@@ -164,7 +164,7 @@ void OperatorLoop::on(ActionsDone&& done) {
 void OperatorLoop::on(WebhooksRegistered&&) {
   if (webhook_.answers) return;
   webhook_ = {.answers = true, .answering_since = settings_.clock.wall()};
-  for (const auto& job : job_reader_.all()) want({job->namespace_name, job->name});
+  for (const auto& job : job_reader_.all()) enqueue({job->namespace_name, job->name});
 }
 
 bool OperatorLoop::fulfilled(const Expectation& expectation) const {
@@ -191,7 +191,7 @@ std::uint32_t OperatorLoop::unseen(Memory& memory, Instant now) const {
   return static_cast<std::uint32_t>(memory.expectations.size());
 }
 
-void OperatorLoop::look_at(const ObjectKey& key) {
+void OperatorLoop::reconcile_job(const ObjectKey& key) {
   const Instant now = settings_.clock.monotonic();
   const WallTime wall = settings_.clock.wall();
   const std::shared_ptr<const Job> job = job_reader_.get(key);

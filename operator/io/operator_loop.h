@@ -82,9 +82,9 @@ class OperatorLoop {
   void on(WebhooksRegistered&&);
   void on(StopRequested&&) { stopping_ = true; }
 
-  void want(const ObjectKey& job);
+  void enqueue(const ObjectKey& job);
   void remember_gone(std::shared_ptr<const Pod> pod, bool watched);
-  void look_at(const ObjectKey& key);
+  void reconcile_job(const ObjectKey& key);
   std::uint32_t unseen(Memory& memory, Instant now) const;
   bool fulfilled(const Expectation& expectation) const;
   void answer_held(Instant now);

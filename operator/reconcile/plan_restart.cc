@@ -149,7 +149,7 @@ void plan_restart(const View& view, PlanBuilder& out) {
     return;
   }
   const bool remains = !remaining_pods(view, *view.recovery).empty();
-  out.plan.hold_go = remains;
+  out.plan.hold_start = remains;
   if (view.recovery->status.state != BreakpointState::restarting) return;
   for (const PodRef& pod : view.recovery->spec.pods) out.plan.old_pod_uids.push_back(pod.uid);
   if (told == JobStage::restarting) {

@@ -48,7 +48,7 @@ struct Plan {
   std::vector<Order> orders;              // served to the job's sidecars until the next plan
   std::vector<std::string> old_pod_uids;  // pods of an attempt that is over
   // a recovery is under way and pods of the old attempt still exist
-  bool hold_go = false;
+  bool hold_start = false;
   std::optional<Duration> look_again_in;
   std::vector<std::string> because;  // for logs: why, or why not
 };

@@ -48,7 +48,7 @@ bool whole_job_is_there(const DirectoryView& view, const Reports& reports, const
     ordinals.insert(*ordinal);
     present.insert(pod->uid);
   }
-  if (view.hold_go || expected == 0 || static_cast<std::int64_t>(ordinals.size()) < expected) return false;
+  if (view.hold_start || expected == 0 || static_cast<std::int64_t>(ordinals.size()) < expected) return false;
   if (present == given) return true;
   for (const auto& pod : view.pods) {
     if (!present.contains(pod->uid)) continue;
@@ -222,8 +222,8 @@ std::vector<SidecarReport> SidecarDirectory::reports_of(const SidecarIdentity& i
 void SidecarDirectory::refresh(const SidecarIdentity& identity, Entry& entry) {
   const DirectoryView& view = entry.view;
   std::set<std::string> present;
-  const bool go = whole_job_is_there(view, entry.reports, entry.go_given, present);
-  if (go) entry.go_given = std::move(present);
+  const bool go = whole_job_is_there(view, entry.reports, entry.start_allowed_to, present);
+  if (go) entry.start_allowed_to = std::move(present);
   const Json contents{
       {"job", {{"namespace", identity.namespace_name}, {"name", view.job->name}, {"uid", identity.job_uid}}},
       {"pods_expected", pods_expected(*view.job)},

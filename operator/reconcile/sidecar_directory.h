@@ -44,7 +44,7 @@ struct DirectoryView {
   std::vector<std::shared_ptr<const Pod>> pods;
   std::vector<Order> orders;
   std::vector<std::string> old_pod_uids;
-  bool hold_go = false;
+  bool hold_start = false;
 };
 
 struct SyncOutcome {
@@ -83,7 +83,7 @@ class SidecarDirectory {
     std::map<std::string, SidecarReport, std::less<>> reports;  // by pod uid
     // pods that are not in the view any more
     std::map<std::string, WallTime, std::less<>> gone_since;
-    std::set<std::string> go_given;  // uids of the pods that got `go`
+    std::set<std::string> start_allowed_to;  // uids of the pods that got `go`
     // the answer without version and times
     std::string contents;
     std::uint64_t version = 0;

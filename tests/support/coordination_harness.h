@@ -95,7 +95,7 @@ class CoordinationHarness {
   struct Rank {
     bool alive = false;
     bool finished = false;
-    RankWord word;
+    RankStatus word;
     std::uint32_t attempt = 0;
     bool held = false;
     std::uint64_t permit = 0;
@@ -193,7 +193,7 @@ class CoordinationHarness {
   void answer_hook(const AnswerHook& answer);
   void load(std::uint32_t pod, std::uint32_t rank, const OfferMessage& offer);
 
-  void set_word(std::uint32_t rank, RankWord word);
+  void set_word(std::uint32_t rank, RankStatus word);
   void commit(std::uint32_t rank);
   void act(std::uint32_t rank);
   void act_later(std::uint32_t rank, Duration least, Duration most);

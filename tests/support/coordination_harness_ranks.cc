@@ -30,7 +30,7 @@ void CoordinationHarness::perform(std::uint32_t pod, const StartWrite& start) {
       " pieces of step " + std::to_string(start.write.step));
   Rank& writer = ranks_[start.rank];
   writer.highest_term = std::max(writer.highest_term, start.write.term);
-  const RankWord at_start = writer.word;
+  const RankStatus at_start = writer.word;
   after(between(write_time_ / 2, write_time_), [this, pod, start, at_start, generation = writer.generation] {
     Rank& rank = ranks_[start.rank];
     if (!rank.alive || rank.generation != generation || rank.highest_term != start.write.term) return;
@@ -257,7 +257,7 @@ void CoordinationHarness::rebuild(std::uint32_t number) {
   });
 }
 
-void CoordinationHarness::set_word(std::uint32_t number, RankWord word) {
+void CoordinationHarness::set_word(std::uint32_t number, RankStatus word) {
   Rank& rank = ranks_[number];
   rank.word = word;
   if (!rank.held) return;
@@ -288,7 +288,7 @@ void CoordinationHarness::act_later(std::uint32_t number, Duration least, Durati
 void CoordinationHarness::act(std::uint32_t number) {
   Rank& rank = ranks_[number];
   if (rank.finished || rank.attempt == 0) return;
-  const RankWord word = rank.word;
+  const RankStatus word = rank.word;
   const bool at_a_gate = word.phase == RankPhase::between || word.phase == RankPhase::waiting_at_step ||
                          word.phase == RankPhase::waiting_at_update || word.phase == RankPhase::collective_failed;
   if (at_a_gate && !rank.held && !rank.stop && rank.must_rebuild()) return rebuild(number);

@@ -82,7 +82,7 @@ class ControlMemory {
   ControlBlock* operator->() const { return block_; }
   int descriptor() const { return descriptor_; }
   std::uint64_t bytes() const { return bytes_; }
-  RankWord word() const { return decode_word(block_->word.load(std::memory_order_acquire)); }
+  RankStatus word() const { return decode_word(block_->word.load(std::memory_order_acquire)); }
 
   std::uint32_t hold() {
     block_->permit.store(0, std::memory_order_relaxed);
@@ -159,8 +159,8 @@ class ControlMemory {
     block_->order.store(static_cast<std::uint32_t>(order), std::memory_order_relaxed);
   }
   void ring() {
-    block_->bell.fetch_add(1);
-    ::syscall(SYS_futex, &block_->bell, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
+    block_->wake_word.fetch_add(1);
+    ::syscall(SYS_futex, &block_->wake_word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
   }
 
   std::uint64_t bytes_;

@@ -183,12 +183,12 @@ int run_checkpoint_command(int argc, const char* const* argv, const CommandHost&
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // Asking for help is no mistake.
-    return app.exit(error, host.out, host.err) == 0 ? kExitFine : kExitCannot;
+    return app.exit(error, host.out, host.err) == 0 ? kExitOk : kExitFailed;
   }
   Progress progress(host.err, arguments.progress || host.err_is_terminal, host.now);
   const CommandStreams streams{host.out, host.err, arguments.format == "json", progress};
   FileSystem& files = real_file_system();
-  int code = kExitFine;
+  int code = kExitOk;
   if (list->parsed()) code = list_checkpoints(files, arguments.directories, streams);
   if (show->parsed()) code = show_checkpoints(files, arguments.directories, streams);
   if (verify->parsed()) code = verify_checkpoints(files, arguments.directories, streams);

@@ -161,7 +161,7 @@ int diff_checkpoints(FileSystem& file_system, const std::string& left_directory,
       table.print(streams.out);
     }
   }
-  return differences->empty() ? kExitFine : kExitWrong;
+  return differences->empty() ? kExitOk : kExitProblemsFound;
 }
 
 }  // namespace rekindle::cli

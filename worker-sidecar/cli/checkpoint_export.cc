@@ -84,12 +84,12 @@ int export_checkpoint(FileSystem& file_system, const ExportQuestion& question, c
                               {"bytes", bytes},
                               {"files", std::move(paths)}})
                 << '\n';
-    return kExitFine;
+    return kExitOk;
   }
   streams.out << printable(checkpoint->name) << ": " << manifest.tensors.size() << " tensors of step " << manifest.step
               << ", " << human_bytes(bytes) << " in\n";
   for (const ExportedFile& file : *files) streams.out << "  " << printable(file.path) << '\n';
-  return kExitFine;
+  return kExitOk;
 }
 
 }  // namespace rekindle::cli

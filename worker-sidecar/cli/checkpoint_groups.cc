@@ -135,7 +135,7 @@ int show_groups(FileSystem& file_system, const GroupsQuestion& question, const s
   Result<RestoreChoice> choice = choose_restore_ranks(*groups, lost, question.world_size);
   if (!choice) {
     report(streams, choice.error());
-    return kExitWrong;  // the files were read; they do not fit together
+    return kExitProblemsFound;  // the files were read; they do not fit together
   }
   std::optional<HeldByRanks> held;
   if (question.rebuild || !question.checkpoints.empty()) {
@@ -173,10 +173,10 @@ int show_groups(FileSystem& file_system, const GroupsQuestion& question, const s
     print_choice(streams.out, *choice, environment);
     if (held) print_held(streams.out, *held);
   }
-  int code = kExitFine;
+  int code = kExitOk;
   for (const std::string& sentence : lost_groups(*choice))
     code = report(streams, {.code = ErrorCode::refused, .message = sentence + "."});
-  if (held && code == kExitFine) {
+  if (held && code == kExitOk) {
     for (const std::string& sentence : held->faults)
       code = report(streams, {.code = ErrorCode::refused, .message = sentence + "."});
   }

@@ -23,8 +23,8 @@ struct GroupsQuestion {
   bool rebuild = false;  // give lost ranks a copy of the file that is chosen for them
 };
 
-// The exit code: kExitWrong also when a group has no living copy, or what the ranks hold does not
-// fit together.
+// The exit code: kExitProblemsFound also when a group has no living copy, or what the ranks hold
+// does not fit together.
 int show_groups(FileSystem& file_system, const GroupsQuestion& question, const std::string& nonce,
                 CommandStreams streams);
 

@@ -252,14 +252,14 @@ int import_checkpoint(FileSystem& file_system, const ImportQuestion& question, c
                               {"bytes", imported->bytes},
                               {"left_out", foreign->left_out}})
                 << '\n';
-    return kExitFine;
+    return kExitOk;
   }
   streams.out << printable(question.job) << ": " << printable(imported->checkpoint) << " holds "
               << foreign->tensors.size() << " tensors, " << human_bytes(imported->bytes)
               << ", verified; the next start of the job goes on after step " << *step << '\n';
   for (const std::string& name : foreign->left_out)
     streams.out << "left out: " << printable(name) << ", which is no tensor of the model\n";
-  return kExitFine;
+  return kExitOk;
 }
 
 }  // namespace rekindle::cli

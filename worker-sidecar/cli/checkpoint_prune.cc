@@ -20,7 +20,7 @@ int prune_job(FileSystem& file_system, const PruneQuestion& question, CommandStr
   }
   const Result<JobView> view = look_at_job(file_system, places->front().job_folder);
   if (!view) return report(streams, view.error());
-  int code = kExitFine;
+  int code = kExitOk;
   Json removed = Json::array();
   // Incomplete folders of the newest attempt stay: the job may be writing one now.
   for (const Removal& removal :

@@ -171,14 +171,14 @@ int verify_checkpoints(FileSystem& file_system, const std::vector<std::string>& 
   Json restorable = Json::array();
   const int code =
       for_each_place(file_system, directories, streams, [&](const CheckpointPlace& place, const JobView& view) {
-        int worst = kExitFine;
+        int worst = kExitOk;
         JobVerifier verifier(file_system, view, streams.progress);
         const std::vector<std::string> names = to_verify(place, view);
         if (names.empty() && !streams.json) streams.out << printable(view.folder) << ": no complete checkpoints\n";
         for (const std::string& name : names) {
           const Verification& result = verifier.verify(name);
           const Remains remains = result.fine() ? Remains() : find_remains(result, view);
-          if (!result.fine()) worst = kExitWrong;
+          if (!result.fine()) worst = kExitProblemsFound;
           if (streams.json) {
             Json item = to_json(result, remains);
             item["folder"] = view.folder;
@@ -189,7 +189,7 @@ int verify_checkpoints(FileSystem& file_system, const std::vector<std::string>& 
         }
         // One that was named and is fine is its own answer; for the rest others may have to be
         // read, too.
-        if (place.checkpoint && worst == kExitFine) return worst;
+        if (place.checkpoint && worst == kExitOk) return worst;
         const Candidate* best = verifier.find_restorable();
         if (streams.json) {
           restorable.push_back({{"folder", view.folder},

@@ -8,7 +8,7 @@ namespace rekindle::cli {
 
 int report(CommandStreams streams, const Error& error) {
   streams.err << "rekindle checkpoint: " << printable(error.message) << '\n';
-  return error.code == ErrorCode::corrupt || error.code == ErrorCode::refused ? kExitWrong : kExitCannot;
+  return error.code == ErrorCode::corrupt || error.code == ErrorCode::refused ? kExitProblemsFound : kExitFailed;
 }
 
 }  // namespace rekindle::cli

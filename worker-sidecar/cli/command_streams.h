@@ -8,10 +8,10 @@
 
 namespace rekindle::cli {
 
-inline constexpr int kExitFine = 0;
-inline constexpr int kExitWrong = 1;  // it was read, and something is wrong or differs
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitProblemsFound = 1;  // it was read, and something is wrong or differs
 // the command line is wrong, or something could not be read or written
-inline constexpr int kExitCannot = 2;
+inline constexpr int kExitFailed = 2;
 
 struct CommandStreams {
   std::ostream& out;
@@ -20,8 +20,8 @@ struct CommandStreams {
   Progress& progress;
 };
 
-// Says what went wrong; the exit code for it: damage and refusals are kExitWrong, the rest is
-// kExitCannot.
+// Says what went wrong; the exit code for it: damage and refusals are kExitProblemsFound, the rest
+// is kExitFailed.
 int report(CommandStreams streams, const Error& error);
 
 }  // namespace rekindle::cli

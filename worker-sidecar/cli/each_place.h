@@ -15,7 +15,7 @@ namespace rekindle::cli {
 template <typename Use>
 int for_each_place(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams,
                    Use use) {
-  int code = kExitFine;
+  int code = kExitOk;
   for (const std::string& directory : directories) {
     const Result<std::vector<CheckpointPlace>> places = find_places(file_system, directory);
     if (!places) {

@@ -133,7 +133,7 @@ void BreakpointCoordinator::start_round(std::uint64_t above, Instant now, Coordi
   ++rounds_;
   term_ = make_term(round, config_.ordinal);
   state_ = CoordinatorState::collecting;
-  outbid_at_.reset();
+  raise_round_at_.reset();
   started_ = now;
   next_resend_ = now + config_.limits.resend;
   answers_.clear();
@@ -168,13 +168,13 @@ CollectMessage BreakpointCoordinator::collect_message(Instant now) const {
 void BreakpointCoordinator::on_collected(std::uint32_t from, const CollectedMessage& collected, Instant now,
                                          CoordinationOutputs& out) {
   if (collected.term > term_) {
-    if (move(CoordinatorInput::refused) != CoordinatorMove::outbid) return;
+    if (move(CoordinatorInput::refused) != CoordinatorMove::raise_round) return;
     refused_with_ = std::max(refused_with_, collected.term);
     // Its coordinator, if it can be reached, collects us in a moment; otherwise that term leads
     // nowhere.
     const std::uint32_t other = coordinator_of(collected.term);
     if (other == config_.ordinal || !pods_.reachable(other)) start_round(0, now, out);
-    else if (!outbid_at_) outbid_at_ = now + config_.limits.resend;
+    else if (!raise_round_at_) raise_round_at_ = now + config_.limits.resend;
     return;
   }
   if (collected.term != term_) return;
@@ -204,7 +204,7 @@ std::optional<Instant> BreakpointCoordinator::answers_due() const {
   for (std::uint32_t pod = 0; pod < config_.pods; ++pod) {
     if (has_answered(pod)) continue;
     const bool reachable = pods_.reachable(pod);
-    if (!reachable && (pods_.gone_or_old(pod) || pods_.finished(pod))) continue;
+    if (!reachable && (pods_.gone_or_stale(pod) || pods_.finished(pod))) continue;
     Instant since = started_;
     // A connection that breaks again and again does not use up all the time that there is.
     if (const auto changed = links_changed_.find(pod); changed != links_changed_.end())
@@ -505,7 +505,7 @@ void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
     fail_breakpoint({ErrorCode::deadline_exceeded, std::move(message)}, out);
     return;
   }
-  if (outbid_at_ && now >= *outbid_at_) {
+  if (raise_round_at_ && now >= *raise_round_at_) {
     start_round(0, now, out);
     return;
   }
@@ -532,7 +532,7 @@ void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
 std::optional<Instant> BreakpointCoordinator::next_wake() const {
   if (!leading()) return std::nullopt;
   Instant wake = std::min(deadline_, next_resend_);
-  if (outbid_at_) wake = std::min(wake, *outbid_at_);
+  if (raise_round_at_) wake = std::min(wake, *raise_round_at_);
   if (state_ == CoordinatorState::creating || state_ == CoordinatorState::publishing) return deadline_;
   if (state_ == CoordinatorState::writing && stripes_done_at_)
     wake = std::min(wake, *stripes_done_at_ + bound(config_.limits.answer_wait));

@@ -140,7 +140,7 @@ class BreakpointCoordinator {
   // The round under way.
   std::uint64_t term_ = 0;
   std::uint64_t refused_with_ = 0;  // the highest term that a member answered with
-  std::optional<Instant> outbid_at_;
+  std::optional<Instant> raise_round_at_;
   Instant started_;
   Instant next_resend_;
   // by pod; of a pod that was lost no rank is a source

@@ -16,11 +16,11 @@ constexpr Table<CoordinatorMove, kCoordinatorStates, kCoordinatorInputs> kCoordi
   // wake idle
   {{C::begin,   C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ignore,    C::ignore,        C::ignore,    C::ignore, C::ignore}},
   // collecting
-  {{C::merge,   C::look,          C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::look,          C::step_down, C::outbid, C::drive}},
+  {{C::merge,   C::look,          C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::look,          C::step_down, C::raise_round, C::drive}},
   // creating
-  {{C::merge,   C::check_writers, C::assign,     C::new_round_or_fail, C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::check_writers, C::step_down, C::outbid, C::drive}},
+  {{C::merge,   C::check_writers, C::assign,     C::new_round_or_fail, C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::check_writers, C::step_down, C::raise_round, C::drive}},
   // writing
-  {{C::merge,   C::check_writers, C::ignore,     C::ignore,            C::gather, C::new_round, C::remember, C::ignore,            C::ask,       C::check_writers, C::step_down, C::outbid, C::drive}},
+  {{C::merge,   C::check_writers, C::ignore,     C::ignore,            C::gather, C::new_round, C::remember, C::ignore,            C::ask,       C::check_writers, C::step_down, C::raise_round, C::drive}},
   // publishing
   {{C::merge,   C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::conclude, C::new_round_or_fail, C::ask,       C::ignore,        C::step_down, C::ignore, C::drive}},
   // settled
@@ -75,9 +75,9 @@ std::string_view to_string(CoordinatorInput input) {
 }
 std::string_view to_string(CoordinatorMove move) {
   constexpr std::array<std::string_view, 17> kNames = {
-      "none",          "ignore",   "begin",     "merge",  "answer",    "look",
-      "check_writers", "ask",      "assign",    "gather", "new_round", "new_round_or_fail",
-      "conclude",      "remember", "step_down", "outbid", "drive"};
+      "none",          "ignore",   "begin",     "merge",       "answer",    "look",
+      "check_writers", "ask",      "assign",    "gather",      "new_round", "new_round_or_fail",
+      "conclude",      "remember", "step_down", "raise_round", "drive"};
   return kNames[static_cast<std::size_t>(move)];
 }
 std::string_view to_string(MemberState state) {

@@ -54,8 +54,8 @@ enum class CoordinatorMove : std::uint8_t {
   conclude,
   remember,  // durable, though nobody waits for it any more
   step_down,
-  outbid,  // again with a higher term
-  drive,   // deadlines and messages to be sent again
+  raise_round,  // again with a higher term
+  drive,        // deadlines and messages to be sent again
 };
 
 CoordinatorMove coordinator_move(CoordinatorState state, CoordinatorInput input);

@@ -6,10 +6,10 @@
 #include <map>
 
 #include "worker-sidecar/checkpoint/names.h"
-#include "worker-sidecar/coordination/assembly.h"
 #include "worker-sidecar/coordination/breakpoint_coordinator.h"
 #include "worker-sidecar/coordination/breakpoint_member.h"
 #include "worker-sidecar/coordination/job_layouts.h"
+#include "worker-sidecar/coordination/job_start.h"
 #include "worker-sidecar/coordination/local_ranks.h"
 #include "worker-sidecar/coordination/membership.h"
 #include "worker-sidecar/coordination/periodic_leader.h"
@@ -38,7 +38,7 @@ struct Coordination::Parts {
   Membership pods{config};
   LocalRanks ranks{config};
   JobLayouts layouts{config};
-  Assembly assembly{config, pods, ranks, layouts};
+  JobStart assembly{config, pods, ranks, layouts};
   BreakpointMember member{config, pods, ranks, layouts};
   BreakpointCoordinator coordinator{config, pods, ranks, layouts, member};
   PeriodicMember periodic_member{config, pods, ranks, layouts};
@@ -408,7 +408,7 @@ struct Coordination::Parts {
   void notice_lost_pods(Instant now, CoordinationOutputs& out) {
     for (auto pod = lost.begin(); pod != lost.end();) {
       const bool over = now >= pod->second + config.limits.pod_lost_grace;
-      if (!over && !pods.gone_or_old(pod->first)) {
+      if (!over && !pods.gone_or_stale(pod->first)) {
         ++pod;
         continue;
       }

@@ -26,7 +26,7 @@ struct PeerTableEntry {
 // The operator's answer. A pod that is not in it is gone.
 struct PeerTableSeen {
   std::vector<PeerTableEntry> pods;
-  bool go = false;
+  bool start_allowed = false;
 };
 
 // The connection to that pod is up, hellos exchanged. Every pair of sidecars has one.
@@ -67,7 +67,7 @@ struct RankConnected {
   std::uint32_t rank = 0;
   std::uint32_t attempt = 0;
   std::uint64_t term = 0;
-  RankWord word;                   // of the control block
+  RankStatus word;                 // of the control block
   bool held = false;               // the control block's hold is not 0
   bool rebuilds = false;           // of its hello
   std::uint64_t rebuild_term = 0;  // of the control block; `term` is not below it
@@ -86,7 +86,7 @@ struct RankLoaded {
 // shadow holds a complete copy, sorted.
 struct RankSeen {
   std::uint32_t rank = 0;
-  RankWord word;
+  RankStatus word;
   std::vector<std::uint64_t> shadow_steps = {};
 };
 
@@ -95,7 +95,7 @@ struct RankSeen {
 // finds without a process.
 struct RankDied {
   std::uint32_t rank = 0;
-  RankWord word;
+  RankStatus word;
   std::uint32_t attempt = 0;
   std::vector<std::uint64_t> shadow_steps = {};
 };

@@ -16,7 +16,7 @@ namespace rekindle::sidecar {
 struct LocalRank {
   bool alive = false;  // connected, and its process has not ended
   bool finished = false;
-  RankWord word;
+  RankStatus word;
   std::uint32_t attempt = 0;  // that it said in its hello
   std::optional<RegisteredMessage> registered;
   std::optional<LoadedMessage> loaded;  // answer to the newest offer

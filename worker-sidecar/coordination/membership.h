@@ -25,7 +25,7 @@ class Membership {
     table_.clear();
     for (const PeerTableEntry& pod : table.pods) table_[pod.ordinal] = pod.old;
     table_seen_ = true;
-    go_ = go_ || table.go;
+    start_allowed_ = start_allowed_ || table.start_allowed;
   }
   void finish(std::uint32_t ordinal) { finished_.insert(ordinal); }
 
@@ -44,7 +44,7 @@ class Membership {
   bool all_reachable() const { return connected_.size() + 1 == config_.pods; }
 
   // The operator knows that this pod has no future: deleted, being deleted, or over.
-  bool gone_or_old(std::uint32_t ordinal) const {
+  bool gone_or_stale(std::uint32_t ordinal) const {
     if (!table_seen_) return false;
     const auto found = table_.find(ordinal);
     return found == table_.end() || found->second;
@@ -54,7 +54,7 @@ class Membership {
   void start_over() { finished_.clear(); }
 
   // Once given it stays, so that an operator that is away stops nobody.
-  bool go() const { return go_ || !config_.wait_for_go; }
+  bool start_allowed() const { return start_allowed_ || !config_.wait_for_go; }
 
  private:
   const CoordinationConfig& config_;
@@ -62,7 +62,7 @@ class Membership {
   std::map<std::uint32_t, bool> table_;
   std::set<std::uint32_t> finished_;
   bool table_seen_ = false;
-  bool go_ = false;
+  bool start_allowed_ = false;
 };
 
 }  // namespace rekindle::sidecar

@@ -95,7 +95,7 @@ void LocalHost::log(Severity level, std::string_view message, const Facts& field
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
-void LocalHost::rank_died(std::uint32_t rank, RankWord word, bool finished, Instant at) {
+void LocalHost::rank_died(std::uint32_t rank, RankStatus word, bool finished, Instant at) {
   // Ranks that end after the breakpoint do what they were told.
   if (finished || saving_over_) return;
   events_.write({.event = "rank_died",

@@ -47,7 +47,7 @@ class LocalHost final : public Saver, private sidecar::HostObserver {
   LocalHost(EventLog& events, bool verbose, Duration deadline);
 
   void log(sidecar::Severity level, std::string_view message, const sidecar::Facts& fields) override;
-  void rank_died(std::uint32_t rank, RankWord word, bool finished, Instant at) override;
+  void rank_died(std::uint32_t rank, RankStatus word, bool finished, Instant at) override;
   void breakpoint(const sidecar::BreakpointRecord& record, std::uint32_t attempt, Instant at) override;
   void periodic(const sidecar::ReportPeriodic& report, std::uint32_t attempt, Instant at) override;
   void attempt_begun(const sidecar::AttemptBegun& begun, Instant at) override;

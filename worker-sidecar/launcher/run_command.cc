@@ -13,7 +13,7 @@
 #include "worker-sidecar/launcher/environment.h"
 #include "worker-sidecar/launcher/local_host.h"
 #include "worker-sidecar/launcher/run_folder.h"
-#include "worker-sidecar/sidecar/checkpoint_desk.h"
+#include "worker-sidecar/sidecar/checkpoint_repository.h"
 #include "worker-sidecar/storage/nonce.h"
 
 namespace rekindle::launcher {

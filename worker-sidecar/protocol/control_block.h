@@ -36,24 +36,24 @@ enum class RankPhase : std::uint8_t {
 enum class GateOrder : std::uint32_t { go_on = 0, stop = 1, rebuild = 2 };
 
 // The rank's word, taken apart.
-struct RankWord {
+struct RankStatus {
   std::uint64_t step = 0;
   RankPhase phase = RankPhase::starting;
   std::uint8_t slot = 0;
 
-  bool operator==(const RankWord&) const = default;
+  bool operator==(const RankStatus&) const = default;
 };
 
-constexpr std::uint64_t encode_word(RankWord word) {
+constexpr std::uint64_t encode_word(RankStatus word) {
   return word.step << 16 | static_cast<std::uint64_t>(word.phase) << 8 | word.slot;
 }
-constexpr RankWord decode_word(std::uint64_t value) {
+constexpr RankStatus decode_word(std::uint64_t value) {
   return {value >> 16, static_cast<RankPhase>(value >> 8 & 0xff), static_cast<std::uint8_t>(value & 0xff)};
 }
 
 // Whether the registered memory is the result of exactly word.step updates. A phase that we do not
 // know is dirty.
-constexpr bool is_clean(RankWord word) {
+constexpr bool is_clean(RankStatus word) {
   return word.phase >= RankPhase::between && word.phase <= RankPhase::waiting_for_data &&
          word.phase != RankPhase::updating;
 }
@@ -78,7 +78,7 @@ struct ControlBlock {
   alignas(64) std::atomic<std::uint32_t> hold;
   std::atomic<std::uint32_t> order;
   std::atomic<std::uint64_t> permit;
-  std::atomic<std::uint32_t> bell;
+  std::atomic<std::uint32_t> wake_word;
   std::atomic<std::uint64_t> snapshot_step;
   std::atomic<std::uint64_t> rebuild_term;
   std::atomic<std::uint64_t> rebuild_step;
@@ -104,7 +104,7 @@ static_assert(offsetof(ControlBlock, incarnation) == 24 && offsetof(ControlBlock
 static_assert(offsetof(ControlBlock, word) == 64 && offsetof(ControlBlock, attempt) == 72 &&
               offsetof(ControlBlock, rebuilt) == 80);
 static_assert(offsetof(ControlBlock, hold) == 128 && offsetof(ControlBlock, order) == 132);
-static_assert(offsetof(ControlBlock, permit) == 136 && offsetof(ControlBlock, bell) == 144);
+static_assert(offsetof(ControlBlock, permit) == 136 && offsetof(ControlBlock, wake_word) == 144);
 static_assert(offsetof(ControlBlock, snapshot_step) == 152 && offsetof(ControlBlock, rebuild_term) == 160 &&
               offsetof(ControlBlock, rebuild_step) == 168);
 static_assert(offsetof(ControlBlock, owner) == 192 && offsetof(ControlBlock, owner_ready) == 196);

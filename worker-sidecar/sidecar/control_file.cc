@@ -138,7 +138,7 @@ Result<ControlFile> ControlFile::open(const std::string& folder, std::uint32_t r
   return file;
 }
 
-RankWord ControlFile::word() const { return decode_word(block_->word.load(std::memory_order_acquire)); }
+RankStatus ControlFile::word() const { return decode_word(block_->word.load(std::memory_order_acquire)); }
 
 std::uint64_t ControlFile::attempt() const { return block_->attempt.load(std::memory_order_acquire); }
 
@@ -203,8 +203,8 @@ void ControlFile::open_gates(GateOrder order) {
 }
 
 void ControlFile::ring() {
-  block_->bell.fetch_add(1, std::memory_order_seq_cst);
-  ::syscall(SYS_futex, &block_->bell, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
+  block_->wake_word.fetch_add(1, std::memory_order_seq_cst);
+  ::syscall(SYS_futex, &block_->wake_word, FUTEX_WAKE, 0x7fffffff, nullptr, nullptr, 0);
 }
 
 Result<CapturedState> ControlFile::captured(std::uint64_t step, std::uint64_t attempt) const {

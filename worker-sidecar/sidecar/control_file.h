@@ -52,7 +52,7 @@ class ControlFile {
   std::uint32_t slot_bytes() const { return slot_bytes_; }
   std::uint64_t incarnation() const { return incarnation_; }
 
-  RankWord word() const;
+  RankStatus word() const;
   std::uint64_t attempt() const;
 
   // Closes the gates; a word read afterwards is either a gate's or cannot pass one. Returns the

@@ -30,9 +30,9 @@ Host::Parts::Parts(asio::io_context& loop_, Options options_)
       peers(options_.peers),
       config(options_.coordination),
       coordination(options_.coordination),
-      desk(std::make_shared<CheckpointDesk>(real_file_system(), settings, options_.create_checkpoint_root)),
+      repository(std::make_shared<CheckpointRepository>(real_file_system(), settings, options_.create_checkpoint_root)),
       ranks(loop_, settings.run_folder, settings.world_size(),
-            [this](std::uint32_t rank, RankWord word) { on_rank_died(rank, word); }),
+            [this](std::uint32_t rank, RankStatus word) { on_rank_died(rank, word); }),
       wake_timer(loop_),
       poll_timer(loop_),
       first_step_timer(loop_),
@@ -209,7 +209,7 @@ std::string Host::Parts::status_text() const {
   for (std::uint32_t rank = settings.first_rank(); rank < settings.first_rank() + settings.ranks_per_pod; ++rank) {
     const ControlFile* const control = ranks.control_of(rank);
     if (control == nullptr) continue;
-    const RankWord word = control->word();
+    const RankStatus word = control->word();
     text["ranks"].push_back({{"rank", rank},
                              {"alive", ranks.alive(rank)},
                              {"connected", ranks.link_of(rank).has_value()},

@@ -10,12 +10,12 @@ namespace rekindle::sidecar {
 
 void Host::Parts::open_storage() {
   storage = StorageState::trying;
-  on_disk([kept = desk] { return kept->open(); },
+  on_disk([kept = repository] { return kept->open(); },
           [](Parts& self, Status opened) {
             self.storage = opened ? StorageState::ready : StorageState::broken;
             if (opened) {
               self.problems.erase("storage");
-              self.log(Severity::info, "the checkpoint folder is usable", {{"path", self.desk->job_folder()}});
+              self.log(Severity::info, "the checkpoint folder is usable", {{"path", self.repository->job_folder()}});
             } else {
               self.storage_error = opened.error();
               self.note_problem("storage", opened.error().message);
@@ -92,14 +92,14 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
   server->send(link,
                ControlMessage{.slot_bytes = (*control)->slot_bytes(),
                               .incarnation = (*control)->incarnation(),
-                              .checkpoint_dir = desk->job_folder(),
+                              .checkpoint_dir = repository->job_folder(),
                               .ranks_here = settings.ranks_per_pod},
                coordination.attempt(), (*control)->descriptor());
   log(Severity::info, known ? "a rank came back" : "a rank came",
       {{"rank", std::to_string(hello.rank)},
        {"pid", std::to_string(hello.pid)},
        {"library_version", hello.library_version}});
-  const RankWord word = (*control)->word();
+  const RankStatus word = (*control)->word();
   const bool held = (*control)->held();
   // It may have been carried out while nobody was here to be told.
   ranks.settle_rebuild(hello.rank);
@@ -171,7 +171,7 @@ void Host::Parts::on_link_ended(LinkId link, const std::string& why) {
   tell(HookGone{link});
 }
 
-void Host::Parts::on_rank_died(std::uint32_t rank, RankWord word) {
+void Host::Parts::on_rank_died(std::uint32_t rank, RankStatus word) {
   // The end of the process may be seen before the goodbye that it sent; its word says that rk_close
   // was called.
   if (word.phase == RankPhase::finished && !ranks.finished(rank)) {

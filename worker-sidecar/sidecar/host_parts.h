@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "worker-sidecar/coordination/coordination.h"
-#include "worker-sidecar/sidecar/checkpoint_desk.h"
+#include "worker-sidecar/sidecar/checkpoint_repository.h"
 #include "worker-sidecar/sidecar/disk_pool.h"
 #include "worker-sidecar/sidecar/host.h"
 #include "worker-sidecar/sidecar/local_server.h"
@@ -42,7 +42,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   void refuse(LinkId link, const Error& error);
   void on_message(LinkId link, const LocalMessage& message);
   void on_link_ended(LinkId link, const std::string& why);
-  void on_rank_died(std::uint32_t rank, RankWord word);
+  void on_rank_died(std::uint32_t rank, RankStatus word);
 
   // host_perform.cc
   void perform(const CoordinationOutput& output);
@@ -98,7 +98,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   const CoordinationConfig config;
 
   Coordination coordination;
-  std::shared_ptr<CheckpointDesk> desk;  // shared with work on the disk pool
+  std::shared_ptr<CheckpointRepository> repository;  // shared with work on the disk pool
   RankTable ranks;
   std::unique_ptr<LocalServer> server;
 

@@ -15,15 +15,15 @@ namespace {
 
 // The manifest is the one that was offered and its files are there with their sizes. Their bytes
 // are hashed by the ranks, each file by whoever reads it, before anybody takes the offer.
-Status look_at_candidate(CheckpointDesk& desk, const VerifyCandidate& wanted) {
+Status look_at_candidate(CheckpointRepository& repository, const VerifyCandidate& wanted) {
   const std::string& path = wanted.path;
   FileSystem& files = real_file_system();
-  Result<SealedManifest> sealed = read_manifest(files, desk.job_folder(), path);
+  Result<SealedManifest> sealed = read_manifest(files, repository.job_folder(), path);
   if (!sealed) return std::unexpected(as_damage(sealed.error()));
   if (sealed->hash != wanted.manifest_hash) {
     return fail(ErrorCode::corrupt, format("{} has a manifest with another hash than the one that was listed", path));
   }
-  if (Status ours = check_job(sealed->manifest, desk.job()); !ours) return ours;
+  if (Status ours = check_job(sealed->manifest, repository.job()); !ours) return ours;
   std::vector<const Layout*> layouts;
   for (const std::shared_ptr<const Layout>& layout : wanted.layouts) layouts.push_back(layout.get());
   if (const std::vector<std::string> differences = list_job_differences(sealed->manifest, layouts);
@@ -34,7 +34,7 @@ Status look_at_candidate(CheckpointDesk& desk, const VerifyCandidate& wanted) {
                                                  sealed->manifest.step, describe_differences(differences)));
   }
   for (const ManifestFile& file : sealed->manifest.files) {
-    const std::string name = join_path(join_path(desk.job_folder(), path), file.name);
+    const std::string name = join_path(join_path(repository.job_folder(), path), file.name);
     Result<FileInfo> info = info_of(files, name);
     if (!info) return std::unexpected(info.error());
     if (info->bytes != file.bytes) {
@@ -71,7 +71,7 @@ void Host::Parts::on(const RefuseRank& output) {
 }
 
 void Host::Parts::on(const ListCandidates&) {
-  on_disk([kept = desk] { return kept->candidates(); },
+  on_disk([kept = repository] { return kept->candidates(); },
           [](Parts& self, Result<CandidateOrder> order) {
             if (!order) return self.tell(CandidatesListed{std::unexpected(order.error())});
             for (const RefusedFolder& refused : order->refused) {
@@ -94,7 +94,7 @@ void Host::Parts::on(const ListCandidates&) {
 
 void Host::Parts::on(const VerifyCandidate& output) {
   on_disk(
-      [kept = desk, output] { return look_at_candidate(*kept, output); },
+      [kept = repository, output] { return look_at_candidate(*kept, output); },
       [path = output.path](Parts& self, Status verified) { self.tell(CandidateVerified{path, std::move(verified)}); });
 }
 
@@ -109,7 +109,7 @@ void Host::Parts::on(const ClaimAttempt& output) {
     FailureHistory failures;
   };
   on_disk(
-      [kept = desk, record = std::move(record)] {
+      [kept = repository, record = std::move(record)] {
         Claimed claimed{.record = kept->claim(record), .failures = {}};
         if (claimed.record) claimed.failures = kept->failures_before(claimed.record->attempt);
         return claimed;
@@ -163,7 +163,7 @@ void Host::Parts::on(const WriteStates& output) {
         {{"step", std::to_string(output.step)}, {"reason", reason}});
   }
   on_disk(
-      [kept = desk, output, states = std::move(captured.states), missing = std::move(captured.missing),
+      [kept = repository, output, states = std::move(captured.states), missing = std::move(captured.missing),
        ordinal = settings.ordinal]() -> Result<StatesOfPod> {
         Result<WrittenStates> written = kept->write_states(output.path, ordinal, states);
         if (!written) return std::unexpected(written.error());
@@ -196,16 +196,16 @@ void Host::Parts::on(const AnswerHook& output) {
 
 void Host::Parts::on(const CreateFolder& output) {
   on_disk(
-      [kept = desk, output] { return kept->create_folder(output.attempt, output.step); },
+      [kept = repository, output] { return kept->create_folder(output.attempt, output.step); },
       [term = output.term](Parts& self, Result<std::string> path) { self.tell(FolderCreated{term, std::move(path)}); });
 }
 
 void Host::Parts::on(const PublishCheckpoint& output) {
   Manifest manifest = output.manifest;
-  manifest.job = desk->job();
+  manifest.job = repository->job();
   manifest.time = to_micro_text(wall_now());
   on_disk(
-      [kept = desk, path = output.path, manifest = std::move(manifest)]() -> Result<PublishedCheckpoint> {
+      [kept = repository, path = output.path, manifest = std::move(manifest)]() -> Result<PublishedCheckpoint> {
         Result<std::string> hash = kept->publish(path, manifest);
         if (!hash) return std::unexpected(hash.error());
         return PublishedCheckpoint{.manifest_hash = *hash, .bytes = file_bytes(manifest)};
@@ -214,7 +214,7 @@ void Host::Parts::on(const PublishCheckpoint& output) {
         const bool durable = published.has_value();
         self.tell(CheckpointPublished{term, std::move(published)});
         if (!durable) return;
-        self.on_disk([kept = self.desk, attempt = self.coordination.attempt()] { return kept->prune(attempt); },
+        self.on_disk([kept = self.repository, attempt = self.coordination.attempt()] { return kept->prune(attempt); },
                      [](Parts& after, Result<PruneReport> pruned) {
                        if (!pruned)
                          return after.log(Severity::warning, "old checkpoints were not removed",
@@ -291,7 +291,7 @@ void Host::Parts::on(const WriteFromShadow& output) {
   WriteOptions options;
   options.bytes_per_second_max = settings.checkpoints.bytes_per_second_max;
   on_disk(
-      [kept = desk, shadow, order = output.write, attempt = coordination.attempt(), options] {
+      [kept = repository, shadow, order = output.write, attempt = coordination.attempt(), options] {
         return write_from_shadow(real_file_system(), kept->job_folder(), order, attempt, shadow->layout, *shadow->file,
                                  options);
       },
@@ -307,7 +307,7 @@ void Host::Parts::on(const WriteFromShadow& output) {
 }
 
 void Host::Parts::on(const RemoveFolder& output) {
-  on_disk([kept = desk, path = output.path] { return kept->remove(path); },
+  on_disk([kept = repository, path = output.path] { return kept->remove(path); },
           [path = output.path](Parts& self, Status removed) {
             if (removed) return self.log(Severity::info, "an unfinished checkpoint was removed", {{"path", path}});
             self.log(Severity::warning, "an unfinished checkpoint could not be removed",

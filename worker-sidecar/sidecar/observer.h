@@ -26,7 +26,7 @@ class HostObserver {
   virtual ~HostObserver() = default;
 
   virtual void log(Severity level, std::string_view message, const Facts& fields) = 0;
-  virtual void rank_died(std::uint32_t /*rank*/, RankWord /*word*/, bool /*finished*/, Instant /*at*/) {}
+  virtual void rank_died(std::uint32_t /*rank*/, RankStatus /*word*/, bool /*finished*/, Instant /*at*/) {}
   // The newest state of one breakpoint; called again for each change.
   virtual void breakpoint(const BreakpointRecord& /*record*/, std::uint32_t /*attempt*/, Instant /*at*/) {}
   virtual void periodic(const ReportPeriodic& /*report*/, std::uint32_t /*attempt*/, Instant /*at*/) {}

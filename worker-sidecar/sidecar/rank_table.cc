@@ -22,7 +22,7 @@ struct RankTable::Place {
   std::vector<StateDescription> states;
   Layout layout;
   std::shared_ptr<const Shadow> shadow;
-  std::optional<RankWord> reported;
+  std::optional<RankStatus> reported;
   bool alive = true;
   bool finished = false;
   std::unique_ptr<DeathWatch> watch;  // last: it reads the control block until it is destroyed
@@ -219,8 +219,8 @@ void RankTable::want_snapshot(std::uint64_t step) {
   for (auto& [rank, place] : places_) place->control.want_snapshot(step);
 }
 
-std::vector<std::pair<std::uint32_t, RankWord>> RankTable::live_words() const {
-  std::vector<std::pair<std::uint32_t, RankWord>> words;
+std::vector<std::pair<std::uint32_t, RankStatus>> RankTable::live_words() const {
+  std::vector<std::pair<std::uint32_t, RankStatus>> words;
   for (const auto& [rank, place] : places_) {
     if (place->alive) words.emplace_back(rank, place->control.word());
   }
@@ -247,11 +247,11 @@ bool RankTable::settle_rebuild(std::uint32_t rank) {
   return found != places_.end() && found->second->control.settle_rebuild();
 }
 
-std::vector<std::pair<std::uint32_t, RankWord>> RankTable::changed_words() {
-  std::vector<std::pair<std::uint32_t, RankWord>> changed;
+std::vector<std::pair<std::uint32_t, RankStatus>> RankTable::changed_words() {
+  std::vector<std::pair<std::uint32_t, RankStatus>> changed;
   for (auto& [rank, place] : places_) {
     if (!place->alive) continue;
-    const RankWord word = place->control.word();
+    const RankStatus word = place->control.word();
     if (place->reported == word) continue;
     place->reported = word;
     changed.emplace_back(rank, word);

@@ -14,7 +14,7 @@
 
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/layout.h"
-#include "worker-sidecar/sidecar/checkpoint_desk.h"
+#include "worker-sidecar/sidecar/checkpoint_repository.h"
 #include "worker-sidecar/sidecar/control_file.h"
 #include "worker-sidecar/sidecar/local_server.h"
 #include "worker-sidecar/sidecar/shadow_file.h"
@@ -24,7 +24,7 @@ namespace rekindle::sidecar {
 class RankTable {
  public:
   // `died` is called once for each process, with the last word of its control block.
-  using Died = std::function<void(std::uint32_t rank, RankWord word)>;
+  using Died = std::function<void(std::uint32_t rank, RankStatus word)>;
 
   RankTable(asio::io_context& loop, std::string run_folder, std::uint32_t world_size, Died died);
   ~RankTable();
@@ -79,8 +79,8 @@ class RankTable {
   bool settle_rebuild(std::uint32_t rank);
 
   // Live ranks whose word is another than at the last call for them.
-  std::vector<std::pair<std::uint32_t, RankWord>> changed_words();
-  std::vector<std::pair<std::uint32_t, RankWord>> live_words() const;
+  std::vector<std::pair<std::uint32_t, RankStatus>> changed_words();
+  std::vector<std::pair<std::uint32_t, RankStatus>> live_words() const;
   // Makes changed_words report every live rank again.
   void forget_words();
 

@@ -568,7 +568,7 @@ void World::operator_tick() {
                        .pods = seen.pods,
                        .orders = plan.orders,
                        .old_pod_uids = plan.old_pod_uids,
-                       .hold_go = plan.hold_go};
+                       .hold_start = plan.hold_start};
     directory_->update(view, now_);
     directory_->set_ready();
     std::vector<std::string> orders;

@@ -12,45 +12,48 @@ constexpr Duration kLookAgain = std::chrono::milliseconds(200);
 
 // Open gates with an order. One to rebuild stays until the sidecar hears that it was carried out,
 // and then lets through.
-Gates::Look Gates::look_at_order(Heeds heeds) const noexcept {
+Gates::Look Gates::look_at_order(HonoredOrders honored) const noexcept {
   if (block_->order.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(GateOrder::rebuild))
     return Look::stop;
-  return heeds == Heeds::rebuild_and_stop && rebuild_is_pending(*block_) ? Look::rebuild : Look::open;
+  return honored == HonoredOrders::rebuild_and_stop && rebuild_is_pending(*block_) ? Look::rebuild : Look::open;
 }
 
-Gates::Look Gates::look_closely(std::uint32_t hold, std::uint64_t permitted_step, Heeds heeds) const noexcept {
+Gates::Look Gates::look_closely(std::uint32_t hold, std::uint64_t permitted_step,
+                                HonoredOrders honored) const noexcept {
   if (ended_.load(std::memory_order_acquire)) return Look::stop;
   // The others have the order as well, and wait for this rank.
-  if (given_up(hold)) return heeds == Heeds::rebuild_and_stop && rebuild_is_ordered() ? Look::rebuild : Look::open;
+  if (given_up(hold))
+    return honored == HonoredOrders::rebuild_and_stop && rebuild_is_ordered() ? Look::rebuild : Look::open;
   // Step 0 is never an update's step, so 0 serves as "none" on both sides.
   if (permitted_step != 0 && block_->permit.load(std::memory_order_acquire) == permitted_step) return Look::open;
   return Look::closed;
 }
 
-GateAnswer Gates::wait(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, Heeds heeds) noexcept {
+GateAnswer Gates::wait(RankPhase through, RankPhase waiting, std::uint64_t permitted_step,
+                       HonoredOrders honored) noexcept {
   for (;;) {
     publish_phase(waiting);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    const std::uint32_t bell = block_->bell.load(std::memory_order_acquire);
-    switch (look(permitted_step, heeds)) {
+    const std::uint32_t wake_word = block_->wake_word.load(std::memory_order_acquire);
+    switch (look(permitted_step, honored)) {
       case Look::stop: return GateAnswer::stop;
       case Look::rebuild:
         // Clean, and nobody waits for it at the gate that it leaves.
         publish_phase(RankPhase::collective_failed);
         return GateAnswer::rebuild;
-      case Look::closed: wait_on_shared_word(block_->bell, bell, kLookAgain); continue;
+      case Look::closed: wait_on_shared_word(block_->wake_word, wake_word, kLookAgain); continue;
       case Look::open: break;
     }
     publish_phase(through);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (look(permitted_step, heeds) == Look::open) return GateAnswer::passed;
+    if (look(permitted_step, honored) == Look::open) return GateAnswer::passed;
   }
 }
 
 GateAnswer Gates::wait_for_answer(std::uint32_t earlier_hold, bool can_rebuild) noexcept {
   std::uint32_t answering_hold = 0;
   for (;;) {
-    const std::uint32_t bell = block_->bell.load(std::memory_order_acquire);
+    const std::uint32_t wake_word = block_->wake_word.load(std::memory_order_acquire);
     const std::uint32_t hold = block_->hold.load(std::memory_order_acquire);
     if (ended_.load(std::memory_order_acquire)) return GateAnswer::stop;
     const bool nobody_orders = nobody_orders_.load(std::memory_order_acquire);
@@ -64,19 +67,19 @@ GateAnswer Gates::wait_for_answer(std::uint32_t earlier_hold, bool can_rebuild) 
     } else if (hold != earlier_hold) {
       answering_hold = hold;
     }
-    wait_on_shared_word(block_->bell, bell, kLookAgain);
+    wait_on_shared_word(block_->wake_word, wake_word, kLookAgain);
   }
 }
 
 void Gates::give_up_hold() noexcept {
   given_up_hold_.store(block_->hold.load(std::memory_order_acquire), std::memory_order_release);
   nobody_orders_.store(true, std::memory_order_release);
-  wake_shared_word(block_->bell);
+  wake_shared_word(block_->wake_word);
 }
 
 void Gates::end() noexcept {
   ended_.store(true, std::memory_order_release);
-  wake_shared_word(block_->bell);
+  wake_shared_word(block_->wake_word);
 }
 
 }  // namespace rekindle::runtime

@@ -6,8 +6,8 @@
 // reads: a torn stripe with a valid hash. Whoever waits and tries again goes through the same
 // store, fence and load.
 //
-// Open gates cost no system call and no clock. A gate that is closed sleeps on the bell; the sleep
-// ends by itself now and then, because a sidecar may die between its store and its wake.
+// Open gates cost no system call and no clock. A gate that is closed sleeps on the wake_word; the
+// sleep ends by itself now and then, because a sidecar may die between its store and its wake.
 //
 // Threads: everything belongs to the training thread, except give_up_hold() and end(), which the
 // library's thread calls.
@@ -26,7 +26,7 @@ enum class GateAnswer : std::uint8_t { passed, stop, rebuild };
 
 // A rank that is carrying out an order to rebuild, or leaves for good, passes gates although there
 // is one.
-enum class Heeds : std::uint8_t { rebuild_and_stop, stop };
+enum class HonoredOrders : std::uint8_t { rebuild_and_stop, stop };
 
 class Gates {
  public:
@@ -34,11 +34,11 @@ class Gates {
   void attach(ControlBlock& block) noexcept { block_ = &block; }
   bool attached() const noexcept { return block_ != nullptr; }
 
-  RankWord word() const noexcept { return word_; }
+  RankStatus word() const noexcept { return word_; }
 
   // Says what the thread does, or that a step is committed with its state in `slot`. What was
   // stored before is visible to whoever reads the word.
-  void publish(RankWord word) noexcept {
+  void publish(RankStatus word) noexcept {
     word_ = word;
     block_->word.store(encode_word(word), std::memory_order_release);
   }
@@ -50,11 +50,11 @@ class Gates {
 
   // Passes into `through`, or waits. After `stop` the word says where the rank stopped; after
   // `rebuild` that it will not make this update any more.
-  GateAnswer pass_step_gate(RankPhase through, Heeds heeds = Heeds::rebuild_and_stop) noexcept {
-    return pass(through, RankPhase::waiting_at_step, 0, heeds);
+  GateAnswer pass_step_gate(RankPhase through, HonoredOrders honored = HonoredOrders::rebuild_and_stop) noexcept {
+    return pass(through, RankPhase::waiting_at_step, 0, honored);
   }
   GateAnswer pass_update_gate() noexcept {
-    return pass(RankPhase::updating, RankPhase::waiting_at_update, word_.step + 1, Heeds::rebuild_and_stop);
+    return pass(RankPhase::updating, RankPhase::waiting_at_update, word_.step + 1, HonoredOrders::rebuild_and_stop);
   }
 
   // After a failed collective: reports it and waits for the order to stop or to rebuild, which is
@@ -80,7 +80,7 @@ class Gates {
            (block_->hold.load(std::memory_order_acquire) == 0 &&
             block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::stop));
   }
-  void publish_rebuilt(RankWord word, std::uint64_t term) noexcept {
+  void publish_rebuilt(RankStatus word, std::uint64_t term) noexcept {
     publish(word);
     block_->rebuilt.store(term, std::memory_order_release);
   }
@@ -99,31 +99,31 @@ class Gates {
  private:
   enum class Look : std::uint8_t { open, closed, stop, rebuild };
 
-  Look look(std::uint64_t permitted_step, Heeds heeds) const noexcept {
+  Look look(std::uint64_t permitted_step, HonoredOrders honored) const noexcept {
     const std::uint32_t hold = block_->hold.load(std::memory_order_acquire);
     if ((hold | static_cast<std::uint32_t>(ended_.load(std::memory_order_relaxed))) == 0) [[likely]] {
       if (block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::go_on)) [[likely]]
         return Look::open;
-      return look_at_order(heeds);
+      return look_at_order(honored);
     }
-    return look_closely(hold, permitted_step, heeds);
+    return look_closely(hold, permitted_step, honored);
   }
 
-  GateAnswer pass(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, Heeds heeds) noexcept {
+  GateAnswer pass(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, HonoredOrders honored) noexcept {
     publish_phase(through);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (look(permitted_step, heeds) == Look::open) [[likely]]
+    if (look(permitted_step, honored) == Look::open) [[likely]]
       return GateAnswer::passed;
-    return wait(through, waiting, permitted_step, heeds);
+    return wait(through, waiting, permitted_step, honored);
   }
 
-  Look look_at_order(Heeds heeds) const noexcept;
-  Look look_closely(std::uint32_t hold, std::uint64_t permitted_step, Heeds heeds) const noexcept;
+  Look look_at_order(HonoredOrders honored) const noexcept;
+  Look look_closely(std::uint32_t hold, std::uint64_t permitted_step, HonoredOrders honored) const noexcept;
   GateAnswer wait_for_answer(std::uint32_t earlier_hold, bool can_rebuild) noexcept;
-  GateAnswer wait(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, Heeds heeds) noexcept;
+  GateAnswer wait(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, HonoredOrders honored) noexcept;
 
   ControlBlock* block_ = nullptr;
-  RankWord word_;
+  RankStatus word_;
 
   std::atomic<std::uint32_t> given_up_hold_ = 0;
   std::atomic<bool> nobody_orders_ = false;

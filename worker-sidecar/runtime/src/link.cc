@@ -294,7 +294,7 @@ void Link::run() {
     look_at_absence();
     wait_for_something();
   }
-  say_farewell();
+  send_goodbye();
   owner_.release();
   socket_.close();
 }
@@ -419,7 +419,7 @@ void Link::look_at_absence() {
   if (gates_.attached()) gates_.give_up_hold();
 }
 
-void Link::say_farewell() {
+void Link::send_goodbye() {
   std::optional<int> exit_code;
   {
     const std::lock_guard held(mutex_);
@@ -429,7 +429,7 @@ void Link::say_farewell() {
   if (!exit_code || stage_ != Stage::linked) return;
   send_requests();
   send(FinishedMessage{.exit_code = *exit_code});
-  const Instant until = monotonic_now() + limits_.farewell_max;
+  const Instant until = monotonic_now() + limits_.goodbye_max;
   for (socket_.flush(); socket_.is_open() && socket_.has_unsent() && monotonic_now() < until; socket_.flush()) {
     pollfd writable{.fd = socket_.descriptor(), .events = POLLOUT, .revents = 0};
     ::poll(&writable, 1, milliseconds_until(until));

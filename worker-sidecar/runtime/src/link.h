@@ -45,8 +45,8 @@ struct LinkLimits {
   Duration away_max = std::chrono::seconds(60);
   Duration first_pause = std::chrono::milliseconds(10);
   Duration longest_pause = std::chrono::seconds(2);
-  Duration farewell_max = std::chrono::seconds(2);  // for sending what is left at the end
-  FileSystem* file_system = &real_file_system();    // where orders are written to
+  Duration goodbye_max = std::chrono::seconds(2);  // for sending what is left at the end
+  FileSystem* file_system = &real_file_system();   // where orders are written to
 };
 
 // A sidecar counts names besides values; this much is asked for on top of what the program wants to
@@ -116,7 +116,7 @@ class Link {
   void carry_out(const WriteMessage& order);
   void disconnect(std::string problem);
   void look_at_absence();
-  void say_farewell();
+  void send_goodbye();
   void wake();
 
   const OpenOptions options_;

@@ -11,7 +11,7 @@
 #include "worker-sidecar/checkpoint/restore_policy.h"
 #include "worker-sidecar/runtime/src/c_struct.h"
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
-#include "worker-sidecar/runtime/src/put_back.h"
+#include "worker-sidecar/runtime/src/rollback.h"
 
 namespace rekindle::runtime {
 namespace {
@@ -108,7 +108,7 @@ rk_status Session::stop() noexcept {
 }
 
 // At a gate that was not passed. Nobody orders a rank to rebuild that has not said that it can.
-rk_status Session::turn_back(GateAnswer answer) noexcept {
+rk_status Session::leave_gate(GateAnswer answer) noexcept {
   if (answer != GateAnswer::rebuild || !options_.rebuilds || stage_ == Stage::swapped) return stop();
   stage_ = Stage::rebuilding;
   return RK_REBUILD;
@@ -156,7 +156,7 @@ void Session::capture(std::uint8_t slot, std::uint64_t step) {
 }
 
 void Session::capture_again() {
-  const RankWord word = gates_.word();
+  const RankStatus word = gates_.word();
   const std::uint8_t slot = word.slot ^ 1u;
   capture(slot, word.step);
   gates_.publish({word.step, word.phase, slot});
@@ -169,7 +169,7 @@ rk_status Session::add_tensor(const rk_tensor& given) {
   if (stage_ == Stage::opened) return change_registry(add, false);
   if (!between_steps()) return wrong_moment("rk_register");
   if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
-    return turn_back(answer);
+    return leave_gate(answer);
   const std::size_t before = registry_.tensors().size();
   if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
   copies_stale_ = true;
@@ -186,7 +186,7 @@ rk_status Session::add_small_state(const char* call, Add&& add) {
   if (stage_ == Stage::opened) return change_registry(add, false);
   if (!between_steps()) return wrong_moment(call);
   if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
-    return turn_back(answer);
+    return leave_gate(answer);
   if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
   copies_stale_ = true;
   const Done done = link_ ? link_->announce_state(registry_.states().back().description) : Done();
@@ -213,7 +213,7 @@ rk_status Session::move_tensor(const char* name, void* data) {
   // The old address may be freed when this returns, so a breakpoint that is being written comes
   // first.
   if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
-    return turn_back(answer);
+    return leave_gate(answer);
   return change_registry(move, true);
 }
 
@@ -222,7 +222,7 @@ rk_status Session::remove_tensor(const char* name) {
   if (stage_ == Stage::opened) return change_registry(remove, false);
   if (!between_steps()) return wrong_moment("rk_unregister");
   if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
-    return turn_back(answer);
+    return leave_gate(answer);
   if (const rk_status status = change_registry(remove, true); status != RK_OK) return status;
   copies_stale_ = true;
   if (link_) link_->withdraw_tensor(name);
@@ -366,11 +366,11 @@ rk_status Session::rebuild(rk_position& position) {
   do {  // what fails while the others rebuild leads to another order
     if (gates_.stop_is_ordered()) return stop();
     std::optional<RebuildOrder> newest = gates_.rebuild_order();
-    const RankWord word = gates_.word();
+    const RankStatus word = gates_.word();
     if (!newest || newest->step != word.step) {
       // Registered memory is about to change, which a breakpoint may be reading. Behind the gate
       // stands the newest order, whole.
-      if (gates_.pass_step_gate(RankPhase::restoring, Heeds::stop) == GateAnswer::stop) return stop();
+      if (gates_.pass_step_gate(RankPhase::restoring, HonoredOrders::stop) == GateAnswer::stop) return stop();
       newest = gates_.rebuild_order();
     }
     const Outcome<BroughtBack> brought =
@@ -393,12 +393,12 @@ rk_status Session::rebuild(rk_position& position) {
 
 // Everything registered becomes that of the order's step. A rank that is there keeps its memory,
 // and puts back what the step in progress may have changed: what was captured with the commit.
-Outcome<Session::BroughtBack> Session::bring_back(const RebuildOrder& order, RankWord word) {
+Outcome<Session::BroughtBack> Session::bring_back(const RebuildOrder& order, RankStatus word) {
   word.phase = RankPhase::between;
   if (order.step == word.step) {
     // Before its first step a program may just have filled them in.
     if (capture_at_step_begin_) return BroughtBack{.word = word, .state_missing = false};
-    const Outcome<PutBack> put = put_back(registry_, small_state_, word.slot & 1u);
+    const Outcome<Rollback> put = roll_back(registry_, small_state_, word.slot & 1u);
     if (!put) return std::unexpected(put.error());
     return BroughtBack{.word = word, .state_missing = put->state_missing};
   }
@@ -451,7 +451,7 @@ rk_status Session::step_begin(std::uint64_t step) {
     if (const rk_status status = wait_for_devices("rk_step_begin"); status != RK_OK) return status;
     // The slot of the committed step may be being read during a hold.
     if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
-      return turn_back(answer);
+      return leave_gate(answer);
     capture_again();
     capture_at_step_begin_ = false;
   }
@@ -460,7 +460,7 @@ rk_status Session::step_begin(std::uint64_t step) {
     if (saver_) saver_->plan(registry_);
   }
   if (const GateAnswer answer = gates_.pass_step_gate(RankPhase::computing); answer != GateAnswer::passed) [[unlikely]]
-    return turn_back(answer);
+    return leave_gate(answer);
   keep_copies();
   stage_ = Stage::in_step;
   return RK_OK;
@@ -473,13 +473,13 @@ rk_status Session::update_begin() {
     if (const rk_status status = wait_for_devices("rk_update_begin"); status != RK_OK) return status;
   }
   if (const GateAnswer answer = gates_.pass_update_gate(); answer != GateAnswer::passed) [[unlikely]]
-    return turn_back(answer);
+    return leave_gate(answer);
   stage_ = Stage::updating;
   return RK_OK;
 }
 
 void Session::commit() {
-  const RankWord word = gates_.word();
+  const RankStatus word = gates_.word();
   const std::uint8_t slot = word.slot ^ 1u;
   capture(slot, word.step + 1);
   gates_.publish({word.step + 1, RankPhase::between, slot});
@@ -505,7 +505,7 @@ rk_status Session::update_skip() {
   if (const rk_status status = wait_for_devices("rk_update_skip"); status != RK_OK) return status;
   // The committed step changes, and small state may: the same gate as for an update (P4).
   if (const GateAnswer answer = gates_.pass_update_gate(); answer != GateAnswer::passed) [[unlikely]]
-    return turn_back(answer);
+    return leave_gate(answer);
   commit();
   return RK_OK;
 }
@@ -514,7 +514,7 @@ rk_status Session::step_end() {
   if (stage_ != Stage::committed) [[unlikely]]
     return refuse_now("rk_step_end");
   if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed) [[unlikely]]
-    return turn_back(answer);
+    return leave_gate(answer);
   keep_copies();
   stage_ = Stage::between;
   return RK_OK;
@@ -532,7 +532,7 @@ rk_status Session::collective_failed(const char* why) {
   const std::string_view reason = why != nullptr ? why : "";
   const CollectiveFailedMessage failed{
       .step = gates_.word().step, .why = std::string(reason.substr(0, kReasonBytesMax)), .rebuilt = gates_.rebuilt()};
-  return turn_back(gates_.wait_for_order(options_.rebuilds, [&] { link_->report_collective_failed(failed); }));
+  return leave_gate(gates_.wait_for_order(options_.rebuilds, [&] { link_->report_collective_failed(failed); }));
 }
 
 rk_status Session::checkpoint() {
@@ -567,7 +567,7 @@ rk_status Session::set_phase(rk_phase phase) {
   }
   // What a breakpoint reads may not change under it: into the swap as into an update, and out of it
   // for whoever waits for this rank.
-  if (const GateAnswer answer = gates_.pass_step_gate(next); answer != GateAnswer::passed) return turn_back(answer);
+  if (const GateAnswer answer = gates_.pass_step_gate(next); answer != GateAnswer::passed) return leave_gate(answer);
   before_swap_ = stage;
   stage_ = will_be_swapped ? Stage::swapped : stage;
   return RK_OK;
@@ -577,7 +577,7 @@ int Session::close() {
   // The caller may free registered memory after this, so it is a gate like the others. Whoever
   // leaves has no communicators to make anew.
   const bool trains = stage_ == Stage::in_step || stage_ == Stage::rebuilding || between_steps();
-  if (trains && gates_.pass_step_gate(RankPhase::finished, Heeds::stop) == GateAnswer::stop) stop();
+  if (trains && gates_.pass_step_gate(RankPhase::finished, HonoredOrders::stop) == GateAnswer::stop) stop();
   int exit_code = 0;
   if (stage_ == Stage::stopped || stage_ == Stage::rebuilding) exit_code = kStoppedExitCode;
   if (stage_ == Stage::failed || stage_ == Stage::updating) exit_code = kFailedExitCode;

@@ -79,7 +79,7 @@ class Session {
   };
 
   struct BroughtBack {
-    RankWord word;
+    RankStatus word;
     bool state_missing = false;
   };
 
@@ -89,7 +89,7 @@ class Session {
   rk_status wrong_moment(const char* call) const;
   rk_status refuse_now(const char* call) const;
   rk_status stop() noexcept;
-  rk_status turn_back(GateAnswer answer) noexcept;
+  rk_status leave_gate(GateAnswer answer) noexcept;
   void with_block(const std::function<void(ControlBlock&)>& use);
   rk_status wait_for_devices(const char* call);
   void commit();
@@ -110,7 +110,7 @@ class Session {
   rk_status add_small_state(const char* call, Add&& add);
   void start_saver(std::uint64_t step);
   Outcome<Restored> restore_with_sidecar();
-  Outcome<BroughtBack> bring_back(const RebuildOrder& order, RankWord word);
+  Outcome<BroughtBack> bring_back(const RebuildOrder& order, RankStatus word);
   void tell(rk_position& position, std::uint64_t step, const std::string& path, bool state_missing) const;
 
   // Constant after open().

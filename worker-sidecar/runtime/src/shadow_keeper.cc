@@ -66,7 +66,7 @@ Status ShadowKeeper::copy_one(const Copy& copy, std::byte* to, std::uint8_t stat
   return {};
 }
 
-Status ShadowKeeper::copy_into(std::uint32_t slot, RankWord word, std::uint64_t attempt) {
+Status ShadowKeeper::copy_into(std::uint32_t slot, RankStatus word, std::uint64_t attempt) {
   if (!resolved_) {
     if (Status status = resolve(); !status) return status;
   }
@@ -90,7 +90,7 @@ void ShadowKeeper::went_to(std::uint64_t step) noexcept {
   next_shadow_step_ = (step / every + 1) * every;
 }
 
-void ShadowKeeper::at_gate(std::uint64_t snapshot_step, RankWord word, std::uint64_t attempt) {
+void ShadowKeeper::at_gate(std::uint64_t snapshot_step, RankStatus word, std::uint64_t attempt) {
   if (offered_.load(std::memory_order_acquire)) {
     adopt();
     if (mapping_ && mapping_->plan().shadow_slots() > 0) {
@@ -115,7 +115,7 @@ void ShadowKeeper::at_gate(std::uint64_t snapshot_step, RankWord word, std::uint
   report_(taken, mapping);
 }
 
-void ShadowKeeper::at_commit(RankWord word, std::uint64_t attempt) {
+void ShadowKeeper::at_commit(RankStatus word, std::uint64_t attempt) {
   const std::uint32_t slot = next_slot_;
   next_slot_ = (slot + 1) % mapping_->plan().shadow_slots();
   next_shadow_step_ += mapping_->plan().shadow_every_steps;

@@ -54,11 +54,11 @@ class ShadowKeeper {
     return (snapshot_step == step && step != 0 && step != last_snapshot_) || offered_.load(std::memory_order_relaxed);
   }
   // Behind a step gate that was passed, with the word that was published there.
-  void at_gate(std::uint64_t snapshot_step, RankWord word, std::uint64_t attempt);
+  void at_gate(std::uint64_t snapshot_step, RankStatus word, std::uint64_t attempt);
 
   bool wanted_at_commit(std::uint64_t step) const noexcept { return step == next_shadow_step_; }
   // The step has just been published.
-  void at_commit(RankWord word, std::uint64_t attempt);
+  void at_commit(RankStatus word, std::uint64_t attempt);
 
  private:
   struct Copy {
@@ -73,7 +73,7 @@ class ShadowKeeper {
   void adopt() noexcept;
   Status resolve();
   Status copy_one(const Copy& copy, std::byte* to, std::uint8_t state_slot) const;
-  Status copy_into(std::uint32_t slot, RankWord word, std::uint64_t attempt);
+  Status copy_into(std::uint32_t slot, RankStatus word, std::uint64_t attempt);
 
   const Registry& registry_;
   const SmallState& small_state_;

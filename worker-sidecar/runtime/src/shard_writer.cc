@@ -14,7 +14,7 @@ namespace rekindle::runtime {
 namespace {
 
 Result<std::vector<MemoryPiece>> find_memory(const WriteMessage& order, const PinnedRank& rank) {
-  const RankWord word = decode_word(rank.block.word.load(std::memory_order_acquire));
+  const RankStatus word = decode_word(rank.block.word.load(std::memory_order_acquire));
   std::vector<MemoryPiece> pieces;
   for (const PiecePlan& piece : order.pieces) {
     const RegisteredTensor* const tensor = rank.registry.find_tensor(piece.tensor);
@@ -63,7 +63,7 @@ Status check_pin(const WriteMessage& order, const PinnedRank& rank) {
   // gate is the other half.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::uint32_t hold = rank.block.hold.load(std::memory_order_acquire);
-  const RankWord word = decode_word(rank.block.word.load(std::memory_order_acquire));
+  const RankStatus word = decode_word(rank.block.word.load(std::memory_order_acquire));
   if (hold == 0 || hold != order.hold || rank.gates.given_up(hold)) {
     return fail(ErrorCode::conflict,
                 format("the hold {} under which step {} was to be written has ended; what was written is discarded",

@@ -78,7 +78,7 @@ Result<SyncAnswer> decode_sync_answer(std::string_view text) {
   const std::uint64_t pods_expected = in.number("pods_expected");
   if (pods_expected > kPodsMax) in.refuse("pods_expected", "is more than a job can have");
   answer.pods_expected = static_cast<std::uint32_t>(pods_expected);
-  answer.go = in.boolean("go");
+  answer.start_allowed = in.boolean("go");
   JsonFields job(in.object("job"), "job of the operator's answer");
   answer.job_uid = job.text("uid");
   const Json& pods = in.array("pods");

@@ -64,7 +64,7 @@ struct SyncAnswer {
   std::string job_uid;
   std::uint32_t pods_expected = 0;
   std::vector<SyncPod> pods;
-  bool go = false;
+  bool start_allowed = false;
   std::vector<OrderArrived> orders;
 };
 

@@ -229,7 +229,7 @@ void PodSidecar::start_operator() {
 
 void PodSidecar::on_answer(const SyncAnswer& answer) {
   if (terminating_ && !host_) return;
-  PeerTableSeen table{.pods = {}, .go = answer.go};
+  PeerTableSeen table{.pods = {}, .start_allowed = answer.start_allowed};
   std::vector<PeerAddress> addresses;
   const auto take = [&](const SyncPod& pod) {
     if (std::ranges::find(addresses, pod.ordinal, &PeerAddress::ordinal) != addresses.end()) return;

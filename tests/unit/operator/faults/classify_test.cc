@@ -279,7 +279,7 @@ TEST(Classify, SaysItInASentence) {
 
 TEST(Classify, EveryLinkHasANameOfItsOwn) {
   std::vector<std::string_view> names;
-  for (const NotAFault& each : excuses()) names.push_back(each.name);
+  for (const BenignCause& each : benign_causes()) names.push_back(each.name);
   for (const Classifier& each : classifiers()) names.push_back(each.name);
   std::vector<std::string_view> unique = names;
   std::sort(unique.begin(), unique.end());

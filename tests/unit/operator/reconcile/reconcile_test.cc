@@ -117,7 +117,7 @@ TEST(Reconcile, LeavesAHealthyJobAlone) {
   const Plan plan = Story().plan();
   EXPECT_TRUE(plan.actions.empty());
   EXPECT_TRUE(plan.orders.empty());
-  EXPECT_FALSE(plan.hold_go);
+  EXPECT_FALSE(plan.hold_start);
   EXPECT_EQ(plan.look_again_in, std::nullopt);
 }
 
@@ -276,7 +276,7 @@ TEST(Reconcile, DeletesNameOnlyPodsOfTheIntent) {
   ASSERT_EQ(deletes.size(), 1u);
   EXPECT_EQ(deletes[0].uid, "u0");
   EXPECT_EQ(deletes[0].grace, std::nullopt);
-  EXPECT_TRUE(story.plan().hold_go);
+  EXPECT_TRUE(story.plan().hold_start);
 }
 
 TEST(Reconcile, WhenVolcanoDoesNotReactInTimeTheRestIsDeleted) {

@@ -121,7 +121,7 @@ TEST(SidecarDirectory, APodThatARestartLeftAliveIsOneOfTheNewAttempt) {
 
 TEST(SidecarDirectory, ARecoveryHoldsGo) {
   Desk desk;
-  desk.view.hold_go = true;
+  desk.view.hold_start = true;
   desk.directory.update(desk.view, kStart);
   desk.call("digits-worker-0", "u0");
   EXPECT_FALSE(desk.call("digits-worker-1", "u1")["go"].get<bool>());

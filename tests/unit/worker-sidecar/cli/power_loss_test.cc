@@ -31,7 +31,7 @@ int run_verb(const Verb& verb) {
   std::ostringstream err;
   Progress progress(err, false, [] { return Instant(); });
   const int code = verb(CommandStreams{out, err, false, progress});
-  EXPECT_EQ(code, kExitFine) << err.str();
+  EXPECT_EQ(code, kExitOk) << err.str();
   return code;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 const CoordinationConfig kTwoRanks{.pods = 1, .ranks_per_pod = 2, .wait_for_go = false};
 const RegisteredMessage kRegistered{.layout = {{whole_tensor("w", Dtype::f32, {100, 2})}}};
-const RankWord kAtStep12{.step = 12, .phase = RankPhase::computing};
+const RankStatus kAtStep12{.step = 12, .phase = RankPhase::computing};
 
 class Sidecar {
  public:

@@ -61,7 +61,7 @@ class Leader {
 
 TEST(LateAnswer, OfALostPodCostsARoundAndNotTheCheckpoint) {
   Leader leader;
-  const RankWord at_12{.step = 12, .phase = RankPhase::computing};
+  const RankStatus at_12{.step = 12, .phase = RankPhase::computing};
   leader.tell(HookCalled{.hook = 1, .container = "main", .seconds_left = 30});
   leader.tell(RankSeen{0, at_12});
   leader.tell(PeerLost{1});

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 
 class FaultsWhileSaving {
  public:
-  explicit FaultsWhileSaving(std::uint64_t seed) : luck_(seed * 7919 + 13), job_(options(seed)) {
+  explicit FaultsWhileSaving(std::uint64_t seed) : rng_(seed * 7919 + 13), job_(options(seed)) {
     job_.set_write_time(milliseconds(4 + below(400)));
   }
 
@@ -53,7 +53,7 @@ class FaultsWhileSaving {
   }
 
  private:
-  std::uint32_t below(std::uint64_t bound) { return static_cast<std::uint32_t>(luck_.below(bound)); }
+  std::uint32_t below(std::uint64_t bound) { return static_cast<std::uint32_t>(rng_.below(bound)); }
 
   HarnessOptions options(std::uint64_t seed) {
     HarnessOptions options{.seed = seed, .trains = true};
@@ -100,7 +100,7 @@ class FaultsWhileSaving {
     return newest;
   }
 
-  Prng luck_;
+  Prng rng_;
   CoordinationHarness job_;
   std::uint32_t lost_ = 0;
 };

@@ -23,7 +23,7 @@ class PeriodicWorld {
  public:
   struct Pod {
     std::unique_ptr<Coordination> sidecar;
-    RankWord word{.step = 0, .phase = RankPhase::between};
+    RankStatus word{.step = 0, .phase = RankPhase::between};
     std::uint64_t snapshot_step = 0;
     std::uint64_t taken = 0;
     std::vector<KeepForRank> kept;

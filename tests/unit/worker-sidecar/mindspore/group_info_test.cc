@@ -75,7 +75,9 @@ TEST(GroupInfo, RanksEndAt4095) {
   EXPECT_EQ(group_error_of(encode_group_info({0, 0xffffffffu})), "it lists rank 4294967295; ranks go up to 4095");
 }
 
-TEST(GroupInfo, ARankTwiceIsRefused) { EXPECT_EQ(group_error_of(encode_group_info({4, 0, 4})), "it lists rank 4 twice"); }
+TEST(GroupInfo, ARankTwiceIsRefused) {
+  EXPECT_EQ(group_error_of(encode_group_info({4, 0, 4})), "it lists rank 4 twice");
+}
 
 TEST(GroupInfo, CommunicationGroupsEndAt10000) {
   EXPECT_EQ(decode_group_info(make_map({0, 4}, 10'000).SerializeAsString()), (RankGroup{0, 4}));

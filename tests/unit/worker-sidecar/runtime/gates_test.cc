@@ -30,9 +30,9 @@ class GatesAtStep : public ::testing::Test {
 TEST_F(GatesAtStep, OpenGatesArePassedAndSayWhatTheRankDoes) {
   stand_at(4);
   EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::passed);
-  EXPECT_EQ(control.word(), (RankWord{4, RankPhase::computing, 0}));
+  EXPECT_EQ(control.word(), (RankStatus{4, RankPhase::computing, 0}));
   EXPECT_EQ(gates.pass_update_gate(), GateAnswer::passed);
-  EXPECT_EQ(control.word(), (RankWord{4, RankPhase::updating, 0}));
+  EXPECT_EQ(control.word(), (RankStatus{4, RankPhase::updating, 0}));
 }
 
 TEST_F(GatesAtStep, HeldAtTheUpdateGateTheStateStaysCleanAtTheCommittedStep) {
@@ -58,9 +58,9 @@ TEST_F(GatesAtStep, APermitLetsExactlyThatUpdateThrough) {
   });
   control.wait_for_phase(RankPhase::waiting_at_update);
   control.permit(6);  // of another step: nothing happens
-  EXPECT_EQ(control.word(), (RankWord{4, RankPhase::waiting_at_update, 0}));
+  EXPECT_EQ(control.word(), (RankStatus{4, RankPhase::waiting_at_update, 0}));
   control.permit(5);
-  testing::wait_until([&] { return control.word() == RankWord{5, RankPhase::waiting_at_update, 0}; },
+  testing::wait_until([&] { return control.word() == RankStatus{5, RankPhase::waiting_at_update, 0}; },
                       "the rank waits with step 5 committed");
   control.release(GateOrder::stop);
   EXPECT_EQ(rank.get(), std::pair(GateAnswer::passed, GateAnswer::stop));
@@ -174,10 +174,10 @@ TEST_F(GatesAtStep, TheOrderToRebuildComesOutOfEveryGateUntilItIsCarriedOut) {
     control.wait_for_phase(at_update ? RankPhase::waiting_at_update : RankPhase::waiting_at_step);
     control.release_to_rebuild(kRebuild);
     EXPECT_EQ(rank.get(), GateAnswer::rebuild);
-    EXPECT_EQ(control.word(), (RankWord{4, RankPhase::collective_failed, 0}))
+    EXPECT_EQ(control.word(), (RankStatus{4, RankPhase::collective_failed, 0}))
         << "clean, and nobody waits for its update";
     EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::rebuild);
-    EXPECT_EQ(gates.pass_step_gate(RankPhase::restoring, Heeds::stop), GateAnswer::passed)
+    EXPECT_EQ(gates.pass_step_gate(RankPhase::restoring, HonoredOrders::stop), GateAnswer::passed)
         << "on its way to carry it out";
   }
   EXPECT_EQ(gates.rebuild_order(), kRebuild);
@@ -255,7 +255,7 @@ TEST_F(GatesAtStep, WhatIsReadUnderAHoldIsNeverTorn) {
   for (int i = 0; i < kHolds; ++i) {
     for (std::uint64_t pause = prng.below(300); pause > 0; --pause) std::atomic_signal_fence(std::memory_order_seq_cst);
     control.hold();
-    RankWord word = control.word();
+    RankStatus word = control.word();
     while (!is_clean(word)) {
       std::this_thread::yield();
       word = control.word();

@@ -16,12 +16,12 @@ namespace rekindle::runtime::testing {
 inline const LinkLimits kQuick{.away_max = std::chrono::milliseconds(300),
                                .first_pause = std::chrono::milliseconds(1),
                                .longest_pause = std::chrono::milliseconds(10),
-                               .farewell_max = std::chrono::seconds(2)};
+                               .goodbye_max = std::chrono::seconds(2)};
 // For stories in which the sidecar's absence is not the point.
 inline const LinkLimits kPatient{.away_max = std::chrono::seconds(60),
                                  .first_pause = std::chrono::milliseconds(1),
                                  .longest_pause = std::chrono::milliseconds(10),
-                                 .farewell_max = std::chrono::seconds(2)};
+                                 .goodbye_max = std::chrono::seconds(2)};
 
 inline rk_tensor vector_of_4(const char* name, float* data, rk_written_in written_in = RK_UPDATE) {
   return {.struct_size = sizeof(rk_tensor),

@@ -52,7 +52,7 @@ class Rebuilding : public ::testing::Test {
   static std::string bytes_of(const Value& value) {
     return std::string(reinterpret_cast<const char*>(&value), sizeof value);
   }
-  RankWord word() const { return sidecar.control.word(); }
+  RankStatus word() const { return sidecar.control.word(); }
 
   TemporaryFolder root;
   ScriptedSidecar sidecar;
@@ -74,7 +74,7 @@ TEST_F(Rebuilding, ARankAtTheStepKeepsItsMemoryAndPutsBackWhatTheStepInProgressC
   rank.counter = 99;
   order(stay_at(3));
   EXPECT_EQ(rank.session->update_begin(), RK_REBUILD);
-  EXPECT_EQ(word(), (RankWord{3, RankPhase::collective_failed, word().slot})) << "clean";
+  EXPECT_EQ(word(), (RankStatus{3, RankPhase::collective_failed, word().slot})) << "clean";
   ASSERT_EQ(rank.session->rebuild(rank.position), RK_OK) << last_error();
   EXPECT_EQ(rank.position.step, 3u);
   EXPECT_EQ(rank.position.attempt, 1u);

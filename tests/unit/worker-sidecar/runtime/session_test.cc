@@ -144,7 +144,7 @@ class SessionAtSidecar : public ::testing::Test {
     registered = sidecar.begin();
     started.get();
   }
-  RankWord word() const { return sidecar.control.word(); }
+  RankStatus word() const { return sidecar.control.word(); }
 
   ScriptedSidecar sidecar;
   Rank rank;
@@ -188,7 +188,7 @@ TEST_F(SessionAtSidecar, TheWordFollowsTheStep) {
   EXPECT_EQ(word().phase, RankPhase::updating);
   const std::uint8_t slot_before = word().slot;
   ASSERT_EQ(rank.session->update_end(), RK_OK);
-  EXPECT_EQ(word(), (RankWord{1, RankPhase::between, static_cast<std::uint8_t>(slot_before ^ 1)}));
+  EXPECT_EQ(word(), (RankStatus{1, RankPhase::between, static_cast<std::uint8_t>(slot_before ^ 1)}));
   ASSERT_EQ(rank.session->set_phase(RK_EVALUATING), RK_OK);
   EXPECT_EQ(word().phase, RankPhase::evaluating);
   ASSERT_EQ(rank.session->step_end(), RK_OK);
@@ -394,7 +394,7 @@ TEST(KilledRank, LeavesItsStateOfTheLastCommitInTheSlotAndItsDeathInTheFutex) {
   testing::wait_until([&] { return (sidecar.control->owner.load() & kFutexOwnerDied) != 0; },
                       "the kernel reports the death");
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-  const RankWord word = sidecar.control.word();
+  const RankStatus word = sidecar.control.word();
   const auto slot = sidecar.control.slot(word.slot);
   EXPECT_EQ(slot.fault, "");
   EXPECT_EQ(slot.step, word.step);

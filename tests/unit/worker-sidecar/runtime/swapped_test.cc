@@ -25,7 +25,7 @@ class SwappedWeights : public ::testing::Test {
     started.get();
     ASSERT_EQ(rank.one_step(), RK_OK);
   }
-  RankWord word() const { return sidecar.control.word(); }
+  RankStatus word() const { return sidecar.control.word(); }
   void set_phase_elsewhere(rk_phase phase) {
     waiting = std::async(std::launch::async, [this, phase] { return rank.session->set_phase(phase); });
   }

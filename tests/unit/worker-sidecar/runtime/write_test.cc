@@ -118,7 +118,7 @@ TEST_F(WriteOrder, IsCarriedOutWhileTheTrainingThreadComputes) {
   for (int i = 0; i < 3; ++i) ASSERT_EQ(rank.one_step(), RK_OK);
   ASSERT_EQ(rank.session->step_begin(4), RK_OK);
   hold = sidecar.control.hold();
-  EXPECT_EQ(sidecar.control.word(), (RankWord{3, RankPhase::computing, sidecar.control.word().slot}));
+  EXPECT_EQ(sidecar.control.word(), (RankStatus{3, RankPhase::computing, sidecar.control.word().slot}));
   sidecar.send(order({{"weights", 0, 4}}));
   sidecar.expect<WrittenMessage>("written");
 }

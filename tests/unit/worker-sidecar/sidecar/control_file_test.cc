@@ -94,7 +94,7 @@ TEST_F(ControlFileTest, ASidecarThatComesBackFindsWordHoldAndNumber) {
   }
   Result<ControlFile> again = ControlFile::open(folder_.path(), kRank, kWorld);
   ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(again->word(), (RankWord{.step = 184, .phase = RankPhase::computing, .slot = 1}));
+  EXPECT_EQ(again->word(), (RankStatus{.step = 184, .phase = RankPhase::computing, .slot = 1}));
   EXPECT_TRUE(again->held());
   EXPECT_EQ(again->hold_number(), number);
   EXPECT_GT(again->hold(), number);
@@ -113,7 +113,7 @@ TEST_F(ControlFileTest, WhatIsNoControlBlockOfThisRankIsRefused) {
 TEST_F(ControlFileTest, HoldPermitAndReleaseAreWhatTheRankReads) {
   ControlFile file = create();
   ControlBlock& seen = rank_side(file);
-  const std::uint32_t bell = seen.bell;
+  const std::uint32_t wake_word = seen.wake_word;
   EXPECT_EQ(file.hold(), seen.hold);
   file.permit(12);
   EXPECT_EQ(seen.permit, 12u);
@@ -121,7 +121,7 @@ TEST_F(ControlFileTest, HoldPermitAndReleaseAreWhatTheRankReads) {
   EXPECT_EQ(seen.hold, 0u);
   EXPECT_EQ(seen.permit, 0u);
   EXPECT_EQ(seen.order, static_cast<std::uint32_t>(GateOrder::stop));
-  EXPECT_EQ(seen.bell, bell + 3);
+  EXPECT_EQ(seen.wake_word, wake_word + 3);
 }
 
 TEST_F(ControlFileTest, AnOrderToRebuildStandsUntilTheRankHasCarriedItOut) {

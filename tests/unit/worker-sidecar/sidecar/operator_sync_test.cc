@@ -102,7 +102,7 @@ TEST(OperatorSync, AnAnswerIsReadWhole) {
   const Result<SyncAnswer> answer = decode_sync_answer(kAnswer);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->version, 18u);
-  EXPECT_TRUE(answer->go);
+  EXPECT_TRUE(answer->start_allowed);
   EXPECT_EQ(answer->pods[0].port, 8471);
   EXPECT_EQ(answer->pods[1].address, "");
   EXPECT_EQ(answer->orders[0].breakpoint, "digits-1");

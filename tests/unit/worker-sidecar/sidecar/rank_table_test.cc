@@ -22,7 +22,7 @@ using Entries = std::vector<std::pair<std::string, std::string>>;
 
 class SlotsOfARank : public ::testing::Test {
  protected:
-  SlotsOfARank() : table(loop, folder.path(), 1, [](std::uint32_t, RankWord) {}) {
+  SlotsOfARank() : table(loop, folder.path(), 1, [](std::uint32_t, RankStatus) {}) {
     if (!table.admit(0, ::getpid(), 4096, LinkId{1}, {})) throw std::runtime_error("no control block");
     const int descriptor = ::open((folder.path() + "/rank-0.control").c_str(), O_RDWR | O_CLOEXEC);
     struct stat info{};

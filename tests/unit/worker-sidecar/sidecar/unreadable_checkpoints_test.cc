@@ -8,7 +8,7 @@
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/coordination/coordination.h"
-#include "worker-sidecar/sidecar/checkpoint_desk.h"
+#include "worker-sidecar/sidecar/checkpoint_repository.h"
 
 namespace rekindle::sidecar {
 namespace {
@@ -17,7 +17,7 @@ class UnreadableCheckpoints : public testing::Test {
  protected:
   void SetUp() override {
     settings_.checkpoint_folder = folder_.at("checkpoints");
-    desk_ = std::make_unique<CheckpointDesk>(real_file_system(), settings_, true);
+    desk_ = std::make_unique<CheckpointRepository>(real_file_system(), settings_, true);
     ASSERT_TRUE(desk_->open());
   }
   void put_manifest(const std::string& folder, const std::string& text) {
@@ -26,7 +26,7 @@ class UnreadableCheckpoints : public testing::Test {
   }
   TemporaryFolder folder_;
   HostSettings settings_;
-  std::unique_ptr<CheckpointDesk> desk_;
+  std::unique_ptr<CheckpointRepository> desk_;
 };
 
 TEST_F(UnreadableCheckpoints, AnEmptyFolderIsABeginning) {
@@ -60,9 +60,9 @@ TEST_F(UnreadableCheckpoints, StorageThatFailsWhereTheNewestIsListsNothing) {
     }
   } storage;
   put_manifest("a1-s9-y", "whatever it says");
-  CheckpointDesk desk(storage, settings_, true);
-  ASSERT_TRUE(desk.open());
-  const auto listed = desk.candidates();
+  CheckpointRepository repository(storage, settings_, true);
+  ASSERT_TRUE(repository.open());
+  const auto listed = repository.candidates();
   ASSERT_FALSE(listed);
   EXPECT_EQ(listed.error().code, ErrorCode::io);
   EXPECT_NE(listed.error().message.find("a1-s9-y may be whole"), std::string::npos) << listed.error().message;

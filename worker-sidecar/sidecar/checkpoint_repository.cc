@@ -1,4 +1,4 @@
-#include "worker-sidecar/sidecar/checkpoint_desk.h"
+#include "worker-sidecar/sidecar/checkpoint_repository.h"
 
 #include <cerrno>
 
@@ -16,14 +16,14 @@
 
 namespace rekindle::sidecar {
 
-CheckpointDesk::CheckpointDesk(FileSystem& file_system, const HostSettings& settings, bool create_root)
+CheckpointRepository::CheckpointRepository(FileSystem& file_system, const HostSettings& settings, bool create_root)
     : file_system_(file_system),
       root_(settings.checkpoint_folder),
       job_{.namespace_name = settings.job_namespace, .name = settings.job, .uid = settings.job_uid},
       create_root_(create_root),
       policy_(settings.checkpoints) {}
 
-Status CheckpointDesk::open() {
+Status CheckpointRepository::open() {
   Result<JobFolder> folder =
       open_job_folder(file_system_, {.root = root_, .job = job_, .nonce = draw_nonce(), .create_root = create_root_});
   if (!folder) return std::unexpected(folder.error());
@@ -31,7 +31,7 @@ Status CheckpointDesk::open() {
   return {};
 }
 
-Result<CandidateOrder> CheckpointDesk::candidates() {
+Result<CandidateOrder> CheckpointRepository::candidates() {
   Result<FolderScan> scan = scan_job_folder(file_system_, job_folder_);
   if (!scan) return std::unexpected(scan.error());
   CandidateOrder order = order_candidates(*scan, job_);
@@ -41,11 +41,11 @@ Result<CandidateOrder> CheckpointDesk::candidates() {
   return order;
 }
 
-Result<AttemptRecord> CheckpointDesk::claim(AttemptRecord record) {
+Result<AttemptRecord> CheckpointRepository::claim(AttemptRecord record) {
   return claim_attempt(file_system_, job_folder_, std::move(record), draw_nonce());
 }
 
-FailureHistory CheckpointDesk::failures_before(std::uint64_t attempt) {
+FailureHistory CheckpointRepository::failures_before(std::uint64_t attempt) {
   std::optional<WallTime> first;
   if (const Result<std::vector<FoundAttempt>> attempts = list_attempts(file_system_, job_folder_)) {
     for (const FoundAttempt& found : *attempts) {
@@ -55,12 +55,12 @@ FailureHistory CheckpointDesk::failures_before(std::uint64_t attempt) {
   return history_of(attempt, first, wall_now());
 }
 
-Result<std::string> CheckpointDesk::create_folder(std::uint64_t attempt, std::uint64_t step) {
+Result<std::string> CheckpointRepository::create_folder(std::uint64_t attempt, std::uint64_t step) {
   return create_checkpoint_folder(file_system_, job_folder_, {.attempt = attempt, .step = step, .nonce = draw_nonce()});
 }
 
-Result<WrittenStates> CheckpointDesk::write_states(const std::string& folder, std::uint32_t ordinal,
-                                                   const std::vector<RankState>& states) {
+Result<WrittenStates> CheckpointRepository::write_states(const std::string& folder, std::uint32_t ordinal,
+                                                         const std::vector<RankState>& states) {
   std::vector<MemoryPiece> pieces;
   WrittenStates result;
   const std::string name = state_file_name(ordinal);
@@ -86,17 +86,17 @@ Result<WrittenStates> CheckpointDesk::write_states(const std::string& folder, st
   return result;
 }
 
-Result<std::string> CheckpointDesk::publish(const std::string& folder, const Manifest& manifest) {
+Result<std::string> CheckpointRepository::publish(const std::string& folder, const Manifest& manifest) {
   return publish_manifest(file_system_, job_folder_, folder, manifest, draw_nonce());
 }
 
-Result<PruneReport> CheckpointDesk::prune(std::uint64_t own_attempt) {
+Result<PruneReport> CheckpointRepository::prune(std::uint64_t own_attempt) {
   RetentionPolicy retention = policy_.retention;
   retention.own_attempt = own_attempt;
   return prune_checkpoints(file_system_, job_folder_, job_, retention);
 }
 
-Status CheckpointDesk::remove(const std::string& folder) {
+Status CheckpointRepository::remove(const std::string& folder) {
   return remove_checkpoint_folder(file_system_, job_folder_, folder);
 }
 

@@ -29,9 +29,9 @@ struct WrittenStates {
   std::vector<ManifestState> states;
 };
 
-class CheckpointDesk {
+class CheckpointRepository {
  public:
-  CheckpointDesk(FileSystem& file_system, const HostSettings& settings, bool create_root);
+  CheckpointRepository(FileSystem& file_system, const HostSettings& settings, bool create_root);
 
   // Finds or makes the job's folder and tries it out. The error's sentence is what the user is
   // told.

@@ -1,4 +1,4 @@
-#include "worker-sidecar/runtime/src/put_back.h"
+#include "worker-sidecar/runtime/src/rollback.h"
 
 #include <algorithm>
 #include <cstring>
@@ -29,7 +29,7 @@ Done put_tensor(const RegisteredTensor& tensor, const std::byte* captured) {
 
 }  // namespace
 
-Outcome<PutBack> put_back(const Registry& registry, const SmallState& small_state, std::uint8_t slot) {
+Outcome<Rollback> roll_back(const Registry& registry, const SmallState& small_state, std::uint8_t slot) {
   for (const RegisteredTensor& tensor : registry.tensors()) {
     if (!tensor.captured_index) continue;
     if (Done done = put_tensor(tensor, small_state.value(slot, *tensor.captured_index)); !done)
@@ -38,7 +38,7 @@ Outcome<PutBack> put_back(const Registry& registry, const SmallState& small_stat
   const auto is_missing = [&](const RegisteredState& state) {
     return small_state.value(slot, state.captured_index) == nullptr;
   };
-  if (std::ranges::any_of(registry.states(), is_missing)) return PutBack{.state_missing = true};
+  if (std::ranges::any_of(registry.states(), is_missing)) return Rollback{.state_missing = true};
   for (const RegisteredState& state : registry.states()) {
     const std::byte* const captured = small_state.value(slot, state.captured_index);
     const std::uint64_t bytes = small_state.value_bytes(slot, state.captured_index);
@@ -50,7 +50,7 @@ Outcome<PutBack> put_back(const Registry& registry, const SmallState& small_stat
                            state.description.name, answer, bytes));
     }
   }
-  return PutBack{};
+  return Rollback{};
 }
 
 }  // namespace rekindle::runtime

@@ -12,12 +12,12 @@
 
 namespace rekindle::runtime {
 
-struct PutBack {
+struct Rollback {
   bool state_missing = false;  // some state was not captured, and all of them are left as they are
 };
 
 // From `slot`, which the rank's word names. STATE when a tensor was not captured or cannot be
 // written, MISMATCH when a load function refuses its bytes.
-Outcome<PutBack> put_back(const Registry& registry, const SmallState& small_state, std::uint8_t slot);
+Outcome<Rollback> roll_back(const Registry& registry, const SmallState& small_state, std::uint8_t slot);
 
 }  // namespace rekindle::runtime

@@ -33,12 +33,12 @@
 
 namespace rekindle::sidecar {
 
-enum class AssemblyState : std::uint8_t { gathering, registering, listing, verifying, loading, claiming, taking };
-std::string_view to_string(AssemblyState state);
+enum class JobStartState : std::uint8_t { gathering, registering, listing, verifying, loading, claiming, taking };
+std::string_view to_string(JobStartState state);
 
-class Assembly {
+class JobStart {
  public:
-  Assembly(const CoordinationConfig& config, const Membership& pods, LocalRanks& ranks, JobLayouts& layouts)
+  JobStart(const CoordinationConfig& config, const Membership& pods, LocalRanks& ranks, JobLayouts& layouts)
       : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts) {}
 
   // Ranks of this pod, connections or the table have changed.
@@ -68,7 +68,7 @@ class Assembly {
   const TakeMessage& taken() const { return taken_; }
   bool rejoined() const { return rejoined_; }
   bool restoring() const { return welcomed_any_ && !running(); }
-  AssemblyState state() const { return state_; }
+  JobStartState state() const { return state_; }
 
  private:
   bool coordinating() const { return pods_.lowest_reachable() == config_.ordinal; }
@@ -108,7 +108,7 @@ class Assembly {
   Instant next_ready_;
 
   // As the coordinator.
-  AssemblyState state_ = AssemblyState::gathering;
+  JobStartState state_ = JobStartState::gathering;
   std::map<std::uint32_t, ReadyMessage> ready_;
   std::set<std::uint32_t> asked_;  // pods that were asked for their layouts since the last resend
   std::vector<RestoreCandidate> candidates_;

@@ -1,4 +1,4 @@
-#include "worker-sidecar/coordination/assembly.h"
+#include "worker-sidecar/coordination/job_start.h"
 
 #include <algorithm>
 #include <array>
@@ -13,28 +13,28 @@ bool reached(const ReadyMessage& ready, std::uint32_t ranks_per_pod, ReadyState 
 
 }  // namespace
 
-std::string_view to_string(AssemblyState state) {
+std::string_view to_string(JobStartState state) {
   constexpr std::array<std::string_view, 7> kNames = {"gathering", "registering", "listing", "verifying",
                                                       "loading",   "claiming",    "taking"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
-void Assembly::send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const {
+void JobStart::send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const {
   out.push_back(SendToPeer{ordinal, std::move(message)});
 }
-void Assembly::send_to_all(const PeerMessage& message, CoordinationOutputs& out) const {
+void JobStart::send_to_all(const PeerMessage& message, CoordinationOutputs& out) const {
   for (const std::uint32_t pod : pods_.reachable_pods()) send(pod, message, out);
 }
 
 // --- member ---
 
-void Assembly::on_rank_connected(std::uint32_t rank, Instant now, CoordinationOutputs& out) {
+void JobStart::on_rank_connected(std::uint32_t rank, Instant now, CoordinationOutputs& out) {
   welcomed_.erase(rank);
   offered_ranks_.erase(rank);
   on_change(now, out);
 }
 
-void Assembly::on_change(Instant now, CoordinationOutputs& out) {
+void JobStart::on_change(Instant now, CoordinationOutputs& out) {
   if (running() || rejoin(now, out)) return;
   next_ready_ = now + 2 * config_.limits.resend;
   send(pods_.lowest_reachable(), ready(), out);
@@ -43,7 +43,7 @@ void Assembly::on_change(Instant now, CoordinationOutputs& out) {
 
 // The ranks of the pod live in one attempt already, or died in it: it was this sidecar that was
 // away.
-bool Assembly::rejoin(Instant now, CoordinationOutputs& out) {
+bool JobStart::rejoin(Instant now, CoordinationOutputs& out) {
   std::uint32_t attempt = 0;
   for (const auto& [number, rank] : ranks_.all()) attempt = std::max(attempt, rank.attempt);
   if (attempt == 0) return false;
@@ -61,7 +61,7 @@ bool Assembly::rejoin(Instant now, CoordinationOutputs& out) {
   return true;
 }
 
-ReadyMessage Assembly::ready() const {
+ReadyMessage JobStart::ready() const {
   ReadyMessage message{.ordinal = config_.ordinal, .attempt = taken_.attempt};
   bool all_registered = true;
   for (const auto& [number, rank] : ranks_.all()) {
@@ -90,7 +90,7 @@ ReadyMessage Assembly::ready() const {
   return message;
 }
 
-void Assembly::on_begin(std::uint32_t from, const BeginMessage& begin, CoordinationOutputs& out) {
+void JobStart::on_begin(std::uint32_t from, const BeginMessage& begin, CoordinationOutputs& out) {
   if (from != config_.ordinal) layouts_.adopt(from, begin.layouts, !running());
   if (running()) {
     // Of somebody who came back.
@@ -114,7 +114,7 @@ void Assembly::on_begin(std::uint32_t from, const BeginMessage& begin, Coordinat
   }
 }
 
-void Assembly::on_offer(std::uint32_t from, const OfferMessage& offer, CoordinationOutputs& out) {
+void JobStart::on_offer(std::uint32_t from, const OfferMessage& offer, CoordinationOutputs& out) {
   if (running()) return;
   offered_by_ = from;
   if (!offered_ || *offered_ != offer) {
@@ -129,7 +129,7 @@ void Assembly::on_offer(std::uint32_t from, const OfferMessage& offer, Coordinat
   answer_if_loaded(out);
 }
 
-void Assembly::on_rank_loaded(const RankLoaded& loaded, CoordinationOutputs& out) {
+void JobStart::on_rank_loaded(const RankLoaded& loaded, CoordinationOutputs& out) {
   LocalRank* rank = ranks_.find(loaded.rank);
   if (running() || rank == nullptr || !offered_ || loaded.loaded.path != offered_->path ||
       !offered_ranks_.contains(loaded.rank))
@@ -140,7 +140,7 @@ void Assembly::on_rank_loaded(const RankLoaded& loaded, CoordinationOutputs& out
 
 // One answer for the pod once all its ranks have one. After a failure the same offer may come again
 // and is then tried again.
-void Assembly::answer_if_loaded(CoordinationOutputs& out) {
+void JobStart::answer_if_loaded(CoordinationOutputs& out) {
   PodLoadedMessage answer{.ordinal = config_.ordinal, .path = offered_->path, .step = offered_->step, .ok = true};
   for (const auto& [number, rank] : ranks_.all()) {
     if (!rank.alive) continue;
@@ -154,7 +154,7 @@ void Assembly::answer_if_loaded(CoordinationOutputs& out) {
   send(offered_by_, answer, out);
 }
 
-void Assembly::on_take(const TakeMessage& take, CoordinationOutputs& out) {
+void JobStart::on_take(const TakeMessage& take, CoordinationOutputs& out) {
   if (running() || take.attempt == 0 || !ranks_.all_connected()) return;
   for (const auto& [number, rank] : ranks_.all()) {
     if (!rank.alive || !rank.loaded || !rank.loaded->ok || rank.loaded->path != take.path ||
@@ -174,7 +174,7 @@ void Assembly::on_take(const TakeMessage& take, CoordinationOutputs& out) {
                              .summary = take.summary});
 }
 
-void Assembly::on_refused(const FailedMessage& failed, CoordinationOutputs& out) {
+void JobStart::on_refused(const FailedMessage& failed, CoordinationOutputs& out) {
   if (running()) return;
   for (const std::uint32_t rank : ranks_.live()) {
     out.push_back(RefuseRank{rank, failed.error});
@@ -186,12 +186,12 @@ void Assembly::on_refused(const FailedMessage& failed, CoordinationOutputs& out)
 
 // --- coordinator ---
 
-void Assembly::on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out) {
+void JobStart::on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out) {
   ready_.erase(ordinal);
   on_change(now, out);
 }
 
-void Assembly::on_ready(std::uint32_t from, const ReadyMessage& ready, Instant now, CoordinationOutputs& out) {
+void JobStart::on_ready(std::uint32_t from, const ReadyMessage& ready, Instant now, CoordinationOutputs& out) {
   if (running()) {
     if (ready.attempt != 0 || from == config_.ordinal) return;
     send(from, this->ready(), out);
@@ -215,7 +215,7 @@ void Assembly::on_ready(std::uint32_t from, const ReadyMessage& ready, Instant n
   drive(now, out);
 }
 
-bool Assembly::all_pods(ReadyState state) const {
+bool JobStart::all_pods(ReadyState state) const {
   if (!pods_.all_reachable() || ready_.size() != config_.pods) return false;
   return std::all_of(ready_.begin(), ready_.end(), [&](const auto& entry) {
     return entry.second.attempt == 0 && reached(entry.second, config_.ranks_per_pod, state);
@@ -223,7 +223,7 @@ bool Assembly::all_pods(ReadyState state) const {
 }
 
 // True while a layout is not here yet.
-bool Assembly::ask_for_layouts(CoordinationOutputs& out) {
+bool JobStart::ask_for_layouts(CoordinationOutputs& out) {
   if (layouts_.knows_all()) return false;
   for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank) {
     const std::uint32_t pod = config_.pod_of(rank);
@@ -233,36 +233,36 @@ bool Assembly::ask_for_layouts(CoordinationOutputs& out) {
   return true;
 }
 
-void Assembly::tell_layouts(std::uint32_t pod, const std::vector<std::string>& it_has, CoordinationOutputs& out) const {
+void JobStart::tell_layouts(std::uint32_t pod, const std::vector<std::string>& it_has, CoordinationOutputs& out) const {
   for (std::vector<HeldLayout>& told : one_layout_each(layouts_.tell(0, config_.world_size(), it_has))) {
     send(pod, BeginMessage{.layouts = std::move(told)}, out);
   }
 }
 
-void Assembly::on_pod_met(std::uint32_t ordinal, CoordinationOutputs& out) const {
+void JobStart::on_pod_met(std::uint32_t ordinal, CoordinationOutputs& out) const {
   if (running() && !layouts_.knows_all()) send(ordinal, BeginMessage{.layout_hashes = layouts_.hashes()}, out);
 }
 
-void Assembly::drive(Instant now, CoordinationOutputs& out) {
+void JobStart::drive(Instant now, CoordinationOutputs& out) {
   if (running()) return;
   if (!coordinating()) {
-    state_ = AssemblyState::gathering;
+    state_ = JobStartState::gathering;
     retry_at_.reset();
     return;
   }
-  if (state_ != AssemblyState::gathering &&
-      !all_pods(state_ == AssemblyState::registering ? ReadyState::connected : ReadyState::registered)) {
-    state_ = AssemblyState::gathering;
+  if (state_ != JobStartState::gathering &&
+      !all_pods(state_ == JobStartState::registering ? ReadyState::connected : ReadyState::registered)) {
+    state_ = JobStartState::gathering;
     retry_at_.reset();
   }
-  if (state_ == AssemblyState::gathering) {
-    if (!pods_.go() || !all_pods(ReadyState::connected)) return;
-    state_ = AssemblyState::registering;
+  if (state_ == JobStartState::gathering) {
+    if (!pods_.start_allowed() || !all_pods(ReadyState::connected)) return;
+    state_ = JobStartState::registering;
     asked_.clear();
     next_resend_ = now + 2 * config_.limits.resend;
     send_to_all(BeginMessage{}, out);
   }
-  if (state_ == AssemblyState::registering && all_pods(ReadyState::registered)) {
+  if (state_ == JobStartState::registering && all_pods(ReadyState::registered)) {
     if (ask_for_layouts(out)) return;
     if (const auto shards = layouts_.shards(); !shards) {
       refuse_all(shards.error(), out);
@@ -275,13 +275,13 @@ void Assembly::drive(Instant now, CoordinationOutputs& out) {
     }
     refused_.clear();
     forget_failures();
-    state_ = AssemblyState::listing;
+    state_ = JobStartState::listing;
     out.push_back(ListCandidates{});
   }
 }
 
-void Assembly::on_candidates(const CandidatesListed& listed, Instant now, CoordinationOutputs& out) {
-  if (state_ != AssemblyState::listing) return;
+void JobStart::on_candidates(const CandidatesListed& listed, Instant now, CoordinationOutputs& out) {
+  if (state_ != JobStartState::listing) return;
   if (!listed.candidates) {
     // Storage that cannot be read is no reason to start from the beginning.
     out.push_back(NoteProblem{"checkpoints_unreadable", listed.candidates.error().message});
@@ -296,17 +296,17 @@ void Assembly::on_candidates(const CandidatesListed& listed, Instant now, Coordi
   try_candidate(now, out);
 }
 
-OfferMessage Assembly::current_offer() const {
+OfferMessage JobStart::current_offer() const {
   if (candidate_ >= candidates_.size()) return {};
   const RestoreCandidate& candidate = candidates_[candidate_];
   return {
       .path = candidate.path, .step = candidate.step, .manifest_hash = candidate.manifest_hash, .job_checked = true};
 }
 
-void Assembly::try_candidate(Instant, CoordinationOutputs& out) {
+void JobStart::try_candidate(Instant, CoordinationOutputs& out) {
   retry_at_.reset();
   if (candidate_ < candidates_.size()) {
-    state_ = AssemblyState::verifying;
+    state_ = JobStartState::verifying;
     VerifyCandidate verify{.path = candidates_[candidate_].path,
                            .manifest_hash = candidates_[candidate_].manifest_hash};
     if (const auto shards = layouts_.shards()) {
@@ -326,14 +326,14 @@ void Assembly::try_candidate(Instant, CoordinationOutputs& out) {
   }
 }
 
-AfterFailure Assembly::count_failure(ErrorCode code, Instant now) {
+AfterFailure JobStart::count_failure(ErrorCode code, Instant now) {
   if (failures_ == 0) first_failure_ = now;
   return after_failure(code, ++failures_, now - first_failure_, config_.limits.restore);
 }
 
-void Assembly::forget_failures() { failures_ = 0; }
+void JobStart::forget_failures() { failures_ = 0; }
 
-void Assembly::refuse_candidate(const Error& error, Instant now, CoordinationOutputs& out) {
+void JobStart::refuse_candidate(const Error& error, Instant now, CoordinationOutputs& out) {
   const std::string path = candidate_ < candidates_.size() ? candidates_[candidate_].path : "the start";
   switch (count_failure(error.code, now)) {
     case AfterFailure::try_again: retry_later(now); return;
@@ -354,30 +354,30 @@ void Assembly::refuse_candidate(const Error& error, Instant now, CoordinationOut
   else try_candidate(now, out);
 }
 
-void Assembly::on_verified(const CandidateVerified& verified, Instant now, CoordinationOutputs& out) {
-  if (state_ != AssemblyState::verifying || candidate_ >= candidates_.size() ||
+void JobStart::on_verified(const CandidateVerified& verified, Instant now, CoordinationOutputs& out) {
+  if (state_ != JobStartState::verifying || candidate_ >= candidates_.size() ||
       verified.path != candidates_[candidate_].path)
     return;
   if (verified.verified) offer(out);
   else refuse_candidate(verified.verified.error(), now, out);
 }
 
-void Assembly::offer(CoordinationOutputs& out) {
-  state_ = AssemblyState::loading;
+void JobStart::offer(CoordinationOutputs& out) {
+  state_ = JobStartState::loading;
   loaded_.clear();
   send_to_all(current_offer(), out);
 }
 
-void Assembly::on_pod_loaded(std::uint32_t from, const PodLoadedMessage& loaded, Instant now,
+void JobStart::on_pod_loaded(std::uint32_t from, const PodLoadedMessage& loaded, Instant now,
                              CoordinationOutputs& out) {
-  if (state_ != AssemblyState::loading || retry_at_ || loaded.path != current_offer().path) return;
+  if (state_ != JobStartState::loading || retry_at_ || loaded.path != current_offer().path) return;
   if (!loaded.ok) {
     refuse_candidate(with_context(loaded.error, "pod " + std::to_string(from)), now, out);
     return;
   }
   loaded_.insert(from);
   if (loaded_.size() < config_.pods) return;
-  state_ = AssemblyState::claiming;
+  state_ = JobStartState::claiming;
   ClaimAttempt claim;
   if (candidate_ < candidates_.size()) {
     const RestoreCandidate& candidate = candidates_[candidate_];
@@ -386,14 +386,14 @@ void Assembly::on_pod_loaded(std::uint32_t from, const PodLoadedMessage& loaded,
   out.push_back(std::move(claim));
 }
 
-void Assembly::on_claimed(const AttemptClaimed& claimed, Instant now, CoordinationOutputs& out) {
-  if (state_ != AssemblyState::claiming) return;
+void JobStart::on_claimed(const AttemptClaimed& claimed, Instant now, CoordinationOutputs& out) {
+  if (state_ != JobStartState::claiming) return;
   if (!claimed.attempt) {
     out.push_back(NoteProblem{"attempt_not_claimed", claimed.attempt.error().message});
     retry_later(now);
     return;
   }
-  state_ = AssemblyState::taking;
+  state_ = JobStartState::taking;
   const OfferMessage taken = current_offer();
   TakeMessage take{.attempt = *claimed.attempt,
                    .path = taken.path,
@@ -406,8 +406,8 @@ void Assembly::on_claimed(const AttemptClaimed& claimed, Instant now, Coordinati
   send_to_all(take, out);
 }
 
-void Assembly::refuse_all(Error error, CoordinationOutputs& out) {
-  state_ = AssemblyState::gathering;
+void JobStart::refuse_all(Error error, CoordinationOutputs& out) {
+  state_ = JobStartState::gathering;
   retry_at_.reset();
   ready_.clear();
   send_to_all(FailedMessage{.term = 0, .error = std::move(error)}, out);
@@ -415,7 +415,7 @@ void Assembly::refuse_all(Error error, CoordinationOutputs& out) {
 
 // --- time ---
 
-void Assembly::on_wake(Instant now, CoordinationOutputs& out) {
+void JobStart::on_wake(Instant now, CoordinationOutputs& out) {
   if (running()) return;
   if (rejoin_at_ && now >= *rejoin_at_) {
     if (rejoin(now, out)) return;
@@ -430,12 +430,12 @@ void Assembly::on_wake(Instant now, CoordinationOutputs& out) {
   if (!coordinating()) return;
   if (now >= next_resend_) {
     next_resend_ = now + 2 * config_.limits.resend;
-    if (state_ == AssemblyState::registering) {
+    if (state_ == JobStartState::registering) {
       send_to_all(BeginMessage{}, out);
       asked_.clear();
       if (all_pods(ReadyState::registered)) ask_for_layouts(out);
     }
-    if (state_ == AssemblyState::loading && !retry_at_) {
+    if (state_ == JobStartState::loading && !retry_at_) {
       for (const std::uint32_t pod : pods_.reachable_pods()) {
         if (!loaded_.contains(pod)) send(pod, current_offer(), out);
       }
@@ -444,12 +444,12 @@ void Assembly::on_wake(Instant now, CoordinationOutputs& out) {
   if (!retry_at_ || now < *retry_at_) return;
   retry_at_.reset();
   switch (state_) {
-    case AssemblyState::listing: out.push_back(ListCandidates{}); break;
-    case AssemblyState::verifying: try_candidate(now, out); break;
-    case AssemblyState::loading: offer(out); break;
-    case AssemblyState::claiming: {
+    case JobStartState::listing: out.push_back(ListCandidates{}); break;
+    case JobStartState::verifying: try_candidate(now, out); break;
+    case JobStartState::loading: offer(out); break;
+    case JobStartState::claiming: {
       // The claim alone is repeated: everything is loaded.
-      state_ = AssemblyState::loading;
+      state_ = JobStartState::loading;
       on_pod_loaded(config_.ordinal, {.ordinal = config_.ordinal, .path = current_offer().path, .ok = true}, now, out);
       break;
     }
@@ -457,7 +457,7 @@ void Assembly::on_wake(Instant now, CoordinationOutputs& out) {
   }
 }
 
-std::optional<Instant> Assembly::next_wake() const {
+std::optional<Instant> JobStart::next_wake() const {
   if (running()) return std::nullopt;
   Instant wake = std::max(next_ready_, Instant{});
   if (rejoin_at_) wake = std::min(wake, *rejoin_at_);

@@ -1,5 +1,5 @@
 // Start and restore, told on the harness.
-#include "worker-sidecar/coordination/assembly.h"
+#include "worker-sidecar/coordination/job_start.h"
 
 #include <gtest/gtest.h>
 
@@ -19,22 +19,22 @@ bool comes_up(CoordinationHarness& job) {
   return job.run_until([&] { return job.all_running(); }, seconds(60));
 }
 
-TEST(Assembly, StartsFromStepZeroWhenThereIsNothingToRestore) {
+TEST(JobStart, StartsFromStepZeroWhenThereIsNothingToRestore) {
   CoordinationHarness job({.pods = 3});
   job.connect_everything();
   ASSERT_TRUE(comes_up(job)) << job.describe();
-  for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_EQ(job.rank(rank).word, (RankWord{0, RankPhase::between, 0}));
+  for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_EQ(job.rank(rank).word, (RankStatus{0, RankPhase::between, 0}));
   EXPECT_EQ(job.pod(0).attempt(), 1u);
 }
 
-TEST(Assembly, P17_AllRanksTakeTheNewestCheckpoint) {
+TEST(JobStart, P17_AllRanksTakeTheNewestCheckpoint) {
   CoordinationHarness job({.pods = 2, .ranks_per_pod = 2});
   job.start(kNewest);
   for (std::uint32_t rank = 0; rank < 4; ++rank) EXPECT_EQ(job.rank(rank).word.step, 184u);
   EXPECT_EQ(job.pod(1).attempt(), 2u);
 }
 
-TEST(Assembly, EveryPodIsToldWhatTheManifestOfTheTakenCheckpointSays) {
+TEST(JobStart, EveryPodIsToldWhatTheManifestOfTheTakenCheckpointSays) {
   CoordinationHarness job({.pods = 3});
   job.set_candidates({kNewest, kOlder});
   job.set_bad(kNewest.path, {ErrorCode::corrupt, "the hash of rank-0.safetensors is wrong", Retry::no});
@@ -46,14 +46,14 @@ TEST(Assembly, EveryPodIsToldWhatTheManifestOfTheTakenCheckpointSays) {
   }
 }
 
-TEST(Assembly, WhereNothingWasRestoredThereIsNothingToTellAboutIt) {
+TEST(JobStart, WhereNothingWasRestoredThereIsNothingToTellAboutIt) {
   CoordinationHarness job({.pods = 2});
   job.start();
   EXPECT_EQ(job.begun(1).manifest_hash, "");
   EXPECT_EQ(job.begun(1).summary, std::nullopt);
 }
 
-TEST(Assembly, P15_TheAttemptIsClaimedWithItsParentBeforeAnyRankTakes) {
+TEST(JobStart, P15_TheAttemptIsClaimedWithItsParentBeforeAnyRankTakes) {
   CoordinationHarness job({.pods = 2});
   job.start(kNewest);
   const std::string log = joined(job.take_log());
@@ -62,7 +62,7 @@ TEST(Assembly, P15_TheAttemptIsClaimedWithItsParentBeforeAnyRankTakes) {
   EXPECT_LT(claimed, log.find("lives in attempt 2"));
 }
 
-TEST(Assembly, P17_ACheckpointThatOneRankCannotLoadIsTakenByNobody) {
+TEST(JobStart, P17_ACheckpointThatOneRankCannotLoadIsTakenByNobody) {
   CoordinationHarness job({.pods = 2});
   job.set_candidates({kNewest, kOlder});
   job.set_bad(kNewest.path, {ErrorCode::corrupt, "the hash of rank-0.safetensors is wrong", Retry::no});
@@ -73,7 +73,7 @@ TEST(Assembly, P17_ACheckpointThatOneRankCannotLoadIsTakenByNobody) {
   EXPECT_NE(joined(job.take_log()).find("problem checkpoint_refused: a1-s184-x"), std::string::npos);
 }
 
-TEST(Assembly, P17_WhatMayPassIsTriedAgainBeforeAnythingOlder) {
+TEST(JobStart, P17_WhatMayPassIsTriedAgainBeforeAnythingOlder) {
   CoordinationHarness job({.pods = 2});
   job.set_candidates({kNewest, kOlder});
   job.fail_loads_of(1, {ErrorCode::not_found, "no such file", Retry::yes});
@@ -86,7 +86,7 @@ TEST(Assembly, P17_WhatMayPassIsTriedAgainBeforeAnythingOlder) {
   EXPECT_EQ(joined(job.take_log()).find("checkpoint_refused"), std::string::npos);
 }
 
-TEST(Assembly, StorageThatCannotBeReadForAWhileRefusesNobody) {
+TEST(JobStart, StorageThatCannotBeReadForAWhileRefusesNobody) {
   CoordinationHarness job({.pods = 2});
   job.set_candidates({kNewest});
   job.fail_listing(Error{ErrorCode::io, "the server is away"});
@@ -99,7 +99,7 @@ TEST(Assembly, StorageThatCannotBeReadForAWhileRefusesNobody) {
   EXPECT_EQ(joined(job.take_log()).find("refuses rank"), std::string::npos);
 }
 
-TEST(Assembly, AnAttemptThatCannotBeClaimedForAWhileRefusesNobody) {
+TEST(JobStart, AnAttemptThatCannotBeClaimedForAWhileRefusesNobody) {
   CoordinationHarness job({.pods = 2});
   job.set_candidates({kNewest});
   job.fail_claims(Error{ErrorCode::io, "the server is away"});
@@ -112,7 +112,7 @@ TEST(Assembly, AnAttemptThatCannotBeClaimedForAWhileRefusesNobody) {
   EXPECT_EQ(joined(job.take_log()).find("refuses rank"), std::string::npos);
 }
 
-TEST(Assembly, P17_StorageThatFailsForAWhileIsWaitedFor) {
+TEST(JobStart, P17_StorageThatFailsForAWhileIsWaitedFor) {
   for (const ErrorCode code :
        {ErrorCode::io, ErrorCode::unavailable, ErrorCode::deadline_exceeded, ErrorCode::exhausted}) {
     CoordinationHarness job({.pods = 2});
@@ -127,7 +127,7 @@ TEST(Assembly, P17_StorageThatFailsForAWhileIsWaitedFor) {
   }
 }
 
-TEST(Assembly, P17_StorageThatGoesOnFailingStopsTheStartAndNothingOlderIsTaken) {
+TEST(JobStart, P17_StorageThatGoesOnFailingStopsTheStartAndNothingOlderIsTaken) {
   CoordinationHarness job({.pods = 2});
   job.set_candidates({kNewest, kOlder});
   job.fail_loads_of(1, {ErrorCode::io, "input/output error", Retry::no});
@@ -142,7 +142,7 @@ TEST(Assembly, P17_StorageThatGoesOnFailingStopsTheStartAndNothingOlderIsTaken) 
         << log;
 }
 
-TEST(Assembly, P17_WhatStaysMissingGivesWayToTheOneBefore) {
+TEST(JobStart, P17_WhatStaysMissingGivesWayToTheOneBefore) {
   CoordinationHarness job({.pods = 2});
   job.set_candidates({kNewest, kOlder});
   job.set_bad(kNewest.path, {ErrorCode::not_found, "no such file", Retry::no});
@@ -153,7 +153,7 @@ TEST(Assembly, P17_WhatStaysMissingGivesWayToTheOneBefore) {
   EXPECT_EQ(job.rank(0).word.step, 170u);
 }
 
-TEST(Assembly, AProgramThatHasChangedIsToldSoAndGetsNothingOlder) {
+TEST(JobStart, AProgramThatHasChangedIsToldSoAndGetsNothingOlder) {
   CoordinationHarness job({.pods = 2});
   job.set_candidates({kNewest, kOlder});
   job.fail_loads_of(1, {ErrorCode::invalid_input, "tensor \"w\" has another shape", Retry::no});
@@ -164,7 +164,7 @@ TEST(Assembly, AProgramThatHasChangedIsToldSoAndGetsNothingOlder) {
             std::string::npos);
 }
 
-TEST(Assembly, NeverStartsFromStepZeroWhileCheckpointsExistThatCannotBeUsed) {
+TEST(JobStart, NeverStartsFromStepZeroWhileCheckpointsExistThatCannotBeUsed) {
   CoordinationHarness job({.pods = 2});
   job.set_candidates({kNewest});
   job.set_bad(kNewest.path, {ErrorCode::corrupt, "the manifest is cut short", Retry::no});
@@ -176,7 +176,7 @@ TEST(Assembly, NeverStartsFromStepZeroWhileCheckpointsExistThatCannotBeUsed) {
   EXPECT_NE(log.find("refuses rank 1"), std::string::npos);
 }
 
-TEST(Assembly, WaitsForTheOperatorsGo) {
+TEST(JobStart, WaitsForTheOperatorsGo) {
   CoordinationHarness held({.pods = 2});
   held.connect_rank(0);
   held.connect_rank(1);
@@ -189,7 +189,7 @@ TEST(Assembly, WaitsForTheOperatorsGo) {
   EXPECT_TRUE(comes_up(held)) << held.describe();
 }
 
-TEST(Assembly, RefusesRanksThatCannotBeOneJobAndNamesTensorRanksAndShapes) {
+TEST(JobStart, RefusesRanksThatCannotBeOneJobAndNamesTensorRanksAndShapes) {
   CoordinationHarness job({.pods = 2});
   job.set_layout_of(1, {{whole_tensor("w", Dtype::f32, {64, 5})}});
   job.connect_everything();
@@ -199,7 +199,7 @@ TEST(Assembly, RefusesRanksThatCannotBeOneJobAndNamesTensorRanksAndShapes) {
             std::string::npos);
 }
 
-TEST(Assembly, RefusesAJobInWhichNobodyHoldsSomeElements) {
+TEST(JobStart, RefusesAJobInWhichNobodyHoldsSomeElements) {
   CoordinationHarness job({.pods = 2, .ranks_per_pod = 2});
   for (std::uint32_t rank = 0; rank < 4; ++rank) job.set_layout_of(rank, *layout_for("tensor", 0, 4));
   job.connect_everything();
@@ -210,7 +210,7 @@ TEST(Assembly, RefusesAJobInWhichNobodyHoldsSomeElements) {
       std::string::npos);
 }
 
-TEST(Assembly, RanksThatHoldDifferentPartsComeTogetherWhateverTheNetworkLoses) {
+TEST(JobStart, RanksThatHoldDifferentPartsComeTogetherWhateverTheNetworkLoses) {
   for (const char* parallel : {"tensor", "pipeline", "zero"}) {
     for (std::uint64_t seed = 1; seed <= 50; ++seed) {
       CoordinationHarness job(
@@ -226,7 +226,7 @@ TEST(Assembly, RanksThatHoldDifferentPartsComeTogetherWhateverTheNetworkLoses) {
   }
 }
 
-TEST(Assembly, ASidecarThatComesBackRejoinsWithoutARestore) {
+TEST(JobStart, ASidecarThatComesBackRejoinsWithoutARestore) {
   CoordinationHarness job({.pods = 2});
   job.start(kNewest);
   job.place(0, 190, RankPhase::computing);
@@ -240,7 +240,7 @@ TEST(Assembly, ASidecarThatComesBackRejoinsWithoutARestore) {
   EXPECT_EQ(job.rank(0).word.step, 190u);
 }
 
-TEST(Assembly, ACoordinatorThatIsLostOnTheWayIsReplacedWhenItsSidecarIsBack) {
+TEST(JobStart, ACoordinatorThatIsLostOnTheWayIsReplacedWhenItsSidecarIsBack) {
   for (int delay = 0; delay < 12; ++delay) {
     CoordinationHarness job({.seed = static_cast<std::uint64_t>(delay) + 1, .pods = 3});
     job.set_candidates({kNewest});
@@ -255,7 +255,7 @@ TEST(Assembly, ACoordinatorThatIsLostOnTheWayIsReplacedWhenItsSidecarIsBack) {
   }
 }
 
-TEST(Assembly, ComesTogetherWhateverTheNetworkLoses) {
+TEST(JobStart, ComesTogetherWhateverTheNetworkLoses) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     CoordinationHarness job({.seed = seed, .pods = 4, .drop = 0.2, .duplicate = 0.2, .delay_most = milliseconds(30)});
     job.set_candidates({kNewest});
