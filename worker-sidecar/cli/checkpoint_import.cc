@@ -50,8 +50,8 @@ class ImportFolder {
     if (!is_new_) return;
     // One that somebody else has put something into stays.
     if (!remove_beneath(*file_system_, root_, join_path(name_, kAttemptsFolder), FileKind::folder)) return;
-    remove_beneath(*file_system_, root_, join_path(name_, kJobFileName), FileKind::file);
-    remove_beneath(*file_system_, root_, name_, FileKind::folder);
+    static_cast<void>(remove_beneath(*file_system_, root_, join_path(name_, kJobFileName), FileKind::file));
+    static_cast<void>(remove_beneath(*file_system_, root_, name_, FileKind::folder));
   }
   ImportFolder(ImportFolder&& other) noexcept
       : file_system_(other.file_system_),
@@ -176,7 +176,7 @@ class Importer {
     // stay.
     const std::string path = join_path(folder, name);
     if (const Result<std::string> there = read_whole_file(file_system_, path, text.size()); there && *there == text)
-      remove_beneath(file_system_, job_folder_, join_path(kAttemptsFolder, name), FileKind::file);
+      static_cast<void>(remove_beneath(file_system_, job_folder_, join_path(kAttemptsFolder, name), FileKind::file));
     return kept;
   }
 
