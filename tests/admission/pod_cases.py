@@ -1,5 +1,6 @@
 """The pod webhook: protected pods of every kind run, are Ready and train; all others never see it."""
 
+import shipped
 from applying import accepted, example_job, template
 from kubernetes import JOBS, PODS, wait_for
 from operatorpod import Operator
@@ -308,7 +309,7 @@ def pods_without_our_label_never_wait_for_us(site, scene):
                         "containers": [
                             {
                                 "name": "x",
-                                "image": "rekindle.dev/digits:0.1.0",
+                                "image": shipped.DIGITS_IMAGE,
                                 "imagePullPolicy": "IfNotPresent",
                                 "command": ["/usr/bin/digits", "--help"],
                                 "securityContext": {
@@ -372,7 +373,7 @@ def stranger_with_our_label_is_left_alone(site, scene):
                 "containers": [
                     {
                         "name": "x",
-                        "image": "rekindle.dev/digits:0.1.0",
+                        "image": shipped.DIGITS_IMAGE,
                         "imagePullPolicy": "IfNotPresent",
                         "command": ["/usr/bin/digits", "--help"],
                         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 
+import shipped
 from building import REPOSITORY
 from digitsjob import digits_job
 from failure import Failure
@@ -319,7 +320,7 @@ class Demonstration:
                 "containers": [
                     {
                         "name": "hash",
-                        "image": "rekindle.dev/digits:0.1.0",
+                        "image": shipped.DIGITS_IMAGE,
                         "imagePullPolicy": "IfNotPresent",
                         "command": ["/usr/bin/hash_tensors", f"/results/{file}"],
                         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},

@@ -2,6 +2,7 @@
 
 import json
 
+import shipped
 from installation import NAMESPACE
 from kubernetes import PODS, ROOT
 from operatorpod import DEPLOYMENT
@@ -203,7 +204,7 @@ def operator_deletes_only_pods_with_our_label(site, scene):
                     "containers": [
                         {
                             "name": "x",
-                            "image": "rekindle.dev/digits:0.1.0",
+                            "image": shipped.DIGITS_IMAGE,
                             "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
                         }
                     ],
