@@ -19,7 +19,6 @@ inline constexpr char kRankId[] = "RANK_ID";
 inline constexpr char kRankSize[] = "RANK_SIZE";
 inline constexpr char kLocalRank[] = "LOCAL_RANK";
 inline constexpr char kMasterAddress[] = "MASTER_ADDR";
-inline constexpr char kMasterPort[] = "MASTER_PORT";
 
 // --- of a pod's sidecar
 inline constexpr char kRunFolder[] = "REKINDLE_RUN_DIR";

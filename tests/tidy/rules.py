@@ -4,6 +4,13 @@ import re
 
 import lists
 from class_rules import a_class_is_defined_in_one_file
+from home_rules import (
+    a_type_is_defined_once_a_namespace,
+    declarations_are_used,
+    globs_find_folders,
+    layers_are_folders,
+    the_version_has_one_home,
+)
 from line_rules import code_lines_are_narrow, comment_lines_are_narrow
 from sources import SOURCE
 
@@ -249,6 +256,11 @@ ALL = {
         tests_wait_for_conditions,
         every_test_file_is_in_a_target,
         a_class_is_defined_in_one_file,
+        a_type_is_defined_once_a_namespace,
+        declarations_are_used,
+        layers_are_folders,
+        globs_find_folders,
+        the_version_has_one_home,
         comment_lines_are_narrow,
         code_lines_are_narrow,
         ruff_knows_every_program,

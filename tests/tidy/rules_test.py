@@ -23,6 +23,21 @@ BAD = {
         "a/shell/x.cc": "void Part::one() {}\n",
         "a/shell/y.cc": "std::vector<int> Part::two(int number) {\n",
     },
+    rules.a_type_is_defined_once_a_namespace: {
+        "operator/x.h": "namespace rekindle::op {\nenum class Phase : int { one };\n}\n",
+        "operator/y.cc": "namespace rekindle {\nnamespace op {\nstruct Phase final {\n  int x;\n};\n}\n}\n",
+    },
+    rules.declarations_are_used: {
+        "operator/x.h": "bool is_idle(int number);\n",
+        "operator/x.cc": "bool is_idle(int number) { return number == 0; }\n",
+        "tests/unit/x_test.cc": "EXPECT_TRUE(is_idle(0));\n",
+    },
+    rules.layers_are_folders: {"tests/tidy/layers.txt": LAYERS, "a/pure_part/x.h": ""},
+    rules.globs_find_folders: {"tests/CMakeLists.txt": "file(GLOB found unit/*/CMakeLists.txt sim/CMakeLists.txt)"},
+    rules.the_version_has_one_home: {
+        "CMakeLists.txt": "project(rekindle VERSION 1.2.3 LANGUAGES C)",
+        "a/shell/x.cc": 'const char* version = "1.2.3";',
+    },
     rules.comment_lines_are_narrow: {"a/shell/x.h": "int x;\n  // " + "word " * 20},
     rules.code_lines_are_narrow: {"a/shell/x.cc": 'call("' + "x" * 120 + '");\n'},
     rules.ruff_knows_every_program: {"a/run": "#!/usr/bin/env python3\n", "ruff.toml": 'extend-include = ["b/run"]'},
@@ -43,6 +58,28 @@ GOOD = {
             "b/x.cc": "void Outer::Part::one() {}\n",
         },
     ),
+    "types_of_one_name_in_two_programs": (
+        rules.a_type_is_defined_once_a_namespace,
+        {
+            "operator/x.h": "namespace rekindle::op {\nstruct Phase {\n  enum class Kind { one };\n};\n}\n",
+            "worker-sidecar/x.h": "namespace rekindle::sidecar {\nstruct Phase {};\nclass Kind;\n}\n",
+            "worker-sidecar/x.cc": "namespace rekindle::sidecar {\nnamespace {\nstruct Phase {};\n}\n}\n",
+        },
+    ),
+    "a_function_that_is_there_for_tests": (
+        rules.declarations_are_used,
+        {
+            "operator/x.h": "// For tests: what waits.\nint waiting_bytes();\n",
+            "operator/x.cc": "int waiting_bytes() { return 0; }\n",
+        },
+    ),
+    "a_version_in_its_chart": (
+        rules.the_version_has_one_home,
+        {
+            "CMakeLists.txt": "project(x VERSION 1.2.3)",
+            "helm/rekindle/Chart.yaml": "version: 1.2.3\nappVersion: 1.2.3\n",
+        },
+    ),
     "a_long_raw_string": (rules.code_lines_are_narrow, {"a/x.cc": f'f(R"({{"a": "\n{WIDE}\n)");\n'}),
     "a_table_that_is_not_formatted": (
         rules.code_lines_are_narrow,
@@ -51,6 +88,13 @@ GOOD = {
 }
 # The same, where it is a fault nevertheless.
 NO_EXCUSE = {
+    "a_chart_of_another_version": (
+        rules.the_version_has_one_home,
+        {
+            "CMakeLists.txt": "project(x VERSION 1.2.3)",
+            "helm/rekindle/Chart.yaml": "version: 1.2.4\nappVersion: 1.2.3\n",
+        },
+    ),
     "after_the_table": (
         rules.code_lines_are_narrow,
         {"a/x.cc": f"// clang-format off\n{WIDE}\n// clang-format on\n{WIDE}\n"},
