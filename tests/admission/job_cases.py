@@ -270,7 +270,8 @@ def dry_run_stores_nothing(site, scene):
 
 @case()
 def labelled_later_is_told_and_left_alone(site, scene):
-    """A running job that is labelled afterwards keeps its pods as they are, and its owner learns why nothing protects it."""
+    """A running job that is labelled afterwards keeps its pods as they are, and its owner learns why nothing protects
+    it."""
 
     def plain(job, container):
         job["metadata"]["labels"].pop("fault-scheduling")

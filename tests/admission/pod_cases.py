@@ -287,7 +287,8 @@ def two_mains_are_both_protected(site, scene):
 
 @case(alone=True)
 def pods_without_our_label_never_wait_for_us(site, scene):
-    """With no operator at all an ordinary pod starts at once, and so does an unlabelled job; a protected one is refused in clear words."""
+    """With no operator at all an ordinary pod starts at once, and so does an unlabelled job; a protected one is refused
+    in clear words."""
     with Operator(scene.kubernetes).away():
         for labels in ({}, {"rekindle.dev/protected": "false"}):
             name = f"ordinary-{len(labels)}"

@@ -1,4 +1,5 @@
-"""Checkpoints on file systems of other kinds, and in too little memory: real programs, real limits. What is mounted is in a namespace of the case's own and gone after it.
+"""Checkpoints on file systems of other kinds, and in too little memory: real programs, real limits. What is mounted is
+in a namespace of the case's own and gone after it.
 
 `place_cases.py CASE` is the inside of a case: process 1 of its namespace, so that nothing it starts outlives it.
 """
@@ -38,7 +39,8 @@ def _saved(run):
 
 
 def _restore(folder, place, step):
-    """One rank alone goes on after `step`; it compares every value with what training computes, to the last bit. The ways in which it read."""
+    """One rank alone goes on after `step`; it compares every value with what training computes, to the last bit. The
+    ways in which it read."""
     with Training(folder / f"after-{step}", place, ranks=1, steps=step + 10, ballast_mib=BALLAST_MIB) as run:
         run.wait()
         restored = run.events("restored")[0]["step"]
@@ -59,7 +61,8 @@ def _check_ways(place, wrote, read):
 
 
 def _save_and_restore(folder, place):
-    """Two ranks save while they train and when they are ended; every checkpoint verifies, and one rank goes on from the last."""
+    """Two ranks save while they train and when they are ended; every checkpoint verifies, and one rank goes on from the
+    last."""
     with Training(folder / "ranks", place, ballast_mib=BALLAST_MIB) as run:
         run.wait_for_training()
         run.wait_for_step(_saved(run)["step"] + 1)
@@ -83,7 +86,8 @@ def _files_besides(checkpoint):
 
 
 def _become_full(folder, place, fill, words):
-    """`fill()` takes the space away and answers with what gives it back. There is room for the part of one of two ranks then."""
+    """`fill()` takes the space away and answers with what gives it back. There is room for the part of one of two ranks
+    then."""
     with Training(folder / "ranks", place, ballast_mib=BALLAST_MIB) as run:
         run.wait_for_training()
         first = _saved(run)
@@ -96,8 +100,8 @@ def _become_full(folder, place, fill, words):
         expect(event["event"] == "failed", f"there was no room, and the save ended as {event}")
         expect(words in event["message"], f"expected '{words}' in the message of the save: {event['message']}")
         expect(_digests(checkpoint) == before, "the checkpoint of before has changed")
-        # A file that a rank still has open when it is removed is gone a moment later. Where the storage keeps its name that long (FUSE, NFS), the empty folder stays until
-        # the job's next start.
+        # A file that a rank still has open when it is removed is gone a moment later. Where the storage keeps its name
+        # that long (FUSE, NFS), the empty folder stays until the job's next start.
         run.wait_until(lambda: free - volumes.free_bytes(place) < MIB, "the space that the save had taken")
         run.wait_until(
             lambda: _files_besides(checkpoint) == [],

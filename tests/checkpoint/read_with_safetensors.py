@@ -1,7 +1,9 @@
-"""Opens a checkpoint's data files with the package `safetensors` as its users do, and compares every value with what the program had. Runs in build/python.
+"""Opens a checkpoint's data files with the package `safetensors` as its users do, and compares every value with what
+the program had. Runs in build/python.
 
 read_with_safetensors.py types CHECKPOINT VALUES     every_type's: VALUES/NAME has the bytes of each tensor
-read_with_safetensors.py ranks CHECKPOINT WEIGHTS STEP   test_rank's: weights and moments as one program ended with them after STEP steps
+read_with_safetensors.py ranks CHECKPOINT WEIGHTS STEP   test_rank's: weights and moments as one program ended with them
+after STEP steps
 """
 
 import json

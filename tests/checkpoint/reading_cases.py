@@ -1,4 +1,5 @@
-"""A checkpoint that real programs wrote, seen by others: by `rekindle checkpoint verify` with one byte flipped, and by the package `safetensors`."""
+"""A checkpoint that real programs wrote, seen by others: by `rekindle checkpoint verify` with one byte flipped, and by
+the package `safetensors`."""
 
 import json
 import os

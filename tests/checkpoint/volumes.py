@@ -1,4 +1,5 @@
-"""File systems of other kinds than the machine's own, mounted for one case. Only inside a mount namespace of the case's own, with which they go.
+"""File systems of other kinds than the machine's own, mounted for one case. Only inside a mount namespace of the case's
+own, with which they go.
 
 Each function makes one in `folder` and answers with the place to save in."""
 
@@ -104,7 +105,8 @@ def _image(folder, kind, *make):
     with image.open("wb") as file:
         file.truncate(_IMAGE_BYTES)
     _do(*make, image)
-    # The loop device is given back when nothing is mounted from it any more, which is at the latest when the namespace goes.
+    # The loop device is given back when nothing is mounted from it any more, which is at the latest when the namespace
+    # goes.
     _do("mount", "-o", "loop", image, place)
     return place
 

@@ -44,7 +44,8 @@ def remove_everything():
 
 
 def remove_shared_folders():
-    """Only when no other checkout has a cluster: taking a folder away also takes what is mounted on it in their namespaces."""
+    """Only when no other checkout has a cluster: taking a folder away also takes what is mounted on it in their
+    namespaces."""
     try:
         identity.STATE.parent.rmdir()
     except OSError:

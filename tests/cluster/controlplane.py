@@ -116,7 +116,8 @@ def start_controller_manager():
             f"--flex-volume-plugin-dir={identity.STATE}/volume-plugins",
             "--use-service-account-credentials",
             "--leader-elect=false",
-            # A lost node is noticed in ten seconds, and the first taint is not held back by a rate made for big clusters.
+            # A lost node is noticed in ten seconds, and the first taint is not held back by a rate made for big
+            # clusters.
             "--node-monitor-period=1s",
             "--node-monitor-grace-period=10s",
             "--node-eviction-rate=10",

@@ -1,5 +1,5 @@
-"""Volumes for claims that name no class: the default class of a cluster whose nodes share their storage. They are made with the cluster, so
-nothing that provisions has to run."""
+"""Volumes for claims that name no class: the default class of a cluster whose nodes share their storage. They are made
+with the cluster, so nothing that provisions has to run."""
 
 import identity
 

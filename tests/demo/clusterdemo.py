@@ -225,7 +225,8 @@ class Demonstration:
         return at
 
     def _kill_sidecar(self, victim: dict, old: dict) -> dict:
-        """The sidecar dies and comes back while training goes on; then the pod is evicted to show that it protects again."""
+        """The sidecar dies and comes back while training goes on; then the pod is evicted to show that it protects
+        again."""
         name = victim["metadata"]["name"]
         ranks = rank_processes(self.kubernetes, self.namespace, name)
         before = self.ranks.last_step(old)

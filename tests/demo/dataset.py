@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The 1,797 handwritten digits that the example trains on.
 
-They are part of the scikit-learn package (docs/examples/digits/README.md names origin and licence). The package is fetched
-once with pip, the one file is taken out, checked and kept in ${XDG_CACHE_HOME:-~/.cache}/rekindle/data. Nothing is installed.
+They are part of the scikit-learn package (docs/examples/digits/README.md names origin and licence). The package is
+fetched once with pip, the one file is taken out, checked and kept in ${XDG_CACHE_HOME:-~/.cache}/rekindle/data. Nothing
+is installed.
 
 As a program: prints where the file is.
 """

@@ -19,8 +19,9 @@ class Event:
 
 
 class EventFile:
-    """Follows one launcher's file. Its lines carry milliseconds since that launcher began; when that was on our clock is
-    learned from reading along: no line can be read before it was written, so the smallest difference seen is the best guess."""
+    """Follows one launcher's file. Its lines carry milliseconds since that launcher began; when that was on our clock
+    is learned from reading along: no line can be read before it was written, so the smallest difference seen is the
+    best guess."""
 
     def __init__(self, path: pathlib.Path, started_at: float) -> None:
         self.path = path

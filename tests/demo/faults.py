@@ -13,8 +13,8 @@ from trainingrun import ProtectedRun
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """What the killer saw. `step_at_fault` is the largest step that any rank had committed, read from the control blocks right
-    before and right after, the dead rank's last word included."""
+    """What the killer saw. `step_at_fault` is the largest step that any rank had committed, read from the control
+    blocks right before and right after, the dead rank's last word included."""
 
     kind: str  # evict, sigkill
     target: str  # rank 2, launcher
@@ -26,8 +26,8 @@ class Fault:
 
 
 def kill_random_rank(run: ProtectedRun, chance: random.Random, patience_seconds: float = 10, aim: str = "") -> Fault:
-    """SIGKILL, from outside, to one rank. All ranks must be training. `aim`: a phase of the control block in which the rank is to
-    be hit, as well as another process can aim; what it really hit is in the result."""
+    """SIGKILL, from outside, to one rank. All ranks must be training. `aim`: a phase of the control block in which the
+    rank is to be hit, as well as another process can aim; what it really hit is in the result."""
     pids = run.rank_processes()
     rank = chance.choice(sorted(pids))
     if aim:

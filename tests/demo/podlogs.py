@@ -11,8 +11,8 @@ from kubernetes import Kubernetes, wait_for, wall
 
 CONTAINERS = ("worker", "rekindle-sidecar")
 
-# Lines of the sidecars' logs that make the story of a recovery: (msg, state) to (event, text). The first of each after the
-# fault counts.
+# Lines of the sidecars' logs that make the story of a recovery: (msg, state) to (event, text). The first of each after
+# the fault counts.
 _TOLD = {
     ("a preStop hook asks for a breakpoint", None): ("hook", "the preStop hook asks for a breakpoint"),
     ("a rank died", None): ("rank_died", "the death of a rank is noticed"),
@@ -76,7 +76,8 @@ class PodLogs:
         ]
 
     def recovery_events(self, pods: dict) -> list[Told]:
-        """What the sidecars say of the recovery, each event once. A fault is the only one of its job, so none belongs to another."""
+        """What the sidecars say of the recovery, each event once. A fault is the only one of its job, so none belongs
+        to another."""
         first: dict[str, Told] = {}
         for pod in pods.values():
             for moment, line in self._lines(pod, "rekindle-sidecar"):

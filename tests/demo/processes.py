@@ -1,4 +1,5 @@
-"""Child processes that never outlive the program: ended on return, on an error, on Ctrl-C, and when the program is killed."""
+"""Child processes that never outlive the program: ended on return, on an error, on Ctrl-C, and when the program is
+killed."""
 
 import ctypes
 import os

@@ -39,7 +39,8 @@ def recovery_of(run: ProtectedRun, fault: Fault) -> Recovery:
 
 
 def newest_durable(run: ProtectedRun, attempt: int) -> tuple[int, str]:
-    """Step and folder of the last checkpoint that was reported durable up to the end of an attempt; (0, "") when there is none."""
+    """Step and folder of the last checkpoint that was reported durable up to the end of an attempt; (0, "") when there
+    is none."""
     durable = [event for event in run.events() if event.name == "durable" and event.attempt <= attempt]
     return (durable[-1].step, durable[-1].path) if durable else (0, "")
 

@@ -1,5 +1,5 @@
-"""The ranks' own journals: a line for each step that a rank has committed, written by the training program and not by Rekindle
-(docs/examples/digits/journal.h). They lie where they outlive processes and pods."""
+"""The ranks' own journals: a line for each step that a rank has committed, written by the training program and not by
+Rekindle (docs/examples/digits/journal.h). They lie where they outlive processes and pods."""
 
 import dataclasses
 import json
@@ -57,7 +57,8 @@ def journals_in_logs(entries: list[dict], ranks: int) -> dict[int, list[LoggedSt
 
 
 def last_committed(journals: dict[int, list[LoggedStep]], attempt: int) -> int:
-    """The highest step that any rank has committed up to the end of that life of the job. To be read when its processes have ended."""
+    """The highest step that any rank has committed up to the end of that life of the job. To be read when its processes
+    have ended."""
     return max((logged.step for steps in journals.values() for logged in steps if logged.attempt <= attempt), default=0)
 
 

@@ -30,9 +30,9 @@ def milliseconds_since(fault_at: float, at: float, what: str) -> float:
 def timeline_of(
     events: list[Event], fault: Fault, started_again_at: float | None = None, *, scheduled: bool = False
 ) -> list[dict]:
-    """From the fault to the first step after it; `milliseconds` since the fault. `started_again_at`: when we, not the launcher, did so. What
-    belongs to the recovery and came before the fault is a failure: then it is not this fault's, or a clock is wrong. `scheduled`: checkpoints
-    were made before the fault as well, each with a hold of its own."""
+    """From the fault to the first step after it; `milliseconds` since the fault. `started_again_at`: when we, not the
+    launcher, did so. What belongs to the recovery and came before the fault is a failure: then it is not this fault's,
+    or a clock is wrong. `scheduled`: checkpoints were made before the fault as well, each with a hold of its own."""
     if started_again_at is not None:
         events = [*events, Event(name="restart", at=started_again_at, attempt=0, step=0, path="", message="")]
     entries = []

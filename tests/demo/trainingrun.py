@@ -162,7 +162,7 @@ class ProtectedRun:
     def failure(self, sentence: str) -> Failure:
         return Failure(f"{sentence}. Logs are in {self.folder}; the last lines of output.log:\n{last_lines(self.log)}")
 
-    # ------------------------------------------------------------------------------------------------------------- ranks
+    # --- ranks
 
     def rank_processes(self) -> dict[int, int]:
         """Process id of each rank that runs now."""
@@ -254,7 +254,7 @@ class ProtectedRun:
     def signal_launcher(self, number: int) -> None:
         self.launcher.send_signal(signal.Signals(number))
 
-    # ------------------------------------------------------------------------------------------------------- what happened
+    # --- what happened
 
     def events(self) -> list[Event]:
         """Of all launches, in order of time."""

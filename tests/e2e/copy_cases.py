@@ -54,8 +54,8 @@ def all_ranks_killed_with_shadows_lose_nothing(site, scene):
 
 @case(node=True)
 def everything_killed_resumes_from_the_periodic_checkpoint(site, scene):
-    """As in a power cut: ranks and sidecars of all pods at once. What is left is what the storage has. Without a policy for PodFailed Volcano would end the job: all of
-    its pods have failed."""
+    """As in a power cut: ranks and sidecars of all pods at once. What is left is what the storage has. Without a policy
+    for PodFailed Volcano would end the job: all of its pods have failed."""
     scene.submit(
         policies={"PodEvicted": "RestartJob", "PodFailed": "RestartJob"},
         annotations={"rekindle.dev/checkpoint-every": f"{PERIOD_STEPS} steps", "rekindle.dev/keep": "2"},

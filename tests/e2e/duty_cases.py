@@ -99,8 +99,9 @@ def job_of_the_same_name_resumes_from_the_checkpoint(site, scene):
 
 
 def submit_until_scheduled(scene, tries=4):
-    """Volcano 1.14 clears a deleted job out of its cache some seconds after its pods have gone, by name, and tells nobody: a new one of that name that comes before is
-    cleared away with it and stays Pending for ever. Such a one has made no step, and the next one is not cleared away."""
+    """Volcano 1.14 clears a deleted job out of its cache some seconds after its pods have gone, by name, and tells
+    nobody: a new one of that name that comes before is cleared away with it and stays Pending for ever. Such a one has
+    made no step, and the next one is not cleared away."""
     for _ in range(tries):
         wait_gone(scene)
         scene.submit()

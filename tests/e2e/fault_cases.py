@@ -40,7 +40,8 @@ def evicted_pod_resumes_and_completes(site, scene):
 
 @case(level=None, node=True)  # another cluster's default class need not be one that nodes share
 def example_runs_as_it_is_committed(site, scene):
-    """storage.yaml and job.yaml as a user applies them, in a namespace where nothing was made before; a pod is evicted on the way."""
+    """storage.yaml and job.yaml as a user applies them, in a namespace where nothing was made before; a pod is evicted
+    on the way."""
     namespace, kubernetes = "rk-e2e-example", site.kubernetes
     files = [word for name in ("storage.yaml", "job.yaml") for word in ("-f", str(EXAMPLES / name))]
     restricted = {"pod-security.kubernetes.io/enforce": "restricted"}

@@ -1,4 +1,5 @@
-"""The NetworkPolicy that Volcano's svc plugin writes, in force: the bridge CNI of the embedded cluster ignores it, so it is put into nftables."""
+"""The NetworkPolicy that Volcano's svc plugin writes, in force: the bridge CNI of the embedded cluster ignores it, so
+it is put into nftables."""
 
 import json
 import pathlib
@@ -23,8 +24,9 @@ def in_network(*command, text=None):
 
 
 class Enforced:
-    """Ingress to the job's pods from the job's pods alone, as the policy says, kept up with the pods as they come. Traffic between pods of one node is bridged and
-    does not pass the forward hook, so both families get the rule. Connections are recognised by their first segment: what a pod dials is answered."""
+    """Ingress to the job's pods from the job's pods alone, as the policy says, kept up with the pods as they come.
+    Traffic between pods of one node is bridged and does not pass the forward hook, so both families get the rule.
+    Connections are recognised by their first segment: what a pod dials is answered."""
 
     def __init__(self, kubernetes, namespace, selector):
         self._table = namespace.replace("-", "_")
@@ -160,7 +162,8 @@ def stranger(scene):
 
 
 def reaches(scene, address):
-    """Whether the stranger gets a connection to the sidecar's port. What is dropped has no answer, so a few seconds are a no."""
+    """Whether the stranger gets a connection to the sidecar's port. What is dropped has no answer, so a few seconds are
+    a no."""
     return (
         scene.kubernetes.kubectl(
             "-n",

@@ -34,7 +34,8 @@ def names(scene):
 
 @case(level=None)
 def operator_that_ends_by_itself_is_noticed(site, scene):
-    """What the stage looks for in every operator's log and end, in samples: nothing in a healthy one, each sign in a broken one."""
+    """What the stage looks for in every operator's log and end, in samples: nothing in a healthy one, each sign in a
+    broken one."""
     healthy = '{"level":"info","msg":"job digits is Aborted"}\n'
     expect_equal(aborts_in(healthy), [], "signs in a healthy log")
     for sign in (
@@ -145,7 +146,8 @@ def operator_killed_while_nothing_happens(site, scene):
 
 @case(alone=True)
 def operator_away_in_the_middle_of_a_recovery(site, scene):
-    """The new pods are made while no webhook answers: they wait, nothing is lost, and the job comes back protected. Others start as ever."""
+    """The new pods are made while no webhook answers: they wait, nothing is lost, and the job comes back protected.
+    Others start as ever."""
     seconds = site.options.webhook_away_seconds
     scene.submit()
     old = scene.training()

@@ -28,8 +28,9 @@ def expect_recovered(
     story=STORY,
     timed=True,
 ):
-    """Back in new pods, at the step after the saved one, nothing lost, one Breakpoint, and told so. `survivors`: the fewest ranks that may have been left to save,
-    all by default. `timed`: somebody was there to hear how long the save took. The recovery."""
+    """Back in new pods, at the step after the saved one, nothing lost, one Breakpoint, and told so. `survivors`: the
+    fewest ranks that may have been left to save, all by default. `timed`: somebody was there to hear how long the save
+    took. The recovery."""
     found = scene.recovered(old, job, beyond=beyond, pods=pods, seconds=seconds)
     status, name = found.status, found.breakpoint["metadata"]["name"]
     saved = status.get("step", 0)
@@ -66,7 +67,8 @@ def expect_recovered(
 
 
 def count_steps(scene, found, saved, *, job="digits", ranks=4, ranks_after=None):
-    """What the recovery `found` has cost, counted from the ranks' own journals; `saved` None: nobody has told what was saved. In the case's line."""
+    """What the recovery `found` has cost, counted from the ranks' own journals; `saved` None: nobody has told what was
+    saved. In the case's line."""
     journals, lived = scene.journals(job, ranks), found.attempt - 1
     first = first_behind({rank: journals[rank] for rank in range(ranks_after or ranks)}, lived).step
     steps = StepLoss(last_committed(journals, lived), first - 1 if saved is None else saved, first)
@@ -86,7 +88,8 @@ def expect_no_step_lost(scene, step_before, found, saved=None, **counted):
 
 
 def expect_retries(scene, job, retries):
-    """As many restarts as were needed (a number, or the fewest and the most), counted by Volcano, below a maxRetry that leaves room for many."""
+    """As many restarts as were needed (a number, or the fewest and the most), counted by Volcano, below a maxRetry that
+    leaves room for many."""
     object_ = scene.job(job)
     fewest, most = retries if isinstance(retries, tuple) else (retries, retries)
     count = object_["status"].get("retryCount", 0)
@@ -99,7 +102,8 @@ def expect_retries(scene, job, retries):
 
 
 def expect_columns(scene, name, timed=True):
-    """`kubectl get breakpoints` as a person reads it: every column there and filled; the two times only need to be where `timed`."""
+    """`kubectl get breakpoints` as a person reads it: every column there and filled; the two times only need to be
+    where `timed`."""
     text = scene.kubernetes.kubectl("-n", scene.namespace, "get", "breakpoints")
     header, *rows = text.splitlines()
     expect_equal(tuple(header.split()), COLUMNS, "the columns of kubectl get breakpoints")
@@ -146,7 +150,8 @@ def expect_no_restart_by_volcano(scene, job="digits"):
 
 
 def expect_quiet(scene, since, job="digits"):
-    """Nothing that somebody on call would look at: no Breakpoint, no warning of ours, no error in the operator's log."""
+    """Nothing that somebody on call would look at: no Breakpoint, no warning of ours, no error in the operator's
+    log."""
     from operatorpod import Operator
 
     names = [

@@ -1,7 +1,7 @@
 """The kept inputs of each fuzz target: one text file a target, one input a line.
 
-A line is the input with everything but printable ASCII escaped, so that a difference can be read; lines are sorted, and none comes twice. The empty input is in no
-file: the fuzzer runs it by itself.
+A line is the input with everything but printable ASCII escaped, so that a difference can be read; lines are sorted, and
+none comes twice. The empty input is in no file: the fuzzer runs it by itself.
 """
 
 import hashlib

@@ -7,7 +7,8 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "fuzz"
 
-# Parsers keep little more than what they read. The largest inputs are those that a target makes itself, at the real limits (tests/fuzz/support/cost.h).
+# Parsers keep little more than what they read. The largest inputs are those that a target makes itself, at the real
+# limits (tests/fuzz/support/cost.h).
 _LIMITS = ["-rss_limit_mb=1024", "-malloc_limit_mb=64", "-timeout=20"]
 INPUT_BYTES_MAX = 16384
 _ENVIRONMENT = {
@@ -28,8 +29,8 @@ def unpacked_folder(target):
 
 
 def run(target, log, options, inputs, fault_prefix, seconds_max=None):
-    """Exit code of the target; what it prints goes to `log`. `inputs`: files, each run once, or folders of which the first takes what is found. An input that breaks
-    something is written to fault_prefix..."""
+    """Exit code of the target; what it prints goes to `log`. `inputs`: files, each run once, or folders of which the
+    first takes what is found. An input that breaks something is written to fault_prefix..."""
     command = [BUILD / "fuzzers" / target, *_LIMITS, f"-artifact_prefix={fault_prefix}", *options, *inputs]
     with log.open("ab") as output:
         return subprocess.run(

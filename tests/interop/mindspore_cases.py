@@ -1,4 +1,5 @@
-"""MindSpore reads what we write, and we read what MindSpore writes: with its own package, in both directions. For tests/interop/run."""
+"""MindSpore reads what we write, and we read what MindSpore writes: with its own package, in both directions. For
+tests/interop/run."""
 
 import argparse
 import json
@@ -41,7 +42,8 @@ def rekindle(*arguments, code=0):
 
 
 def raw(path):
-    """{name: (shape, type, bytes)} as MindSpore's message class reads the file; slices of one tensor are put together."""
+    """{name: (shape, type, bytes)} as MindSpore's message class reads the file; slices of one tensor are put
+    together."""
     checkpoint = Checkpoint()
     checkpoint.ParseFromString(path.read_bytes())
     tensors = {}
@@ -76,7 +78,8 @@ def import_file(folder, path):
 
 
 def there_and_back(folder, **more):
-    """What MindSpore saved, imported and exported again, is the same for MindSpore's message class and its load_checkpoint."""
+    """What MindSpore saved, imported and exported again, is the same for MindSpore's message class and its
+    load_checkpoint."""
     save(model(), folder / "theirs.ckpt", **more)
     checkpoint = import_file(folder, folder / "theirs.ckpt")
     rekindle("export", checkpoint, folder, "--format", "mindspore", "--prefix", "ours", "--steps-per-epoch", "100")
@@ -93,7 +96,8 @@ def there_and_back(folder, **more):
 
 
 def there_and_back_with_checksum(folder):
-    """With a checksum behind it the file comes back the same, and one bit of a tensor that has changed is found by the checksum alone."""
+    """With a checksum behind it the file comes back the same, and one bit of a tensor that has changed is found by the
+    checksum alone."""
     save(model(), folder / "theirs.ckpt", crc_check=True)
     save(model(), folder / "plain.ckpt")
     whole = (folder / "theirs.ckpt").read_bytes()

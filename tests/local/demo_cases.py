@@ -100,7 +100,8 @@ def evicted_run_resumes_at_the_next_step(context: Context, processes: Processes,
 
 
 def lost_step_makes_the_demo_fail(context: Context, processes: Processes, folder: pathlib.Path) -> None:
-    """A `rekindle` that gives up one step and says nothing of it. The weights of the end cannot show it, so the count has to."""
+    """A `rekindle` that gives up one step and says nothing of it. The weights of the end cannot show it, so the count
+    has to."""
     report, output = _demo(context, processes, folder, "--planted", "lose-a-step", expected_code=1)
     printed = re.search(r"^ *steps_lost +(\d+)$", output, re.MULTILINE)
     expect(printed is not None and printed[1] == "1", f"expected the demo to print 1 lost step: {output[-1500:]}")
@@ -116,7 +117,8 @@ def lost_step_makes_the_demo_fail(context: Context, processes: Processes, folder
 
 
 def proof_refuses_what_cannot_be(context: Context, processes: Processes, folder: pathlib.Path) -> None:
-    """More saved than was ever made, training that goes on elsewhere, a time before the fault: each is told and none made 0."""
+    """More saved than was ever made, training that goes on elsewhere, a time before the fault: each is told and none
+    made 0."""
     told = {
         StepLoss(last_step_committed=40, step_saved=40, first_step_after=41): [],
         StepLoss(last_step_committed=42, step_saved=40, first_step_after=41): ["2 steps were lost"],
@@ -160,7 +162,8 @@ def killed_rank_costs_no_step(context: Context, processes: Processes, folder: pa
 def killed_launcher_resumes_from_the_newest_complete_checkpoint(
     context: Context, processes: Processes, folder: pathlib.Path
 ) -> None:
-    """What is promised when nobody is left to save: what was durable stands, the steps behind it are made again to the same end."""
+    """What is promised when nobody is left to save: what was durable stands, the steps behind it are made again to the
+    same end."""
     report, _ = _demo(context, processes, folder, "--fault", "sigkill", "--target", "launcher")
     expect(report["step_saved"] > 0, "no checkpoint was there to resume from")
     expect(

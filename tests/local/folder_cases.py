@@ -49,7 +49,8 @@ def read_only_folder_is_refused_before_training(context: Context, processes: Pro
 
 
 def full_folder_keeps_the_older_checkpoint(context: Context, processes: Processes, folder: pathlib.Path) -> None:
-    """There is room for one checkpoint: the next ones fail with a message, training goes on, and after a kill the first one serves."""
+    """There is room for one checkpoint: the next ones fail with a message, training goes on, and after a kill the first
+    one serves."""
     checkpoints = folder / "checkpoints"
     checkpoints.mkdir()
     prefix = _in_own_mounts(checkpoints, 'mount -t tmpfs -o size=2m,mode=777 none "$0"')
@@ -73,7 +74,8 @@ def full_folder_keeps_the_older_checkpoint(context: Context, processes: Processe
 
 
 def damaged_checkpoints_give_way_to_the_older_one(context: Context, processes: Processes, folder: pathlib.Path) -> None:
-    """Two complete checkpoints; the newer one is damaged in one way after the other. Each time the older one is taken, and said why."""
+    """Two complete checkpoints; the newer one is damaged in one way after the other. Each time the older one is taken,
+    and said why."""
     setting = context.setting(folder, STEPS)
     older, newer = _two_checkpoints(processes, setting, folder)
     damages = {
@@ -159,7 +161,7 @@ def ended_run_leaves_nothing_behind(context: Context, processes: Processes, fold
     expect(_run_folders() <= before, f"left behind: {_run_folders() - before}")
 
 
-# --------------------------------------------------------------------------------------------------------------------- helpers
+# --- helpers
 
 
 def _expect_refused(run: ProtectedRun, *words: str) -> None:

@@ -9,7 +9,8 @@ REPLAY = re.compile(r"replay with (\S.*)")
 
 
 def find(files):
-    """{(stage, program): filter of the suites that draw seeds}. `files`: {path: text} of sources and CMakeLists below tests/."""
+    """{(stage, program): filter of the suites that draw seeds}. `files`: {path: text} of sources and CMakeLists below
+    tests/."""
     found = {}
     for path, text in files.items():
         if not path.endswith("CMakeLists.txt"):

@@ -22,8 +22,8 @@ class Round:
 
 
 class Rounds:
-    """`parts`: {name: function from a seed to (failures, note)}, each in its turn; `now`: seconds of a steady clock; `draw`: a fresh seed;
-    `say`: takes a line; `report`: the file that is written after every round."""
+    """`parts`: {name: function from a seed to (failures, note)}, each in its turn; `now`: seconds of a steady clock;
+    `draw`: a fresh seed; `say`: takes a line; `report`: the file that is written after every round."""
 
     def __init__(self, parts, now, draw, say, report):
         self._parts = parts

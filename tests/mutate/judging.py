@@ -25,7 +25,8 @@ class Verdict:
 
 
 class Judge:
-    """A mutated run may take ten times as long as without the mutation and `spare_seconds`: a loaded machine is slow, a loop without an end is slower."""
+    """A mutated run may take ten times as long as without the mutation and `spare_seconds`: a loaded machine is slow, a
+    loop without an end is slower."""
 
     def __init__(self, tree, workbench, spare_seconds=20.0):
         self._tree = tree

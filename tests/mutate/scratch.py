@@ -1,4 +1,5 @@
-"""A copy of the tree to change things in. It stays between runs: what did not change keeps its time, so that little is built again."""
+"""A copy of the tree to change things in. It stays between runs: what did not change keeps its time, so that little is
+built again."""
 
 import contextlib
 import fcntl

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Shows that ./dev mutate tells every kind of end apart, with a planted tree: a file in Python, a stand-in for the compiler, and a program that answers as GoogleTest does."""
+"""Shows that ./dev mutate tells every kind of end apart, with a planted tree: a file in Python, a stand-in for the
+compiler, and a program that answers as GoogleTest does."""
 
 import pathlib
 import subprocess

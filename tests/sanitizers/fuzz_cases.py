@@ -1,4 +1,5 @@
-"""Every fuzz target over its kept inputs, each once, and on from there to a fixed number from a fixed seed. ./dev fuzz runs them for longer."""
+"""Every fuzz target over its kept inputs, each once, and on from there to a fixed number from a fixed seed. ./dev fuzz
+runs them for longer."""
 
 import subprocess
 import tempfile

@@ -1,6 +1,7 @@
 """The GoogleTest programs under the sanitizers, and proof that the sanitizers would have noticed.
 
-A sanitizer makes a test several times as long. Spaces that a test of the stage `unit` walks whole are sampled here (tests/support/thoroughness.h).
+A sanitizer makes a test several times as long. Spaces that a test of the stage `unit` walks whole are sampled here
+(tests/support/thoroughness.h).
 """
 
 import functools
@@ -29,7 +30,8 @@ _MARKS = (
     "rekindle: bug",
 )
 
-# Under asan with ubsan every program whose code is in the test's own process; what starts other programs is for the stages `unit` and `e2e`.
+# Under asan with ubsan every program whose code is in the test's own process; what starts other programs is for the
+# stages `unit` and `e2e`.
 _ASAN_PROGRAMS = (
     "common_base_test",
     "common_contract_test",
@@ -90,7 +92,8 @@ _PLANTED = {
 
 @functools.cache
 def _steady_addresses():
-    """g++ 12's sanitizers cannot place their shadow where a newer kernel spreads addresses wider. Containers that forbid this do not spread them so."""
+    """g++ 12's sanitizers cannot place their shadow where a newer kernel spreads addresses wider. Containers that
+    forbid this do not spread them so."""
     prefix = ("setarch", "-R")
     return prefix if subprocess.run([*prefix, "true"], capture_output=True).returncode == 0 else ()
 

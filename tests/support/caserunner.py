@@ -1,7 +1,8 @@
-"""A stage in parts: each part builds with a preset, then its cases run, a few at once. A case is a name and a function that gives what it saw, or raises Unmet.
+"""A stage in parts: each part builds with a preset, then its cases run, a few at once. A case is a name and a function
+that gives what it saw, or raises Unmet.
 
-One line a case: `ok NAME: what it saw` or `FAIL NAME: why`; then `N passed, N failed, N skipped`. Names given as arguments select cases by their beginning; what is not
-needed for them is not built.
+One line a case: `ok NAME: what it saw` or `FAIL NAME: why`; then `N passed, N failed, N skipped`. Names given as
+arguments select cases by their beginning; what is not needed for them is not built.
 """
 
 import argparse

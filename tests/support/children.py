@@ -11,7 +11,8 @@ CLEAN_UP_SECONDS_MAX = 120
 
 
 class Children:
-    """Each child is a process group of its own, so that what it starts ends with it. Threads may start and wait beside each other."""
+    """Each child is a process group of its own, so that what it starts ends with it. Threads may start and wait beside
+    each other."""
 
     def __init__(self, clean_up_seconds_max=CLEAN_UP_SECONDS_MAX):
         self._lock = threading.Lock()

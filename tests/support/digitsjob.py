@@ -32,7 +32,8 @@ def digits_job(
     annotations=None,
     more_arguments=(),
 ):
-    """`policies`: {event: action}, empty for none, None as the example has them. `annotations`: beside the example's own."""
+    """`policies`: {event: action}, empty for none, None as the example has them. `annotations`: beside the example's
+    own."""
     job = example(kubernetes, file)
     job["metadata"]["namespace"] = namespace
     if name is not None:

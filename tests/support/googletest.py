@@ -15,8 +15,9 @@ Outcome = collections.namedtuple("Outcome", "name result why end seconds", defau
 
 
 def run_googletest(program, log, seconds_max, arguments=(), environment=None, prefix=(), run=run_limited):
-    """Outcomes of one program, named PROGRAM/SUITE.TEST, read from its JSON report; a crash is a failure of the program itself. `environment` is added to this
-    process's; `prefix` is a command that runs another one; `run` is how it is run, see Children.run."""
+    """Outcomes of one program, named PROGRAM/SUITE.TEST, read from its JSON report; a crash is a failure of the program
+    itself. `environment` is added to this process's; `prefix` is a command that runs another one; `run` is how it is
+    run, see Children.run."""
     name = program.name
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"

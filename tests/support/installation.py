@@ -1,4 +1,5 @@
-"""The cluster and the chart for the time of a test stage or of several: what was not there before is not there afterwards."""
+"""The cluster and the chart for the time of a test stage or of several: what was not there before is not there
+afterwards."""
 
 import contextlib
 import os
@@ -13,8 +14,9 @@ RELEASE = "rekindle"
 
 @contextlib.contextmanager
 def installed(context, log, take_as_is=False, children=None):
-    """Without a context the embedded cluster, which is taken down again when it was not up before; REKINDLE_KEEP_CLUSTER=1 keeps it. REKINDLE_INSTALLED=1:
-    whoever started this stage has done so for several, see sharedcluster.py. `children`: what installing starts is one of them."""
+    """Without a context the embedded cluster, which is taken down again when it was not up before;
+    REKINDLE_KEEP_CLUSTER=1 keeps it. REKINDLE_INSTALLED=1: whoever started this stage has done so for several, see
+    sharedcluster.py. `children`: what installing starts is one of them."""
     if take_as_is or is_shared(context):
         yield
         return

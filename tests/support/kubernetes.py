@@ -90,7 +90,8 @@ class Kubernetes:
     # kubectl, as a person would
 
     def kubectl(self, *words, text=None, check=True, seconds=None):
-        """Standard output. Failed with kubectl's own words when it fails. After `seconds` it is ended, with code 124 as timeout(1) has it."""
+        """Standard output. Failed with kubectl's own words when it fails. After `seconds` it is ended, with code 124 as
+        timeout(1) has it."""
         limit = [] if seconds is None else ["timeout", str(seconds)]
         done = subprocess.run([*limit, *self._prefix, *words], input=text, capture_output=True, text=True)
         if check and done.returncode != 0:
@@ -176,7 +177,8 @@ class Kubernetes:
         return done.stdout + done.stderr
 
     def log(self, namespace, pod, container, **query):
-        """The log of a container as the API has it, without kubectl; `query` as in the API (tailLines, limitBytes, sinceTime...)."""
+        """The log of a container as the API has it, without kubectl; `query` as in the API (tailLines, limitBytes,
+        sinceTime...)."""
         connection = UnixConnection(self._socket, 60)
         try:
             connection.request(
@@ -257,8 +259,9 @@ class Follower:
 
 
 class Watch:
-    """Every event of a kind with the moment it arrived, on a thread of its own, until close(). The server ends a watch now and then (when a definition is
-    replaced, for one); it is opened again then, and what exists is told once more as ADDED."""
+    """Every event of a kind with the moment it arrived, on a thread of its own, until close(). The server ends a watch
+    now and then (when a definition is replaced, for one); it is opened again then, and what exists is told once more as
+    ADDED."""
 
     def __init__(self, socket_path, path, on_event=None):
         self.events = []

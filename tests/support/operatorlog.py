@@ -1,4 +1,5 @@
-"""What every operator of a stage has said until its end, the killed ones too: followed while their pods live, since a log goes with its pod."""
+"""What every operator of a stage has said until its end, the killed ones too: followed while their pods live, since a
+log goes with its pod."""
 
 import re
 import threading
@@ -22,7 +23,8 @@ def aborts_in(text):
 
 
 def aborted_containers(pod):
-    """Sentences about containers of a pod that were ended by a signal which is a bug; SIGKILL and SIGTERM come from tests."""
+    """Sentences about containers of a pod that were ended by a signal which is a bug; SIGKILL and SIGTERM come from
+    tests."""
     found = []
     for one in pod.get("status", {}).get("containerStatuses", []):
         for state in (one.get("state", {}), one.get("lastState", {})):

@@ -73,8 +73,8 @@ class Operator:
             self.scale(1)
 
     def log(self, since=None):
-        """All that the pods have logged, their containers of before a restart too, as objects; `since` a wall time in seconds. Lines that are not JSON are
-        kept under `msg`. A log that cannot be read is a failure."""
+        """All that the pods have logged, their containers of before a restart too, as objects; `since` a wall time in
+        seconds. Lines that are not JSON are kept under `msg`. A log that cannot be read is a failure."""
         query = (
             {}
             if since is None
@@ -105,7 +105,8 @@ class Operator:
 
 
 def had_logs(pod):
-    """Which logs of a pod's container there are, as `previous` in the API: that of a container before a restart, that of the present one."""
+    """Which logs of a pod's container there are, as `previous` in the API: that of a container before a restart, that
+    of the present one."""
     for one in pod.get("status", {}).get("containerStatuses", []):
         if "terminated" in one.get("lastState", {}):
             yield "true"
@@ -114,7 +115,8 @@ def had_logs(pod):
 
 
 def operator_has_caught_up(scene, name="nobody-asked-for"):
-    """Until the operator has answered a question that was put after all that it was to notice before: it takes up what it sees in the order in which it comes."""
+    """Until the operator has answered a question that was put after all that it was to notice before: it takes up what
+    it sees in the order in which it comes."""
     scene.kubernetes.create(
         BREAKPOINTS,
         scene.namespace,

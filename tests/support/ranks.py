@@ -1,4 +1,5 @@
-"""What the ranks of running pods are doing, seen from outside: from the node where that is possible, else from their logs."""
+"""What the ranks of running pods are doing, seen from outside: from the node where that is possible, else from their
+logs."""
 
 import contextlib
 import json

@@ -170,14 +170,16 @@ class Scene:
         )
 
     def journals(self, job, ranks):
-        """What each rank of the job has committed, by its own account; to be read for a life when its pods have ended."""
+        """What each rank of the job has committed, by its own account; to be read for a life when its pods have
+        ended."""
         if self.kubernetes.embedded:
             return read_journals(workspace.checkpoint_folder(self.namespace), ranks, f"{job}-")
         logs = [path.read_text(errors="replace") for path in self.folder.glob(f"{job}-*-worker.log")]
         return journals_in_logs([entry for text in logs for entry in logged_steps(text)], ranks)
 
     def deletions(self, pods):
-        """Of these pods: name -> the grace seconds that the deletion gave. The kubelet ends a pod with a second one of 0 seconds when nothing of it runs any more."""
+        """Of these pods: name -> the grace seconds that the deletion gave. The kubelet ends a pod with a second one of
+        0 seconds when nothing of it runs any more."""
         uids, graces = {pod["metadata"]["uid"] for pod in pods.values()}, {}
         for _, _, one in list(self.pods.events):
             if one["metadata"]["uid"] in uids and one["metadata"].get("deletionTimestamp"):
@@ -187,7 +189,8 @@ class Scene:
     # --- keeping and ending
 
     def _follow(self, type_, pod):
-        """Logs go with their pods, so they are followed while these live; a container that is restarted is followed again."""
+        """Logs go with their pods, so they are followed while these live; a container that is restarted is followed
+        again."""
         status = pod.get("status", {})
         for one in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
             state, key = one.get("state", {}), (pod["metadata"]["uid"], one["name"], one.get("containerID"))

@@ -1,4 +1,5 @@
-"""Where the programs are that ship. Images carry them, demo and stages run them, benchmarks measure them: all of it is one build."""
+"""Where the programs are that ship. Images carry them, demo and stages run them, benchmarks measure them: all of it is
+one build."""
 
 import pathlib
 import re

@@ -1,4 +1,5 @@
-"""A test stage on a cluster: cases, several at once where they do not disturb each other, a line each, and what helps after a failure.
+"""A test stage on a cluster: cases, several at once where they do not disturb each other, a line each, and what helps
+after a failure.
 
 `ok NAME: note`, `FAIL NAME: why`, `skip NAME: why`, then `N passed, N failed, N skipped`.
 """
@@ -45,8 +46,8 @@ def expect_equal(actual, expected, what):
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A story. `alone`: nothing else may run beside it. `node`: it reaches into a node, which only the embedded cluster allows. `level`: the
-    Pod Security level that its namespace enforces; None: it has no namespace."""
+    """A story. `alone`: nothing else may run beside it. `node`: it reaches into a node, which only the embedded cluster
+    allows. `level`: the Pod Security level that its namespace enforces; None: it has no namespace."""
 
     tell: typing.Callable
     alone: bool

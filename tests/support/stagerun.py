@@ -43,7 +43,8 @@ class StageRun:
         self._say = say or (lambda line: print(line, flush=True))
 
     def run(self, stages_to_run):
-        """({stage: outcomes}, {part of the run: seconds}); the cluster comes up before the first stage that needs it."""
+        """({stage: outcomes}, {part of the run: seconds}); the cluster comes up before the first stage that needs
+        it."""
         outcomes, seconds = {}, {}
         for stage in stages_to_run:
             failure = None

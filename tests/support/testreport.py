@@ -38,7 +38,8 @@ def count(outcomes):
 
 
 def failed_requirements(required, stages, outcomes, quick=False):
-    """(name, why) of the lines `stage name` of required.txt that did not run or were skipped. A quick run may leave out what it says that it skips."""
+    """(name, why) of the lines `stage name` of required.txt that did not run or were skipped. A quick run may leave out
+    what it says that it skips."""
     ran = {f"{stage} {one.name}": one.result for stage, list_ in outcomes.items() for one in list_}
     missing = []
     for line in required:
@@ -53,7 +54,8 @@ def failed_requirements(required, stages, outcomes, quick=False):
 
 class Report:
     def __init__(self, outcomes, missing, seconds, seconds_total, program_seconds, cold):
-        """`seconds`: of each part of the run, `build`, `cluster` and `clean_up` among them; `missing`: from failed_requirements()."""
+        """`seconds`: of each part of the run, `build`, `cluster` and `clean_up` among them; `missing`: from
+        failed_requirements()."""
         self._outcomes = outcomes
         self._missing = missing
         self._seconds = seconds

@@ -56,7 +56,8 @@ def make_claim(kubernetes, namespace):
         )
         claim["spec"].update({"storageClassName": "", "volumeName": volume})
     else:
-        # The default class of a kind cluster is on one node and knows ReadWriteOnce only, which pods of one node may share.
+        # The default class of a kind cluster is on one node and knows ReadWriteOnce only, which pods of one node may
+        # share.
         claim["spec"]["accessModes"] = ["ReadWriteOnce"]
     kubernetes.create("api/v1/namespaces/{namespace}/persistentvolumeclaims", namespace, claim)
 

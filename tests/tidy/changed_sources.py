@@ -1,7 +1,8 @@
 """Which sources clang-tidy looks at: those that changed since the landing before this one.
 
-Nothing names that landing in a clone of one branch. So it is the newest commit that is older than LANDING_SECONDS before HEAD; where there is none,
-everything counts as changed. Newest changes first, at most FILES_MAX; tests/tidy/run --all looks at every file.
+Nothing names that landing in a clone of one branch. So it is the newest commit that is older than LANDING_SECONDS
+before HEAD; where there is none, everything counts as changed. Newest changes first, at most FILES_MAX; tests/tidy/run
+--all looks at every file.
 """
 
 import re
@@ -12,8 +13,9 @@ FILES_MAX = 40
 
 
 def choose(changed, compiled, files, files_max=FILES_MAX):
-    """(sources to look at, how many more there were). `changed`: paths, newest change first; `compiled`: sources with a compile command; `files`:
-    {path: text}. A header is looked at through its own source, or else through one that includes it."""
+    """(sources to look at, how many more there were). `changed`: paths, newest change first; `compiled`: sources with a
+    compile command; `files`: {path: text}. A header is looked at through its own source, or else through one that
+    includes it."""
     chosen = []
     for path in changed:
         if path in compiled:

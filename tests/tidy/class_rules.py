@@ -7,7 +7,8 @@ import re
 DEFINITION = re.compile(
     r"^(?!\s|//|#|return\b|using\b)(?:[^\n;={}\"]*?[\s*&])?((?:\w+::)*[A-Z]\w*)::(?:~?\w+|operator[^\s(]+)\(", re.M
 )
-# Classes, as `folder Class`, that stand in several files today, with the reason. A class that no longer does has to leave this list; none joins it.
+# Classes, as `folder Class`, that stand in several files today, with the reason. A class that no longer does has to
+# leave this list; none joins it.
 SEVERAL_FILES_ALLOWED = {
     "tests/scenario/operator World": "to be split",
     "tests/support CoordinationHarness": "to be split",

@@ -1,4 +1,5 @@
-"""How wide a line of C or C++ may be. clang-format breaks code; it leaves long literals and all comments as they are."""
+"""How wide a line of C or C++ may be. clang-format breaks code; it leaves long literals and all comments as they
+are."""
 
 import re
 

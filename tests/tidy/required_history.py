@@ -1,7 +1,8 @@
-"""A line leaves tests/required.txt only in a commit whose message says why: `Removed tests: <why>` or `Renamed tests: <why>` on a line of its own.
+"""A line leaves tests/required.txt only in a commit whose message says why: `Removed tests: <why>` or `Renamed tests:
+<why>` on a line of its own.
 
-A commit that can no longer be amended is answered for by a later one: `Removed tests of <hash>: <why>`. The rule holds for the descendants of the
-commit that brought this file.
+A commit that can no longer be amended is answered for by a later one: `Removed tests of <hash>: <why>`. The rule holds
+for the descendants of the commit that brought this file.
 """
 
 import dataclasses
@@ -16,7 +17,8 @@ REASON = re.compile(r"^(?:Removed|Renamed) tests(?: of ([0-9a-f]{7,40}))?: +\S",
 
 @dataclasses.dataclass(frozen=True)
 class Commit:
-    """`before`: the lines of required.txt in each parent; `base`: those of the parents' common ancestor, None where there is one parent."""
+    """`before`: the lines of required.txt in each parent; `base`: those of the parents' common ancestor, None where
+    there is one parent."""
 
     hash: str
     message: str

@@ -41,7 +41,8 @@ STORIES = {
 
 
 def in_a_repository():
-    """Read from a real history: the rule comes in, and after it a line goes, once on the branch and once in a merge of an older branch."""
+    """Read from a real history: the rule comes in, and after it a line goes, once on the branch and once in a merge of
+    an older branch."""
     faults = []
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)

@@ -129,8 +129,8 @@ BANNED = {
 }
 
 
-# Short pauses between looks at something outside that announces nothing (another process's memory, a socket that is not there
-# yet); each is bounded by a time limit of its own.
+# Short pauses between looks at something outside that announces nothing (another process's memory, a socket that is not
+# there yet); each is bounded by a time limit of its own.
 PAUSES_ALLOWED = {
     "tests/support/test_process.h",
     "tests/support/test_rank.c",

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""./dev bench durable: how fast a whole checkpoint of registered memory becomes durable (rk_checkpoint in a stand-alone session; the
-call also removes old checkpoints, which its own figure holds), beside fio writing as many bytes to
-the same disk (direct, 4 MiB blocks, 16 at once, space reserved, fsync at the end), and beside safetensors' save_file and torch.save, each with an fsync. All that are compared run one after the other, in turn one way round and the other;
-a ratio is fio's time to ours. fio is the limit: the same disk, the same direct writes, nothing hashed. The two packages are compared tool against tool: they write one
-file through the page cache and hash nothing. Then what replicas of one model gain by sharing the work.
+"""./dev bench durable: how fast a whole checkpoint of registered memory becomes durable (rk_checkpoint in a stand-alone
+session; the call also removes old checkpoints, which its own figure holds), beside fio writing as many bytes to the
+same disk (direct, 4 MiB blocks, 16 at once, space reserved, fsync at the end), and beside safetensors' save_file and
+torch.save, each with an fsync. All that are compared run one after the other, in turn one way round and the other; a
+ratio is fio's time to ours. fio is the limit: the same disk, the same direct writes, nothing hashed. The two packages
+are compared tool against tool: they write one file through the page cache and hash nothing. Then what replicas of one
+model gain by sharing the work.
 """
 
 import argparse

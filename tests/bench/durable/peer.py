@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""peer.py NAME FOLDER MEBIBYTES: how long another one takes to make the same amount of training state durable. NAME is safetensors or torch.save; both save the same
-arrays. Prints its version; then, for each line of standard input, saves once, syncs the file, and prints the milliseconds.
+"""peer.py NAME FOLDER MEBIBYTES: how long another one takes to make the same amount of training state durable. NAME is
+safetensors or torch.save; both save the same arrays. Prints its version; then, for each line of standard input, saves
+once, syncs the file, and prints the milliseconds.
 """
 
 import os

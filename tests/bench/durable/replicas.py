@@ -1,4 +1,5 @@
-"""Replicas of one model share the work of a save: what each writes, and how long all take when each one's bandwidth is capped (as a network does it)."""
+"""Replicas of one model share the work of a save: what each writes, and how long all take when each one's bandwidth is
+capped (as a network does it)."""
 
 import os
 import subprocess

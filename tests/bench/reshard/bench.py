@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""./dev bench reshard: what a rank pays that restores another cut by columns (tensor parallel) than was saved. Cold, verified: rank 0 of two reads what two ranks wrote
-(equal), what four wrote (joined), and rank 0 of four what two wrote (divided; it reads whole rows to take half of each). Rounds of the three, in turn one way round and the other; a ratio is the time of the
-equal cut, which reads as many bytes, to that of the other.
+"""./dev bench reshard: what a rank pays that restores another cut by columns (tensor parallel) than was saved. Cold,
+verified: rank 0 of two reads what two ranks wrote (equal), what four wrote (joined), and rank 0 of four what two wrote
+(divided; it reads whole rows to take half of each). Rounds of the three, in turn one way round and the other; a ratio
+is the time of the equal cut, which reads as many bytes, to that of the other.
 """
 
 import argparse

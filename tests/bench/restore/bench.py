@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""./dev bench restore: how fast a checkpoint that is not in the page cache fills registered memory, verified (rk_restore in a stand-alone session), beside fio reading as
-many bytes from the same disk (direct, 4 MiB blocks, 16 at once). Pairs run one after the other, in turn one way round and the other; a ratio is fio's time to ours.
+"""./dev bench restore: how fast a checkpoint that is not in the page cache fills registered memory, verified
+(rk_restore in a stand-alone session), beside fio reading as many bytes from the same disk (direct, 4 MiB blocks, 16 at
+once). Pairs run one after the other, in turn one way round and the other; a ratio is fio's time to ours.
 """
 
 import argparse

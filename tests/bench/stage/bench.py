@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""./dev bench stage: how long training stands for a snapshot of a rank's share (what a periodic checkpoint costs it), beside a plain memcpy of the same bytes between
-warm memory. Pairs run one after the other, the order alternates; a ratio is memcpy's time to ours.
+"""./dev bench stage: how long training stands for a snapshot of a rank's share (what a periodic checkpoint costs it),
+beside a plain memcpy of the same bytes between warm memory. Pairs run one after the other, the order alternates; a
+ratio is memcpy's time to ours.
 """
 
 import argparse

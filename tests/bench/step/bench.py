@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""./dev bench step: what a step of an otherwise empty training loop costs with open gates, for some sizes of small state, and how many system calls it makes (counted by
-the kernel, from the difference between two runs of different length); the same beside a sidecar (`rekindle run`), pairs in turn one way round and the other. And a step with a shadow (a copy of the rank's share at every step) beside a memcpy of the same bytes.
+"""./dev bench step: what a step of an otherwise empty training loop costs with open gates, for some sizes of small
+state, and how many system calls it makes (counted by the kernel, from the difference between two runs of different
+length); the same beside a sidecar (`rekindle run`), pairs in turn one way round and the other. And a step with a shadow
+(a copy of the rank's share at every step) beside a memcpy of the same bytes.
 """
 
 import argparse

@@ -5,7 +5,8 @@ import subprocess
 
 
 def fio_milliseconds(folder, mebibytes, direction):
-    """`direction` is "read" or "write" (with an fsync at the end): 4 MiB blocks past the page cache, 16 at once. The file stays for the next call."""
+    """`direction` is "read" or "write" (with an fsync at the end): 4 MiB blocks past the page cache, 16 at once. The
+    file stays for the next call."""
     options = ["--end_fsync=1", "--refill_buffers=1"] if direction == "write" else []
     result = subprocess.run(
         [

@@ -1,4 +1,5 @@
-"""What benchmarks measured before: a file a run, build/reports/bench/NAME/TIME-COMMIT.json. REKINDLE_BENCH_HISTORY names a folder that outlives the build."""
+"""What benchmarks measured before: a file a run, build/reports/bench/NAME/TIME-COMMIT.json. REKINDLE_BENCH_HISTORY
+names a folder that outlives the build."""
 
 import datetime
 import json
@@ -25,7 +26,8 @@ def keep(name, figures, folder=FOLDER):
 
 
 def _medians(figures, prefix=""):
-    """Numbers of a report, and medians of what was measured several times; not the single measurements, which are in lists."""
+    """Numbers of a report, and medians of what was measured several times; not the single measurements, which are in
+    lists."""
     found = {}
     for key, value in figures.items():
         if isinstance(value, dict):

@@ -16,7 +16,8 @@ def spread(values):
 
 
 def in_turn(index, steps):
-    """Those that are compared, first one way round, then the other (A B B A): none always finds the machine as the same one left it."""
+    """Those that are compared, first one way round, then the other (A B B A): none always finds the machine as the same
+    one left it."""
     return steps if index % 2 == 0 else list(reversed(steps))
 
 
