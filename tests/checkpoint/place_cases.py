@@ -6,10 +6,13 @@ in a namespace of the case's own and gone after it.
 
 import hashlib
 import os
+import pathlib
 import resource
 import subprocess
 import sys
 import traceback
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1] / folder) for folder in ("support", "demo", "cluster")]
 
 import memory_groups
 import volumes
