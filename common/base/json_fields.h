@@ -2,8 +2,9 @@
 // or has the wrong type is remembered with its name; later reads return defaults, and finish()
 // gives the one error. Nothing throws.
 //
-//   JsonFields in(document, "manifest"); Manifest m{.step = in.number("step"), .files = ...}; if
-//   (Status status = in.finish(); !status) return std::unexpected(status.error());
+//   JsonFields in(document, "manifest");
+//   Manifest m{.step = in.number("step"), .files = ...};
+//   if (Status status = in.finish(); !status) return std::unexpected(status.error());
 #pragma once
 
 #include <cstdint>

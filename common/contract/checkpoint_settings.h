@@ -51,12 +51,10 @@ using SettingName = std::function<std::string(const char* variable)>;
 std::string variable_itself(const char* variable);
 
 // REKINDLE_CHECKPOINT_EVERY   off | auto | N steps | N s | N min | N h
-// REKINDLE_CHECKPOINT_CONFIG  MindSpore's CheckpointConfig as name=value, separated by commas
-// (read_mindspore_config)
+// REKINDLE_CHECKPOINT_CONFIG  MindSpore's CheckpointConfig (read_mindspore_config)
 // REKINDLE_SHADOW_EVERY       off | N steps
 // REKINDLE_KEEP               how many complete checkpoints stay
-// REKINDLE_KEEP_EVERY         N min: of the older ones one in this time stays, whatever their
-// number
+// REKINDLE_KEEP_EVERY         N min: of the older ones one in this time stays, of any number
 // REKINDLE_WRITE_BANDWIDTH_MAX  N MiB/s (KiB, MiB, GiB), of each writer
 // REKINDLE_FAILURE_EVERY      N h: how often the job is expected to fail, for auto
 // REKINDLE_RESUME             same-name | same-job

@@ -8,30 +8,25 @@
 //   and nothing listed twice.
 // Guarantees
 //   - Emitted events form whole lists (Init, InitApply..., InitDone) followed by single changes in
-//     the order of the
-//     server. A list that is begun again starts with a new Init.
+//     the order of the server. A list that is begun again starts with a new Init.
 //   - The version advances with every change and every bookmark, never with an error.
 //   - 410 (HTTP status or in the stream) empties and lists anew: at once after a quiet time, else
-//     after a pause. An
-//     expired continue token lists anew in one page, since paging was too slow for the server's
-//     history.
+//     after a pause. An expired continue token lists anew in one page, since paging was too slow
+//     for the server's history.
 //   - Any other failure pauses (0.8 s doubling to 30 s, jitter from the seed, reset after 120 s
-//     without one; a longer
-//     Retry-After of the server wins) and goes on where it was: the same page, or the watch from
-//     the last version.
+//     without one; a longer Retry-After of the server wins) and goes on where it was: the same
+//     page, or the watch from the last version.
 //   - A stream that is silent for idle_limit is closed and opened again: bookmarks come about once
-//     a minute, so silence
-//     means a dead peer.
+//     a minute, so silence means a dead peer.
 //   - A stream that ends within a second without a word counts as a failure, so that no server can
-//     make us spin. Assumptions
+//     make us spin.
+// Assumptions
 //   - The shell performs outputs in order, and reports each SendList and OpenWatch exactly once
-//     (ListPage or
-//     ListFailed; any number of WatchLine, then one StreamClosed, also after CloseWatch). It sends
-//     Tick at or after the last WakeAt.
+//     (ListPage or ListFailed; any number of WatchLine, then one StreamClosed, also after
+//     CloseWatch). It sends Tick at or after the last WakeAt.
 // Caveats
 //   - A line that cannot be read leads to a new list: what it said is not known, and asking again
-//     from the same version
-//     may give the same line.
+//     from the same version may give the same line.
 #pragma once
 
 #include <chrono>

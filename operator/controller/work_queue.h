@@ -4,8 +4,8 @@
 //  1. A key is in at most one place: waiting for its time, due, or running.
 //  2. Adding a key that waits or is due keeps the earlier time and the higher priority.
 //  3. A running key is never given out a second time. What is added while it runs is parked under
-//     rule 2 and comes back
-//     when it is done; an outcome that asks for a later time loses against an earlier parked one.
+//     rule 2 and comes back when it is done; an outcome that asks for a later time loses against an
+//     earlier parked one.
 //  4. Among due keys: higher priority first, then earlier time, then the one added first.
 //  5. Every outcome maps to the queue in one switch (done).
 //

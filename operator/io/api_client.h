@@ -3,8 +3,7 @@
 //
 // send() waits for a token of the bucket, and repeats the same request when
 //   - the answer is 429 or 503 with Retry-After: after that time, up to `attempts_max` tries and
-//     `retry_wait_most` of
-//     waiting altogether,
+//     `retry_wait_most` of waiting altogether,
 //   - the answer is 401 and the token file has another token by now: once, at once. All other
 //     answers and all errors are the caller's: only it knows whether trying again is right.
 #pragma once

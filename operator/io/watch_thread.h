@@ -1,10 +1,9 @@
 // Runs one WatchMachine on a thread of its own: performs its lists and watches, and delivers its
 // events to the owner thread's mailbox.
 //
-//   auto pods = std::make_unique<WatchThread>(client, WatchThread::Job{.resource = kPods,
-//   .selection = {...}},
-//                                             deliver_decoded<Pod>(mailbox, &decode_pod,
-//                                             on_unreadable), on_trouble, seed);
+//   auto pods = std::make_unique<WatchThread>(
+//       client, WatchThread::Job{.resource = kPods, .selection = {...}},
+//       deliver_decoded<Pod>(mailbox, &decode_pod, on_unreadable), on_trouble, seed);
 //
 // Decoding runs on the watch's thread, so the owner never parses. A full mailbox makes the watch
 // wait: the server buffers, and ends a stream that is too slow, after which it resumes. stop()

@@ -30,11 +30,10 @@ struct KubeStatus {
 KubeStatus parse_kube_status(const Json& status);
 
 // What the codes and reasons mean for us:
-//   400 405 406 413 415 422 -> invalid_input     401 -> unauthorized   403 -> refused
-//   404 -> not_found   409 AlreadyExists -> already_exists, else conflict (retry: look again, then
-//   try)
-//   410 -> gone        429 500 502 503 -> unavailable (retry)          408 504 -> deadline_exceeded
-//   (retry)
+//   400 405 406 413 415 422 -> invalid_input
+//   401 -> unauthorized        403 -> refused        404 -> not_found        410 -> gone
+//   409 -> already_exists (reason AlreadyExists), else conflict (retry: look again, then try)
+//   429 500 502 503 -> unavailable (retry)           408 504 -> deadline_exceeded (retry)
 // Other statuses above 400 go by their hundred; a status that is no answer (1xx, 3xx) is internal.
 Error to_error(const KubeStatus& status);
 

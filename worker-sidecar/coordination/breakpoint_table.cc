@@ -11,9 +11,10 @@ using Table = std::array<std::array<Move, Inputs>, States>;
 
 // clang-format off
 constexpr Table<CoordinatorMove, kCoordinatorStates, kCoordinatorInputs> kCoordinatorTable = {{
-  // trigger    collected         folder_created folder_failed         written    write_failed
-  // published    publish_failed        pod_connected pod_lost          outranked     refused
-  // wake idle
+  // The columns are the inputs in their order: trigger, collected, folder_created, folder_failed,
+  // written, write_failed, published, publish_failed, pod_connected, pod_lost, outranked, refused,
+  // wake. Each row is a state.
+  // idle
   {{C::begin,   C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ignore,    C::ignore,        C::ignore,    C::ignore, C::ignore}},
   // collecting
   {{C::merge,   C::look,          C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::look,          C::step_down, C::raise_round, C::drive}},
@@ -28,8 +29,9 @@ constexpr Table<CoordinatorMove, kCoordinatorStates, kCoordinatorInputs> kCoordi
 }};
 
 constexpr Table<MemberMove, kMemberStates, kMemberInputs> kMemberTable = {{
-  // collect          permit     assign     outcome   rank_seen  rank_died             rank_written
-  // states_written wake free
+  // The columns: collect, permit, assign, outcome, rank_seen, rank_died, rank_written,
+  // states_written, wake.
+  // free
   {{M::hold,          M::ignore, M::ignore, M::adopt, M::ignore, M::raise,             M::ignore,   M::ignore,     M::ask}},
   // held
   {{M::hold,          M::permit, M::write,  M::adopt, M::report, M::raise_and_report,  M::ignore,   M::ignore,     M::ask}},

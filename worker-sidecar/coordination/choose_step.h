@@ -6,19 +6,16 @@
 //
 // 1. Live ranks that are updating are waited for until `updating_over`; then they are dirty (P6).
 // 2. target is the largest committed step that a rank is known to have, dead or alive. A dead
-//    rank's claim of more than one
-//    step beyond every live one is refused, and a live rank more than one step behind is no source:
-//    skew of one is normal, more is not.
+//    rank's claim of more than one step beyond every live one is refused, and a live rank more than
+//    one step behind is no source: skew of one is normal, more is not.
 // 3. Were gradients of target + 1 complete in every group (a live rank of it waits at its update
-//    gate at target), then target + 1 is one
-//    update away; it is taken when that costs nobody's small state: every rank lives and can make
-//    that update, or no small state is registered.
+//    gate at target), then target + 1 is one update away; it is taken when that costs nobody's
+//    small state: every rank lives and can make that update, or no small state is registered.
 // 4. Every group has target: take it. Where one has not, its live ranks that wait at the update
-//    gate at target - 1 are permitted, once every group
-//    that lacks the step has such a rank; ranks that compute at target - 1 are waited for until
-//    `arrival_over`. (Nobody is permitted before: a group that has gone on no longer has the step
-//    before.) Not to be had: the next smaller step that ranks or shadows have, by the same rule,
-//    with the loss on record.
+//    gate at target - 1 are permitted, once every group that lacks the step has such a rank; ranks
+//    that compute at target - 1 are waited for until `arrival_over`. (Nobody is permitted before: a
+//    group that has gone on no longer has the step before.) Not to be had: the next smaller step
+//    that ranks or shadows have, by the same rule, with the loss on record.
 // 5. Live ranks one step behind the step that is taken are permitted, and waited for until
 //    `straggler_over`, so that their small state of
 //    that step exists (only where small state is registered).

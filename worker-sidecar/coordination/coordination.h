@@ -1,4 +1,4 @@
-// The coordination of one sidecar: assembly (start and restore, assembly.h) and breakpoint
+// The coordination of one sidecar: assembly (start and restore, job_start.h) and breakpoint
 // (breakpoint_member.h, breakpoint_coordinator.h) behind one advance(). One instance for the life
 // of the sidecar process.
 //

@@ -2,18 +2,18 @@
 // machines. Review is a diff of behaviour. --rewrite writes what happens now into the files.
 //
 // Commands (name=value each; only `job` has defaults):
-//   job pods=2 ranks=1 states=no after=park restore=184 parallel=data rebuilds=no unable=   a
-//   running job; restore=0 starts from nothing; parallel: data, tensor,
-//                                 pipeline or zero, what its ranks hold (layout_for)
-//   place rank= step= phase=      puts a rank there      kill rank= | pod=       finish rank=
-//   restart pod=
-//   hook pod= seconds=            order name= after=     want rank=              collective rank=
-//   terminate pod= seconds=
-//   gate rank=                    it comes to a gate, where an order to rebuild is seen       load
-//   milliseconds=     (time of a load to rebuild)
+//   job pods=2 ranks=1 states=no after=park restore=184 parallel=data rebuilds=no unable=
+//                                 a running job; restore=0 starts from nothing; parallel: data,
+//                                 tensor, pipeline or zero, what its ranks hold (layout_for)
+//   place rank= step= phase=      puts a rank there
+//   kill rank= | pod=             finish rank=           restart pod=
+//   hook pod= seconds=            order name= after=     want rank=
+//   collective rank=              terminate pod= seconds=
+//   gate rank=                    it comes to a gate, where an order to rebuild is seen
+//   load milliseconds=            how long a load to rebuild takes
 //   shadow rank= steps=180,190    its shadow holds complete copies of these
-//   failwrites rank=              failshadow rank=       link a= b= up=         slow milliseconds=
-//   (time of a write)
+//   failwrites rank=              failshadow rank=       link a= b= up=
+//   slow milliseconds=            how long a write takes
 //   wait milliseconds=            settle                 until nobody holds, leads or waits
 //   status
 

@@ -2,8 +2,9 @@
 // says hello, maps the control block, holds the robust futex, writes what the sidecar orders, comes
 // back to a sidecar that was restarted.
 //
-//   away --connect--> greeting --control--> linked --end of socket--> away (with growing pauses;
-//   training goes on)
+//   away --connect--> greeting --control--> linked --end of socket--> away
+//
+// with growing pauses, while training goes on.
 //
 // Guarantees: nothing here keeps the training thread from its work; a gate that is closed by a
 // sidecar which does not come back within away_max opens again; orders of a lower term than the

@@ -1,7 +1,7 @@
 // A session: what the functions of rekindle.h do, in order.
 //
-//   opened --restore--> between --step_begin--> in_step --update_begin--> updating --update_end-->
-//   committed --step_end--> between
+//   opened --restore--> between --step_begin--> in_step --update_begin--> updating
+//   updating --update_end--> committed --step_end--> between
 //
 // swapped is entered from between, in_step and committed, and left to where it came from
 // (rk_set_phase); stopped is entered from any gate that answers stop, and is left by close() alone;

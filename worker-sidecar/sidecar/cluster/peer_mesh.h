@@ -1,8 +1,9 @@
 // The connections between the sidecars of one job: one for each pair, dialled by the higher
 // ordinal, mutual TLS, framed. The identity in the certificate is the trust, an address never is.
 //
-//   dialling --tcp, tls, hello both ways--> up --end, silence, broken frame--> waiting (growing
-//   pauses) --> dialling
+//   dialling --tcp, tls, hello both ways--> up --end, silence, broken frame--> waiting --> dialling
+//
+// with growing pauses.
 //
 // Bounded: connections that nobody knows yet, time until a hello, sizes of frames, what a peer
 // leaves unread. Threads: the loop thread.
