@@ -31,12 +31,12 @@ void faults_of_pods(const View& view, PlanBuilder& out, std::vector<Fault>& faul
   }
 }
 
-// The attempt that live pods are in; 0 for none.
+// The attempt that pods which are still there are in; 0 for none. Whom a restart is taking away is
+// in it as well: who went first was a member beside those who follow.
 std::uint64_t live_attempt(const View& view) {
   std::uint64_t attempt = 0;
   for (const Pod* pod : view.pods) {
-    const SidecarReport* report = view.report_of(pod->uid);
-    if (report != nullptr && !ended_by_restart(*view.job, *pod)) attempt = std::max(attempt, report->attempt);
+    if (const SidecarReport* report = view.report_of(pod->uid)) attempt = std::max(attempt, report->attempt);
   }
   return attempt;
 }
@@ -206,7 +206,10 @@ CreateBreakpoint intent(const View& view, const Fault& fault, std::vector<PodRef
 // In which stage the job meets the fault. None: not known yet.
 std::optional<JobStage> stage_at(const View& view, const Fault& fault) {
   if (view.gone_pod(fault.pod.uid) != nullptr) {
-    const bool others_train = stage_of(*view.job) == JobStage::training && live_attempt(view) != 0;
+    const bool others_train =
+        stage_of(*view.job) == JobStage::training && std::ranges::any_of(view.pods, [&](const Pod* pod) {
+          return view.in_attempt(*pod) && !ended_by_restart(*view.job, *pod);
+        });
     return others_train ? JobStage::training : JobStage::restarting;
   }
   const Pod* subject = view.pod_by_uid(fault.pod.uid);

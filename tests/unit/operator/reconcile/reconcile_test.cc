@@ -164,6 +164,30 @@ TEST(Reconcile, ThePodsThatFollowTheLostOnesAreNotPartOfTheirRecord) {
   EXPECT_EQ(intents[0].object.spec.pods, (std::vector<PodRef>{{"digits-worker-0", "u0"}, {"digits-worker-1", "u1"}}));
 }
 
+// What the sidecar that is gone has said of the save counts only where its pod is in the record.
+TEST(Reconcile, APodThatTheRestartTookAwayFirstIsPartOfTheRecordOfWhatLedToIt) {
+  Story story;
+  story.pods[1].ended = {{.name = "main", .exit_code = 1, .finished = kNow - seconds(1)}};
+  story.pods[0].out_of_sync = true;
+  story.take_away(0);
+  const std::vector<CreateBreakpoint> intents = all<CreateBreakpoint>(story.plan());
+  ASSERT_EQ(intents.size(), 1u);
+  EXPECT_EQ(intents[0].object.spec.broken->uid, "u1");
+  EXPECT_EQ(intents[0].object.spec.pods, (std::vector<PodRef>{{"digits-worker-0", "u0"}, {"digits-worker-1", "u1"}}));
+}
+
+TEST(Reconcile, WhomARestartTakesAwayDoesNotTrainBesideAPodThatIsGone) {
+  Story story;
+  story.remove(0, seconds(1));
+  story.take_away(0);
+  story.job.phase = JobPhase::pending;
+  const Plan plan = story.plan();
+  EXPECT_EQ(all<CreateBreakpoint>(plan).size(), 1u);
+  EXPECT_TRUE(std::ranges::any_of(plan.because, [](const std::string& reason) {
+    return reason.find("while restarting -> join") != std::string::npos;
+  })) << (plan.because.empty() ? "" : plan.because.front());
+}
+
 TEST(Reconcile, APodThatWentForADutyIsNotRecorded) {
   const auto recorded = [](auto change) {
     Story story;

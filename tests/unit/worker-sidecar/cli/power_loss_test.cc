@@ -4,13 +4,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include <iostream>
 #include <map>
-#include <random>
 #include <sstream>
 
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/memory_file_system.h"
+#include "tests/support/random_seed.h"
 #include "tests/support/thoroughness.h"
 #include "worker-sidecar/cli/checkpoint_export.h"
 #include "worker-sidecar/cli/checkpoint_import.h"
@@ -127,19 +126,12 @@ Findings lose_power_everywhere(const Story& story, std::uint64_t seed, const Jud
   return findings;
 }
 
-std::uint64_t draw_seed() {
-  const std::uint64_t seed = std::random_device{}();
-  std::cout << "seed " << seed << '\n';
-  return seed;
-}
-
 Findings lose_power_during_import(const Story& story, std::uint64_t seed, const JobIdentity& job) {
   return lose_power_everywhere(
       story, seed, [&](MemoryFileSystem& found, std::size_t at) { return judge_import(story, found, at, job); });
 }
 
-TEST(PowerLossOfCommands, AnImportLeavesTheJobWhatItHadOrTheImport) {
-  const std::uint64_t seed = draw_seed();
+void lose_power_during_an_import(std::uint64_t seed) {
   Story story;
   ASSERT_NO_FATAL_FAILURE(prepare(story));
   ASSERT_NO_FATAL_FAILURE(import_into(story, "team-a.digits"));
@@ -148,8 +140,11 @@ TEST(PowerLossOfCommands, AnImportLeavesTheJobWhatItHadOrTheImport) {
   EXPECT_GT(findings.states, 500u);
 }
 
-TEST(PowerLossOfCommands, AnImportForANewJobLeavesNothingInItsWay) {
-  const std::uint64_t seed = draw_seed();
+TEST(PowerLossOfCommands, AnImportLeavesTheJobWhatItHadOrTheImport) {
+  test::for_each_seed({.fixed = {1}}, lose_power_during_an_import);
+}
+
+void lose_power_during_an_import_for_a_new_job(std::uint64_t seed) {
   Story story;
   ASSERT_NO_FATAL_FAILURE(prepare(story));
   ASSERT_NO_FATAL_FAILURE(import_into(story, "team-a.new"));
@@ -158,8 +153,11 @@ TEST(PowerLossOfCommands, AnImportForANewJobLeavesNothingInItsWay) {
   EXPECT_GT(findings.states, 500u);
 }
 
-TEST(PowerLossOfCommands, EveryFsyncOfAnImportThatItsCheckpointNeedsIsFound) {
-  const std::uint64_t seed = draw_seed();
+TEST(PowerLossOfCommands, AnImportForANewJobLeavesNothingInItsWay) {
+  test::for_each_seed({.fixed = {1}}, lose_power_during_an_import_for_a_new_job);
+}
+
+void lose_power_without_each_fsync_of_an_import(std::uint64_t seed) {
   Story whole;
   ASSERT_NO_FATAL_FAILURE(prepare(whole));
   ASSERT_NO_FATAL_FAILURE(import_into(whole, "team-a.digits"));
@@ -178,6 +176,10 @@ TEST(PowerLossOfCommands, EveryFsyncOfAnImportThatItsCheckpointNeedsIsFound) {
     EXPECT_NE(lose_power_during_import(story, seed, make_job()).wrong, "")
         << "without its fsync number " << k << " of " << whole.syncs;
   }
+}
+
+TEST(PowerLossOfCommands, EveryFsyncOfAnImportThatItsCheckpointNeedsIsFound) {
+  test::for_each_seed({.fixed = {1}}, lose_power_without_each_fsync_of_an_import);
 }
 
 struct Export {
@@ -221,29 +223,31 @@ class PowerLossOfAnExport : public testing::TestWithParam<Export> {
 };
 
 TEST_P(PowerLossOfAnExport, LeavesNoFileOrTheWholeOne) {
-  const std::uint64_t seed = draw_seed();
-  Story story;
-  ASSERT_NO_FATAL_FAILURE(prepare(story));
-  ASSERT_NO_FATAL_FAILURE(export_from(story));
-  const Findings findings = lose_power(story, seed);
-  EXPECT_EQ(findings.wrong, "");
-  EXPECT_GT(findings.states, 20u);
+  test::for_each_seed({.fixed = {1}}, [](std::uint64_t seed) {
+    Story story;
+    ASSERT_NO_FATAL_FAILURE(prepare(story));
+    ASSERT_NO_FATAL_FAILURE(export_from(story));
+    const Findings findings = lose_power(story, seed);
+    EXPECT_EQ(findings.wrong, "");
+    EXPECT_GT(findings.states, 20u);
+  });
 }
 
 TEST_P(PowerLossOfAnExport, IsHurtByEveryFsyncThatIsMissing) {
-  const std::uint64_t seed = draw_seed();
-  Story whole;
-  ASSERT_NO_FATAL_FAILURE(prepare(whole));
-  ASSERT_NO_FATAL_FAILURE(export_from(whole));
-  EXPECT_GE(whole.syncs, 2u);
-  for (std::size_t k = 1; k <= whole.syncs; ++k) {
-    Story story;
-    ASSERT_NO_FATAL_FAILURE(prepare(story));
-    // One more is the one of /out itself, before the export.
-    story.disk.lie_at_sync(k + 1);
-    ASSERT_NO_FATAL_FAILURE(export_from(story));
-    EXPECT_NE(lose_power(story, seed).wrong, "") << "without its fsync number " << k << " of " << whole.syncs;
-  }
+  test::for_each_seed({.fixed = {1}}, [](std::uint64_t seed) {
+    Story whole;
+    ASSERT_NO_FATAL_FAILURE(prepare(whole));
+    ASSERT_NO_FATAL_FAILURE(export_from(whole));
+    EXPECT_GE(whole.syncs, 2u);
+    for (std::size_t k = 1; k <= whole.syncs; ++k) {
+      Story story;
+      ASSERT_NO_FATAL_FAILURE(prepare(story));
+      // One more is the one of /out itself, before the export.
+      story.disk.lie_at_sync(k + 1);
+      ASSERT_NO_FATAL_FAILURE(export_from(story));
+      EXPECT_NE(lose_power(story, seed).wrong, "") << "without its fsync number " << k << " of " << whole.syncs;
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(

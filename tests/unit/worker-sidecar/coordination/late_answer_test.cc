@@ -1,4 +1,5 @@
-// The leader of two pods whose other pod's answer to Collect is read after its loss.
+// A leader and answers to Collect that are older than what it knows: of a pod that was lost
+// meanwhile.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,16 +14,20 @@ const Layout kLayout{{whole_tensor("w", Dtype::f32, {100, 2})}};
 
 class Leader {
  public:
-  Leader() {
+  explicit Leader(std::uint32_t pods) : machine({.pods = pods}) {
+    PeerTableSeen table{{{0, false}}, true};
     tell(RankConnected{.rank = 0});
-    tell(PeerConnected{1});
-    tell(PeerTableSeen{{{0, false}, {1, false}}, true});
-    hear(ready(ReadyState::connected));
+    for (std::uint32_t pod = 1; pod < pods; ++pod) {
+      tell(PeerConnected{pod});
+      table.pods.push_back({pod, false});
+    }
+    tell(table);
+    for (std::uint32_t pod = 1; pod < pods; ++pod) hear(pod, ready(pod, ReadyState::connected));
     tell(RankRegistered{0, {.layout = kLayout}});
-    hear(ready(ReadyState::registered));
+    for (std::uint32_t pod = 1; pod < pods; ++pod) hear(pod, ready(pod, ReadyState::registered));
     tell(CandidatesListed{std::vector<RestoreCandidate>{}});
     tell(RankLoaded{0, {.ok = true}});
-    hear(PodLoadedMessage{.ordinal = 1, .ok = true});
+    for (std::uint32_t pod = 1; pod < pods; ++pod) hear(pod, PodLoadedMessage{.ordinal = pod, .ok = true});
     tell(AttemptClaimed{.attempt = 1u, .failures = {}});
   }
 
@@ -30,7 +35,16 @@ class Leader {
     now += std::chrono::milliseconds(1);
     for (const CoordinationOutput& output : machine.advance(event, now)) outputs.push_back(output);
   }
-  void hear(PeerMessage message) { tell(PeerMessageArrived{1, machine.attempt(), std::move(message)}); }
+  void hear(std::uint32_t pod, PeerMessage message) {
+    tell(PeerMessageArrived{pod, machine.attempt(), std::move(message)});
+  }
+  // That pod's answer in the first round: its rank computes the step after 12.
+  void hear_answer(std::uint32_t pod) {
+    hear(pod, CollectedMessage{
+                  .term = make_term(1, 0),
+                  .ordinal = pod,
+                  .ranks = {{.rank = pod, .alive = true, .clean = true, .step = 12, .phase = RankPhase::computing}}});
+  }
   void wait(Duration time) {
     for (const Instant until = now + time; now < until;) {
       now = std::min(until, std::max(now, machine.next_wake().value_or(until)));
@@ -47,38 +61,49 @@ class Leader {
     return found;
   }
 
-  Coordination machine{{.pods = 2}};
+  Coordination machine;
   Instant now{std::chrono::hours(1)};
   std::vector<CoordinationOutput> outputs;
 
  private:
-  static ReadyMessage ready(ReadyState state) {
-    ReadyMessage message{.ordinal = 1, .ranks = {{1, state}}};
+  static ReadyMessage ready(std::uint32_t pod, ReadyState state) {
+    ReadyMessage message{.ordinal = pod, .ranks = {{pod, state}}};
     if (state == ReadyState::registered) message.layout_hash = layout_hash(kLayout);
     return message;
   }
 };
 
+const RankStatus kAt12{.step = 12, .phase = RankPhase::computing};
+
 TEST(LateAnswer, OfALostPodCostsARoundAndNotTheCheckpoint) {
-  Leader leader;
-  const RankStatus at_12{.step = 12, .phase = RankPhase::computing};
+  Leader leader(2);
   leader.tell(HookCalled{.hook = 1, .container = "main", .seconds_left = 30});
-  leader.tell(RankSeen{0, at_12});
+  leader.tell(RankSeen{0, kAt12});
   leader.tell(PeerLost{1});
-  leader.hear(CollectedMessage{
-      .term = make_term(1, 0),
-      .ordinal = 1,
-      .ranks = {{.rank = 1, .alive = true, .clean = true, .step = 12, .phase = RankPhase::computing}}});
+  leader.hear_answer(1);
   leader.wait(std::chrono::seconds(2));
   ASSERT_EQ(leader.all<CreateFolder>().size(), 1u);
   leader.tell(FolderCreated{leader.all<CreateFolder>()[0].term, "a1-s12-n1"});
   EXPECT_EQ(leader.all<RemoveFolder>().size(), 1u) << "a writer of the round is gone";
-  leader.tell(RankSeen{0, at_12});
+  leader.tell(RankSeen{0, kAt12});
   leader.wait(std::chrono::seconds(2));
   ASSERT_EQ(leader.all<CreateFolder>().size(), 2u);
   leader.tell(FolderCreated{leader.all<CreateFolder>()[1].term, "a1-s12-n2"});
   ASSERT_FALSE(leader.all<StartWrite>().empty());
   EXPECT_EQ(leader.all<StartWrite>().back().write.path, "a1-s12-n2");
+}
+
+TEST(LateAnswer, OfBeforeALossIsWorthNothingWhenThePodIsBack) {
+  Leader leader(3);
+  leader.tell(HookCalled{.hook = 1, .container = "main", .seconds_left = 30});
+  leader.tell(RankSeen{0, kAt12});
+  leader.hear_answer(1);
+  leader.tell(PeerLost{1});
+  leader.tell(PeerConnected{1});
+  leader.hear_answer(2);
+  EXPECT_TRUE(leader.all<CreateFolder>().empty()) << "pod 1 is asked again: nobody leaves its ranks out";
+  leader.hear_answer(1);
+  EXPECT_EQ(leader.all<CreateFolder>().size(), 1u);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/prng.h"
+#include "tests/support/random_seed.h"
 
 namespace rekindle {
 namespace {
@@ -74,8 +75,8 @@ TEST(Frame, HasExactlyTheseBytes) {
   EXPECT_EQ(bytes.substr(32), R"({"exit_code":0})");
 }
 
-TEST(Frame, ComesBackAsItWasSent) {
-  Prng prng(20260101);
+void send_and_receive(std::uint64_t seed) {
+  Prng prng(seed);
   FrameEncoder encoder;
   FrameDecoder decoder;
   for (std::uint64_t i = 1; i <= 300; ++i) {
@@ -92,6 +93,8 @@ TEST(Frame, ComesBackAsItWasSent) {
   }
   EXPECT_EQ(decoder.waiting_bytes(), 0u);
 }
+
+TEST(Frame, ComesBackAsItWasSent) { test::for_each_seed({.fixed = {20260101}}, send_and_receive); }
 
 TEST(Frame, IsTheSameWhereverTheStreamIsSplit) {
   FrameEncoder encoder;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/prng.h"
+#include "tests/support/random_seed.h"
 #include "worker-sidecar/protocol/frame.h"
 
 namespace rekindle {
@@ -76,14 +77,14 @@ TEST(LongMessage, ComesBackWholeAtEveryLengthAroundABorder) {
   EXPECT_EQ(decoder.waiting_bytes(), 0u);
 }
 
-TEST(LongMessage, IsTheSameWhereverTheStreamIsCut) {
+void hear_in_portions(std::uint64_t seed) {
   FrameEncoder encoder;
   std::string stream = *encoder.encode(13, 1, "before");
   stream += *encoder.encode(4, 1, body_of(2 * kFull + 5));
   stream += *encoder.encode(13, 1, "after");
   const Heard expected = hear(stream);
   ASSERT_EQ(expected.messages.size(), 3u);
-  Prng prng(20260201);
+  Prng prng(seed);
   for (int i = 0; i < 20; ++i) {
     FrameDecoder decoder;
     const Heard heard = hear(decoder, stream, 1000 + prng.below(3 * kFull));
@@ -91,6 +92,8 @@ TEST(LongMessage, IsTheSameWhereverTheStreamIsCut) {
     EXPECT_EQ(heard.messages, expected.messages);
   }
 }
+
+TEST(LongMessage, IsTheSameWhereverTheStreamIsCut) { test::for_each_seed({.fixed = {20260201}}, hear_in_portions); }
 
 TEST(LongMessage, TheLargestPassesAndALargerOneIsRefusedWithASentence) {
   FrameEncoder encoder;
@@ -167,10 +170,10 @@ TEST(LongMessage, IsRefusedFromAStrangerBeforeItsBodyHasCome) {
   EXPECT_EQ(hear(known, full_frame(2) + encode_frame(4, 1, 3, "rest")).messages.size(), 1u);
 }
 
-TEST(LongMessage, DamagedAnywhereItIsNotTakenForOne) {
+void damage_a_message(std::uint64_t seed) {
   FrameEncoder encoder;
   const std::string stream = *encoder.encode(4, 1, body_of(kFull + 100));
-  Prng prng(20260202);
+  Prng prng(seed);
   for (int i = 0; i < 40; ++i) {
     std::string damaged = stream;
     const std::size_t at =
@@ -180,6 +183,8 @@ TEST(LongMessage, DamagedAnywhereItIsNotTakenForOne) {
     EXPECT_TRUE(heard.messages.empty()) << "byte " << at;
   }
 }
+
+TEST(LongMessage, DamagedAnywhereItIsNotTakenForOne) { test::for_each_seed({.fixed = {20260202}}, damage_a_message); }
 
 }  // namespace
 }  // namespace rekindle

@@ -5,6 +5,7 @@
 
 #include "common/base/json_fields.h"
 #include "common/base/prng.h"
+#include "tests/support/random_seed.h"
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
@@ -353,8 +354,8 @@ TEST(Messages, AnErrorCodeOfALaterVersionIsStillAnError) {
             (Error{ErrorCode::internal, "the disk is haunted", Retry::no}));
 }
 
-TEST(Messages, SurviveAnyDamageToTheirText) {
-  Prng prng(7);
+void damage_texts(std::uint64_t seed) {
+  Prng prng(seed);
   std::size_t refused = 0;
   for (int round = 0; round < 20; ++round) {
     for (const PeerCase& test : peer_cases()) {
@@ -366,6 +367,8 @@ TEST(Messages, SurviveAnyDamageToTheirText) {
   }
   EXPECT_GT(refused, 0u);
 }
+
+TEST(Messages, SurviveAnyDamageToTheirText) { test::for_each_seed({.fixed = {7}}, damage_texts); }
 
 TEST(Terms, PutTheRoundBeforeTheOrdinal) {
   EXPECT_LT(make_term(1, 3), make_term(2, 0));

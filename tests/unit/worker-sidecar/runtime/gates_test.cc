@@ -4,11 +4,10 @@
 
 #include <array>
 #include <future>
-#include <iostream>
-#include <random>
 #include <thread>
 
 #include "common/base/prng.h"
+#include "tests/support/random_seed.h"
 #include "tests/support/scripted_sidecar.h"
 
 namespace rekindle::runtime {
@@ -235,38 +234,40 @@ TEST_F(GatesAtStep, WithoutASidecarAnOrderToRebuildStillStands) {
 // The law of P3: once a hold is stored and the word reads clean, the memory is the result of
 // exactly that many updates and stays so until the release, however the two sides are timed.
 TEST_F(GatesAtStep, WhatIsReadUnderAHoldIsNeverTorn) {
-  constexpr int kHolds = 4000;
-  const std::uint64_t seed = std::random_device{}();
-  std::cout << "seed " << seed << '\n';
-  Prng prng(seed);
-  std::array<std::atomic<std::uint64_t>, 64> memory{};
-  stand_at(0);
-  auto rank = std::async(std::launch::async, [&] {
-    for (;;) {
-      if (gates.pass_step_gate(RankPhase::computing) == GateAnswer::stop) return;
-      if (gates.pass_update_gate() == GateAnswer::stop) return;
-      for (auto& cell : memory) cell.fetch_add(1, std::memory_order_relaxed);
-      commit();
+  // A fixed seed would fix the pauses and not the threads, and these gates say stop only once.
+  test::for_each_seed({.fixed = {}}, [&](std::uint64_t seed) {
+    constexpr int kHolds = 4000;
+    Prng prng(seed);
+    std::array<std::atomic<std::uint64_t>, 64> memory{};
+    stand_at(0);
+    auto rank = std::async(std::launch::async, [&] {
+      for (;;) {
+        if (gates.pass_step_gate(RankPhase::computing) == GateAnswer::stop) return;
+        if (gates.pass_update_gate() == GateAnswer::stop) return;
+        for (auto& cell : memory) cell.fetch_add(1, std::memory_order_relaxed);
+        commit();
+      }
+    });
+    // its thread has begun: all holds could be over before
+    while (control.word().step == 0) std::this_thread::yield();
+    int torn = 0;
+    for (int i = 0; i < kHolds; ++i) {
+      for (std::uint64_t pause = prng.below(300); pause > 0; --pause)
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      control.hold();
+      RankStatus word = control.word();
+      while (!is_clean(word)) {
+        std::this_thread::yield();
+        word = control.word();
+      }
+      // The hold has no permit, so the memory is the one of word.step until the release.
+      for (auto& cell : memory) torn += cell.load(std::memory_order_relaxed) != word.step;
+      torn += control.word().step != word.step;
+      control.release(i + 1 == kHolds ? GateOrder::stop : GateOrder::go_on);
     }
+    rank.get();
+    EXPECT_EQ(torn, 0);
   });
-  // its thread has begun: all holds could be over before
-  while (control.word().step == 0) std::this_thread::yield();
-  int torn = 0;
-  for (int i = 0; i < kHolds; ++i) {
-    for (std::uint64_t pause = prng.below(300); pause > 0; --pause) std::atomic_signal_fence(std::memory_order_seq_cst);
-    control.hold();
-    RankStatus word = control.word();
-    while (!is_clean(word)) {
-      std::this_thread::yield();
-      word = control.word();
-    }
-    // The hold has no permit, so the memory is the one of word.step until the release.
-    for (auto& cell : memory) torn += cell.load(std::memory_order_relaxed) != word.step;
-    torn += control.word().step != word.step;
-    control.release(i + 1 == kHolds ? GateOrder::stop : GateOrder::go_on);
-  }
-  rank.get();
-  EXPECT_EQ(torn, 0) << "seed " << seed;
 }
 
 }  // namespace

@@ -309,6 +309,16 @@ TEST_F(SessionAtSidecar, ASkippedUpdateWaitsForAHoldLikeAnUpdate) {
   EXPECT_EQ(word().step, 2u);
 }
 
+TEST_F(SessionAtSidecar, ASkippedUpdateIsNotCommittedByARankThatIsToStop) {
+  start();
+  ASSERT_EQ(rank.one_step(), RK_OK);
+  ASSERT_EQ(rank.session->step_begin(2), RK_OK);
+  sidecar.control.hold();
+  sidecar.control.release(GateOrder::stop);
+  EXPECT_EQ(rank.session->update_skip(), RK_STOP);
+  EXPECT_EQ(word().step, 1u);
+}
+
 TEST_F(SessionAtSidecar, ClosingIsAGateAndSaysGoodbye) {
   start();
   ASSERT_EQ(rank.one_step(), RK_OK);

@@ -5,14 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <iostream>
 #include <map>
-#include <random>
 
 #include "common/base/json_fields.h"
 #include "common/base/prng.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/memory_file_system.h"
+#include "tests/support/random_seed.h"
 #include "tests/support/thoroughness.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/storage/attempt_store.h"
@@ -226,10 +225,8 @@ std::optional<std::uint64_t> restore(Disk& disk, RankMemory& memory) {
   return std::nullopt;
 }
 
-TEST(Corruption, NeverRestoresAndNeverLosesTheOlderCheckpoint) {
+void restore_what_is_damaged(std::uint64_t seed) {
   constexpr std::uint64_t kRounds = rounds(1400, 140);
-  const std::uint64_t seed = std::random_device{}();
-  std::cout << "seed " << seed << '\n';
   Prng prng(seed);
   const Disk whole = make_disk();
   std::map<std::string, int> refused;
@@ -255,6 +252,10 @@ TEST(Corruption, NeverRestoresAndNeverLosesTheOlderCheckpoint) {
   for (const char* name : {"a bit is flipped", "a file is cut short", "a file is longer", "the manifest is edited",
                            "two tensors trade places"})
     EXPECT_GT(refused[name], exhaustive() ? 60 : 0) << name;
+}
+
+TEST(Corruption, NeverRestoresAndNeverLosesTheOlderCheckpoint) {
+  test::for_each_seed({.fixed = {1}}, restore_what_is_damaged);
 }
 
 }  // namespace

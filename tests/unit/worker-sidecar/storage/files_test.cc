@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tests/support/checkpoint_builder.h"
+#include "tests/support/faulty_file_system.h"
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/storage/attempt_store.h"
 #include "worker-sidecar/storage/scan.h"
@@ -43,6 +44,19 @@ TEST_F(AFifo, IsRefusedByNameInsteadOfWaitedFor) {
   ASSERT_FALSE(read);
   EXPECT_EQ(read.error().code, ErrorCode::invalid_input);
   EXPECT_NE(read.error().message.find("pipe is not a plain file"), std::string::npos) << read.error().message;
+}
+
+// What would wait for a writer for ever fails here at once.
+TEST_F(AFifo, IsOpenedInTheWayThatDoesNotWaitForAWriter) {
+  class WouldHang : public FaultyFileSystem {
+   public:
+    WouldHang() : FaultyFileSystem({}) {}
+    int open(const std::string& path, int flags, mode_t mode) override {
+      return (flags & O_NONBLOCK) == 0 ? -EDEADLK : FaultyFileSystem::open(path, flags, mode);
+    }
+  } storage;
+  put_fifo(root_.at("pipe"));
+  EXPECT_EQ(read_whole_file(storage, root_.at("pipe"), 100).error().code, ErrorCode::invalid_input);
 }
 
 TEST_F(AFifo, AndALinkAreNoFilesOfOurs) {

@@ -3,11 +3,9 @@
 // whole. That the checks can fail is shown by taking each fsync away in turn.
 #include <gtest/gtest.h>
 
-#include <iostream>
-#include <random>
-
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/memory_file_system.h"
+#include "tests/support/random_seed.h"
 #include "tests/support/thoroughness.h"
 #include "worker-sidecar/storage/attempt_store.h"
 #include "worker-sidecar/storage/prune.h"
@@ -114,23 +112,21 @@ Findings lose_power_everywhere(const Story& story, std::uint64_t seed, Sample wh
   return findings;
 }
 
-TEST(PowerLoss, LeavesThePreviousOrTheNewCheckpointWhole) {
-  const std::uint64_t seed = std::random_device{}();
-  std::cout << "seed " << seed << '\n';
+void lose_power(std::uint64_t seed) {
   Story story;
   ASSERT_NO_FATAL_FAILURE(prepare(story));
   ASSERT_NO_FATAL_FAILURE(go_on(story));
   const Findings findings = lose_power_everywhere(story, seed, Sample(20));
   EXPECT_EQ(findings.wrong, "");
   EXPECT_GT(findings.states, 2000u);
-  RecordProperty("states", static_cast<int>(findings.states));
+  ::testing::Test::RecordProperty("states", static_cast<int>(findings.states));
 }
+
+TEST(PowerLoss, LeavesThePreviousOrTheNewCheckpointWhole) { test::for_each_seed({.fixed = {1}}, lose_power); }
 
 // An fsync that could be left out without anybody noticing would cost every save its time for
 // nothing.
-TEST(PowerLoss, FindsEveryFsyncThatIsMissing) {
-  const std::uint64_t seed = std::random_device{}();
-  std::cout << "seed " << seed << '\n';
+void lose_power_without_each_fsync(std::uint64_t seed) {
   Story whole;
   ASSERT_NO_FATAL_FAILURE(prepare(whole));
   ASSERT_NO_FATAL_FAILURE(go_on(whole));
@@ -146,6 +142,8 @@ TEST(PowerLoss, FindsEveryFsyncThatIsMissing) {
     EXPECT_NE(lose_power_everywhere(story, seed).wrong, "") << "without its fsync number " << k << " of " << syncs;
   }
 }
+
+TEST(PowerLoss, FindsEveryFsyncThatIsMissing) { test::for_each_seed({.fixed = {1}}, lose_power_without_each_fsync); }
 
 }  // namespace
 }  // namespace rekindle

@@ -7,6 +7,7 @@
 
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/counted_array.h"
+#include "tests/support/random_seed.h"
 
 namespace rekindle {
 namespace {
@@ -48,9 +49,7 @@ void copy_slowly(const std::string& file, const std::vector<ReadRange>& ranges, 
   }
 }
 
-TEST(WantedParts, AnyRunsComeThroughAnyBlocksIntoMemoryAndArrays) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+void read_any_runs(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (int round = 0; round < 400; ++round) {
     std::vector<ReadRange> ranges;
@@ -88,6 +87,10 @@ TEST(WantedParts, AnyRunsComeThroughAnyBlocksIntoMemoryAndArrays) {
     ASSERT_TRUE(put_file(file, ranges, {.tensors = {&in_array, 1}, .states = {}}, block_bytes));
     ASSERT_EQ(array.bytes, expected) << "blocks of " << block_bytes;
   }
+}
+
+TEST(WantedParts, AnyRunsComeThroughAnyBlocksIntoMemoryAndArrays) {
+  test::for_each_seed({.fixed = {1}}, read_any_runs);
 }
 
 TEST(WantedParts, OnlyBlocksWithARunOrTheHeaderAreNeeded) {
