@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "common/contract/deadlines.h"
+#include "common/contract/job_limits.h"
 #include "operator/admission/checkpoint_variables.h"
 #include "operator/admission/json_edit.h"
 #include "operator/admission/pod_template.h"
@@ -12,9 +14,6 @@
 
 namespace rekindle::op {
 namespace {
-
-constexpr std::int64_t kDeadlineSecondsMax = 3600;
-constexpr std::int64_t kRanksPerPodMax = 1024;
 
 AdmissionAnswer refuse(std::string message) { return {.allowed = false, .message = std::move(message)}; }
 
@@ -38,8 +37,8 @@ bool is_object_name(std::string_view name) {
 
 std::optional<std::string> fault_of_annotations(const Json& job) {
   const auto value = [&](std::string_view name) { return metadata_value(job, "annotations", name); };
-  if (auto fault =
-          fault_of_number(names::kDeadlineAnnotation, value(names::kDeadlineAnnotation), 1, kDeadlineSecondsMax))
+  if (auto fault = fault_of_number(names::kDeadlineAnnotation, value(names::kDeadlineAnnotation), 1,
+                                   kBreakpointDeadlineMax.count()))
     return fault;
   if (auto fault =
           fault_of_number(names::kRanksPerPodAnnotation, value(names::kRanksPerPodAnnotation), 1, kRanksPerPodMax))

@@ -65,7 +65,8 @@ Result<OperatorConfig> parse_operator_config(std::string_view text) {
       .log_level = in.text_or("log_level", "info"),
   };
   const std::uint64_t deadline = in.number_or("deadline_seconds", 60);
-  if (deadline < 2 || deadline > 3600) in.refuse("deadline_seconds", "must be from 2 to 3600");
+  if (deadline < 2 || std::cmp_greater(deadline, kBreakpointDeadlineMax.count()))
+    in.refuse("deadline_seconds", "must be from 2 to " + std::to_string(kBreakpointDeadlineMax.count()));
   config.deadline_seconds = static_cast<std::uint32_t>(deadline);
   if (document->is_object()) {
     for (const auto& [key, value] : document->items()) {

@@ -145,24 +145,23 @@ std::optional<Trigger> trigger_from_string(std::string_view text) {
   return std::nullopt;
 }
 
-Trigger trigger_from_cause(std::string_view cause) {
-  // The words of worker-sidecar/protocol/peer_message.h, and those that DESIGN names for later.
-  constexpr std::array<std::pair<std::string_view, Trigger>, 11> kCauses{{
-      {"hook", Trigger::pre_stop},
-      {"terminated", Trigger::pre_stop},  // the sidecar itself got SIGTERM
-      {"operator", Trigger::operator_request},
-      {"rank_died", Trigger::rank_died},
-      {"pod_lost", Trigger::pod_lost},
-      {"collective_failed", Trigger::collective_failed},
-      {"exception", Trigger::rank_died},
-      {"memory_error", Trigger::memory_error},
-      {"hang", Trigger::hang},
-      {"user", Trigger::user},
-      {"schedule", Trigger::schedule},
-  }};
-  for (const auto& [name, value] : kCauses) {
-    if (name == cause) return value;
+Trigger trigger_from_cause(TriggerCause cause, std::string_view word) {
+  switch (cause) {
+    case TriggerCause::hook:
+    case TriggerCause::terminated: return Trigger::pre_stop;  // the sidecar itself got SIGTERM
+    case TriggerCause::operator_order: return Trigger::operator_request;
+    case TriggerCause::rank_died: return Trigger::rank_died;
+    case TriggerCause::pod_lost: return Trigger::pod_lost;
+    case TriggerCause::collective_failed: return Trigger::collective_failed;
+    case TriggerCause::user: return Trigger::user;
+    case TriggerCause::sidecar:
+    case TriggerCause::unknown: break;
   }
+  // Words that DESIGN names for later; a newer sidecar may use them.
+  if (word == "exception") return Trigger::rank_died;
+  if (word == "memory_error") return Trigger::memory_error;
+  if (word == "hang") return Trigger::hang;
+  if (word == "schedule") return Trigger::schedule;
   return Trigger::other;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/contract/trigger_cause.h"
 #include "common/contract/wall_time.h"
 
 namespace rekindle::op {
@@ -34,8 +35,8 @@ enum class Trigger {
 std::string_view to_string(Trigger trigger);
 std::optional<Trigger> trigger_from_string(std::string_view text);
 
-// From the `cause` of a sidecar's report (docs/formats/operator-protocol.md).
-Trigger trigger_from_cause(std::string_view cause);
+// From the cause of a sidecar's report. `word` is how it was written.
+Trigger trigger_from_cause(TriggerCause cause, std::string_view word);
 
 // True for triggers after which training goes on: no restart follows.
 bool training_goes_on(Trigger trigger);

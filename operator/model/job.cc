@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "common/contract/deadlines.h"
+#include "common/contract/job_limits.h"
 #include "operator/model/metadata.h"
 #include "operator/model/names.h"
 
@@ -94,9 +96,9 @@ JobSettings settings_from_json(const Json& object) {
     }
   }
   const std::int64_t deadline = number_from_text(metadata_value(object, "annotations", names::kDeadlineAnnotation), 0);
-  if (deadline > 0) settings.deadline_seconds = deadline;
-  settings.ranks_per_pod = std::max<std::int64_t>(
-      1, number_from_text(metadata_value(object, "annotations", names::kRanksPerPodAnnotation), 1));
+  if (deadline > 0 && deadline <= kBreakpointDeadlineMax.count()) settings.deadline_seconds = deadline;
+  const std::int64_t ranks = number_from_text(metadata_value(object, "annotations", names::kRanksPerPodAnnotation), 1);
+  if (ranks > 0 && ranks <= kRanksPerPodMax) settings.ranks_per_pod = ranks;
   return settings;
 }
 

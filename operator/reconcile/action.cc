@@ -1,5 +1,7 @@
 #include "operator/reconcile/action.h"
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
 namespace {
 
@@ -46,9 +48,9 @@ struct Printer {
 
 std::string to_text(const Action& action) { return std::visit(Printer{}, action); }
 
-std::string to_text(const Order& order) {
-  return "order " + order.breakpoint + " cause=" + order.cause + " after=" + order.after +
-         " seconds_left=" + std::to_string(order.seconds_left);
+std::string to_text(const SyncOrder& order) {
+  return format("order {} cause={} after={} seconds_left={}", order.breakpoint, to_string(order.cause),
+                to_string(order.after), order.seconds_left);
 }
 
 }  // namespace rekindle::op

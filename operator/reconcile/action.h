@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/contract/sync_answer.h"
 #include "common/contract/wall_time.h"
 #include "operator/model/breakpoint.h"
 
@@ -120,16 +121,7 @@ using Action = std::variant<CreateBreakpoint, WriteBreakpointStatus, AdoptBreakp
 // One line for logs and tests: "delete pod digits-worker-0 uid=p0 grace=own (why)".
 std::string to_text(const Action& action);
 
-// What the sidecars are asked to do; not performed but served, until it is no longer in the plan.
-struct Order {
-  std::string breakpoint;
-  std::string cause;
-  std::string detail;
-  std::int64_t seconds_left = 0;
-  std::string after;  // go_on, park, stop
-  bool operator==(const Order&) const = default;
-};
-
-std::string to_text(const Order& order);
+// What the sidecars are asked to do is not performed but served, until it is no longer in the plan.
+std::string to_text(const SyncOrder& order);
 
 }  // namespace rekindle::op

@@ -14,14 +14,14 @@ using std::chrono::seconds;
 
 WallTime created_at(const View& view, const Breakpoint& breakpoint) { return breakpoint.created.value_or(view.now); }
 
-Order order_for(const View& view, const Breakpoint& breakpoint, std::string_view cause, std::string_view after) {
+SyncOrder order_for(const View& view, const Breakpoint& breakpoint, TriggerCause cause, AfterBreakpoint after) {
   const WallTime end = created_at(view, breakpoint) + breakpoint.spec.deadline;
   const std::int64_t left = duration_cast<seconds>(end - view.now).count();
   return {.breakpoint = breakpoint.name,
-          .cause = std::string(cause),
+          .cause = cause,
           .detail = breakpoint.spec.reason,
           .seconds_left = std::max<std::int64_t>(left, 0),
-          .after = std::string(after)};
+          .after = after};
 }
 
 RecordEvent event_about(const View& view, bool warning, std::string_view reason, std::string_view action,
@@ -112,7 +112,7 @@ void plan_recovery(const View& view, PlanBuilder& out) {
     return;
   } else if (out.reached(created_at(view, recovery) + view.limits.order_patience, view.now) ||
              recovery.spec.trigger == Trigger::pod_lost) {
-    out.plan.orders.push_back(order_for(view, recovery, "operator", "park"));
+    out.plan.orders.push_back(order_for(view, recovery, TriggerCause::operator_order, AfterBreakpoint::park));
   }
   const WallTime deadline = created_at(view, recovery) + recovery.spec.deadline + view.limits.deadline_slack;
   if (!out.reached(deadline, view.now)) return;
@@ -190,7 +190,8 @@ void plan_request(const View& view, PlanBuilder& out, const Breakpoint& request)
   }
   if (saved) write_agreed(view, out, request, *saved);
   // A recovery comes first; what it saves is newer than anything that this would.
-  if (view.recovery == nullptr) out.plan.orders.push_back(order_for(view, request, "user", "go_on"));
+  if (view.recovery == nullptr)
+    out.plan.orders.push_back(order_for(view, request, TriggerCause::user, AfterBreakpoint::go_on));
 }
 
 }  // namespace

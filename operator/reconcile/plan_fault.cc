@@ -36,7 +36,7 @@ void faults_of_pods(const View& view, PlanBuilder& out, std::vector<Fault>& faul
 std::uint64_t live_attempt(const View& view) {
   std::uint64_t attempt = 0;
   for (const Pod* pod : view.pods) {
-    if (const SidecarReport* report = view.report_of(pod->uid)) attempt = std::max(attempt, report->attempt);
+    if (const SidecarReport* report = view.report_of(pod->uid)) attempt = std::max(attempt, report->told.attempt);
   }
   return attempt;
 }
@@ -46,8 +46,9 @@ std::vector<const SidecarReport*> gone_members(const View& view, std::uint64_t a
   std::vector<const SidecarReport*> gone;
   if (attempt == 0) return gone;
   for (const SidecarReport& report : view.seen.reports) {
-    if (report.attempt != attempt || report.phase == SidecarPhase::finished) continue;
-    if (view.pod_by_uid(report.pod_uid) == nullptr && view.ordinal_of_name(report.pod_name)) gone.push_back(&report);
+    if (report.told.attempt != attempt || report.told.phase == SidecarPhase::finished) continue;
+    if (view.pod_by_uid(report.sender.pod_uid) == nullptr && view.ordinal_of_name(report.sender.pod_name))
+      gone.push_back(&report);
   }
   return gone;
 }
@@ -56,7 +57,7 @@ std::vector<const SidecarReport*> gone_members(const View& view, std::uint64_t a
 // operator which has just started has not heard may have been in it.
 bool was_member(const View& view, const GonePod& gone) {
   const SidecarReport* report = view.report_of(gone.pod->uid);
-  if (report != nullptr) return report->attempt > 0 && report->attempt >= live_attempt(view);
+  if (report != nullptr) return report->told.attempt > 0 && report->told.attempt >= live_attempt(view);
   return gone.pod->phase != PodPhase::pending && gone.gone < view.seen.operator_started + view.limits.report_patience;
 }
 
@@ -93,17 +94,17 @@ void faults_of_newcomers(const View& view, PlanBuilder& out, std::vector<Fault>&
     if (!ordinal_of(*view.job, newcomer->task, newcomer->index)) continue;
     for (const Pod* member : view.pods) {
       const SidecarReport* report = view.report_of(member->uid);
-      if (report == nullptr || report->attempt == 0 || report->phase == SidecarPhase::finished) continue;
+      if (report == nullptr || report->told.attempt == 0 || report->told.phase == SidecarPhase::finished) continue;
       if (ended_by_restart(*view.job, *member)) continue;
       // Scaling up also brings newcomers; the members' world has no place for those.
-      if (report->ranks_expected != 0 &&
-          report->ranks_expected <
-              static_cast<std::uint64_t>(pods_expected(*view.job) * view.job->settings.ranks_per_pod)) {
+      const std::uint64_t ranks = report->told.ranks.value_or(RankCounts{}).expected;
+      if (ranks != 0 &&
+          ranks < static_cast<std::uint64_t>(pods_expected(*view.job) * view.job->settings.ranks_per_pod)) {
         continue;
       }
       const SidecarReport* own = view.report_of(newcomer->uid);
       const bool came_later = *newcomer->created > report->attempt_since + seconds(2);
-      const bool waits_long = own != nullptr && own->phase == SidecarPhase::waiting &&
+      const bool waits_long = own != nullptr && own->told.phase == SidecarPhase::waiting &&
                               own->received >= report->attempt_since + view.limits.report_patience;
       if (!came_later && !waits_long) continue;
       Fault fault{.fault_class = FaultClass::pod_gone,
@@ -120,17 +121,19 @@ void faults_of_newcomers(const View& view, PlanBuilder& out, std::vector<Fault>&
 // What sidecars began by themselves, about something that the pods do not show.
 void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& faults) {
   for (const SidecarReport& report : view.seen.reports) {
-    const Pod* reporter = view.pod_by_uid(report.pod_uid);
-    if (reporter == nullptr || report.breakpoints.empty() || view.record_of(report.pod_uid) != nullptr) continue;
+    const Pod* reporter = view.pod_by_uid(report.sender.pod_uid);
+    if (reporter == nullptr || report.told.breakpoints.empty() || view.record_of(report.sender.pod_uid) != nullptr)
+      continue;
     if (classify({view.job, reporter, nullptr}).by == "volcano_restart") continue;
-    const ReportedBreakpoint& told = report.breakpoints.back();
-    const Trigger trigger = trigger_from_cause(told.cause);
-    if (!told.id.empty() || training_goes_on(told) || report.phase == SidecarPhase::finished) continue;
+    const ReportedBreakpoint& told = report.told.breakpoints.back();
+    const Trigger trigger = trigger_from_cause(told.cause, cause_word(told));
+    if (!told.id.empty() || training_goes_on(told) || report.told.phase == SidecarPhase::finished) continue;
     Fault fault{.fault_class = trigger == Trigger::rank_died ? FaultClass::rank_died : FaultClass::rank_reported,
                 .trigger = trigger,
                 .seen = report.phase_since};
-    fault.sentence =
-        told.detail.empty() ? "the sidecars began a breakpoint by themselves (" + told.cause + ")" : told.detail;
+    fault.sentence = told.detail.empty()
+                         ? "the sidecars began a breakpoint by themselves (" + std::string(cause_word(told)) + ")"
+                         : told.detail;
     WallTime believed = report.phase_since;
     if (!told.pod.empty()) {
       const Pod* subject = view.pod_by_name(told.pod);
@@ -157,7 +160,7 @@ void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& f
 // The attempt that the fault hit.
 std::uint64_t attempt_of(const View& view, const Fault& fault) {
   const SidecarReport* report = view.report_of(fault.pod.uid);
-  return report != nullptr && report->attempt != 0 ? report->attempt : view.attempt();
+  return report != nullptr && report->told.attempt != 0 ? report->told.attempt : view.attempt();
 }
 
 // Volcano, or whoever deleted the pod, may have let new ones be made already.
@@ -172,7 +175,8 @@ std::vector<PodRef> members_of_attempt(const View& view, const Fault& fault) {
   const GonePod* gone_pod = view.gone_pod(fault.pod.uid);
   for (const Pod* pod : view.pods) {
     const SidecarReport* report = view.report_of(pod->uid);
-    const bool waits = (report != nullptr && report->attempt == 0) || pod->phase == PodPhase::pending || !pod->injected;
+    const bool waits =
+        (report != nullptr && report->told.attempt == 0) || pod->phase == PodPhase::pending || !pod->injected;
     if (waits && pod->uid != fault.pod.uid) continue;
     if (gone_pod != nullptr && came_after(*pod, *gone_pod)) continue;
     if (classify({view.job, pod, nullptr}).by == "scaled_down") continue;
@@ -180,7 +184,7 @@ std::vector<PodRef> members_of_attempt(const View& view, const Fault& fault) {
   }
   for (const SidecarReport* gone :
        gone_members(view, gone_pod != nullptr ? attempt_of(view, fault) : live_attempt(view)))
-    members.push_back({gone->pod_name, gone->pod_uid});
+    members.push_back({gone->sender.pod_name, gone->sender.pod_uid});
   if (!fault.pod.uid.empty() && !contains_pod(members, fault.pod.uid)) members.push_back(fault.pod);
   std::ranges::sort(members);
   return members;

@@ -81,10 +81,10 @@ void plan_gated(const View& view, PlanBuilder& out) {
 
 void plan_problems(const View& view, PlanBuilder& out) {
   for (const SidecarReport& report : view.seen.reports) {
-    if (view.pod_by_uid(report.pod_uid) == nullptr) continue;
-    for (const ReportedProblem& problem : report.problems) {
+    if (view.pod_by_uid(report.sender.pod_uid) == nullptr) continue;
+    for (const ReportedProblem& problem : report.told.problems) {
       record_once(view, out, names::reason::kSidecarProblem, "Protect",
-                  "pod " + report.pod_name + ": " + problem.message + " (" + problem.code + ")",
+                  "pod " + report.sender.pod_name + ": " + problem.message + " (" + problem.code + ")",
                   "problem/" + problem.code);
     }
   }
@@ -94,11 +94,12 @@ void plan_problems(const View& view, PlanBuilder& out) {
 void plan_scaled_up(const View& view, PlanBuilder& out) {
   const auto configured = static_cast<std::uint64_t>(pods_expected(*view.job) * view.job->settings.ranks_per_pod);
   for (const SidecarReport& report : view.seen.reports) {
-    if (view.pod_by_uid(report.pod_uid) == nullptr || report.phase != SidecarPhase::training) continue;
-    if (report.ranks_expected == 0 || report.ranks_expected >= configured) continue;
+    if (view.pod_by_uid(report.sender.pod_uid) == nullptr || report.told.phase != SidecarPhase::training) continue;
+    const std::uint64_t ranks = report.told.ranks.value_or(RankCounts{}).expected;
+    if (ranks == 0 || ranks >= configured) continue;
     record_once(view, out, names::reason::kScaledWhileTraining, "Protect",
-                "the job was scaled to " + std::to_string(configured) + " ranks while " +
-                    std::to_string(report.ranks_expected) + " train: the new pods wait until the job is restarted",
+                "the job was scaled to " + std::to_string(configured) + " ranks while " + std::to_string(ranks) +
+                    " train: the new pods wait until the job is restarted",
                 "scaled/" + std::to_string(configured));
     return;
   }

@@ -2,7 +2,6 @@
 // kept.
 #include <algorithm>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include "operator/faults/classify.h"
@@ -26,9 +25,8 @@ void close(const View& view, PlanBuilder& out, const Breakpoint& breakpoint, Bre
 void learn(ReportedRestore& common, const ReportedRestore& told) {
   if (common.first_step == 0) common.first_step = told.first_step;
   if (common.manifest_hash.empty()) common.manifest_hash = told.manifest_hash;
-  if (common.bytes == 0) common.bytes = told.bytes;
-  if (common.ranks_expected == 0)
-    std::tie(common.ranks_expected, common.ranks_live) = std::tie(told.ranks_expected, told.ranks_live);
+  if (!common.bytes) common.bytes = told.bytes;
+  if (!common.ranks) common.ranks = told.ranks;
   if (!common.agreed_milliseconds) common.agreed_milliseconds = told.agreed_milliseconds;
 }
 
@@ -38,19 +36,20 @@ std::optional<ReportedRestore> whole_restore(const View& view, const Breakpoint&
   std::optional<ReportedRestore> common;
   std::vector<const SidecarReport*> fresh;
   for (const SidecarReport& report : view.seen.reports) {
-    if (contains_pod(recovery.spec.pods, report.pod_uid)) continue;
-    if (view.pod_by_uid(report.pod_uid) == nullptr && report.phase != SidecarPhase::finished) continue;
+    if (contains_pod(recovery.spec.pods, report.sender.pod_uid)) continue;
+    if (view.pod_by_uid(report.sender.pod_uid) == nullptr && report.told.phase != SidecarPhase::finished) continue;
     fresh.push_back(&report);
-    if (!report.restored) continue;
-    if (common && common->attempt != report.restored->attempt) return std::nullopt;
-    if (!common) common = *report.restored;
-    learn(*common, *report.restored);
+    if (!report.told.restored) continue;
+    if (common && common->attempt != report.told.restored->attempt) return std::nullopt;
+    if (!common) common = *report.told.restored;
+    learn(*common, *report.told.restored);
   }
   if (!common) return std::nullopt;
   const std::int64_t back = std::ranges::count_if(fresh, [&](const SidecarReport* report) {
-    if (report->restored) return report->restored->first_step != 0 || report->phase == SidecarPhase::finished;
+    if (report->told.restored)
+      return report->told.restored->first_step != 0 || report->told.phase == SidecarPhase::finished;
     // A sidecar that was restarted does not know what its ranks began from, only where they are.
-    return report->attempt == common->attempt && report->step > common->step;
+    return report->told.attempt == common->attempt && report->told.step > common->step;
   });
   return back > 0 && back >= pods_expected(*view.job) ? common : std::nullopt;
 }
@@ -89,9 +88,10 @@ void fill_in_restored(BreakpointStatus& status, const ReportedRestore& restore, 
     set_condition(status, names::kDurable, "True", names::reason::kPublished, "found by the restart at " + restore.path,
                   now);
   }
-  if (status.ranks_saved == 0) status.ranks_saved = restore.ranks_live;
-  if (status.ranks_expected == 0) status.ranks_expected = restore.ranks_expected;
-  if (status.bytes == 0) status.bytes = restore.bytes;
+  const RankCounts ranks = restore.ranks.value_or(RankCounts{});
+  if (status.ranks_saved == 0) status.ranks_saved = ranks.live;
+  if (status.ranks_expected == 0) status.ranks_expected = ranks.expected;
+  if (status.bytes == 0) status.bytes = restore.bytes.value_or(0);
   if (status.manifest_hash.empty()) status.manifest_hash = restore.manifest_hash;
   if (!status.agreed_milliseconds) status.agreed_milliseconds = restore.agreed_milliseconds;
 }
@@ -161,9 +161,9 @@ void plan_annotation(const View& view, PlanBuilder& out) {
       std::tie(attempt, step, time) = std::tuple(of_attempt, of_step, at);
   };
   for (const SidecarReport& report : view.seen.reports) {
-    for (const ReportedBreakpoint& told : report.breakpoints) {
+    for (const ReportedBreakpoint& told : report.told.breakpoints) {
       if (told.state == SaveState::durable)
-        offer(report.attempt, told.step, parse_wall_time(told.time).value_or(report.received));
+        offer(report.told.attempt, told.step, parse_wall_time(told.time).value_or(report.received));
     }
   }
   for (const Breakpoint* each : view.breakpoints) {

@@ -45,7 +45,7 @@ struct PlanLimits {
 
 struct Plan {
   std::vector<Action> actions;            // in this order
-  std::vector<Order> orders;              // served to the job's sidecars until the next plan
+  std::vector<SyncOrder> orders;          // served to the job's sidecars until the next plan
   std::vector<std::string> old_pod_uids;  // pods of an attempt that is over
   // a recovery is under way and pods of the old attempt still exist
   bool hold_start = false;

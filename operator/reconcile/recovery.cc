@@ -8,6 +8,7 @@ namespace {
 int rank_of(SaveState state) {
   switch (state) {
     case SaveState::failed: return 0;
+    case SaveState::unknown:
     case SaveState::collecting: return 1;
     case SaveState::writing: return 2;
     case SaveState::durable: return 3;
@@ -25,10 +26,10 @@ std::optional<SavedBy> best_save(const View& view, Matches matches) {
   std::optional<SavedBy> best;
   std::uint64_t ranks_expected = 0;
   for (const SidecarReport& report : view.seen.reports) {
-    for (const ReportedBreakpoint& told : report.breakpoints) {
+    for (const ReportedBreakpoint& told : report.told.breakpoints) {
       if (!matches(report, told)) continue;
-      ranks_expected = std::max(ranks_expected, report.ranks_expected);
-      if (!best || better(told, *best->told)) best = SavedBy{&told, report.attempt, 0};
+      ranks_expected = std::max(ranks_expected, report.told.ranks.value_or(RankCounts{}).expected);
+      if (!best || better(told, *best->told)) best = SavedBy{&told, report.told.attempt, 0};
     }
   }
   if (!best) return best;
@@ -40,13 +41,13 @@ std::optional<SavedBy> best_save(const View& view, Matches matches) {
 }  // namespace
 
 bool training_goes_on(const ReportedBreakpoint& told) {
-  return told.rebuild || training_goes_on(trigger_from_cause(told.cause));
+  return told.rebuild || training_goes_on(trigger_from_cause(told.cause, cause_word(told)));
 }
 
 std::optional<SavedBy> find_save(const View& view, const Breakpoint& recovery) {
   return best_save(view, [&](const SidecarReport& report, const ReportedBreakpoint& told) {
     if (told.id == recovery.name) return true;
-    return told.id.empty() && !training_goes_on(told) && contains_pod(recovery.spec.pods, report.pod_uid);
+    return told.id.empty() && !training_goes_on(told) && contains_pod(recovery.spec.pods, report.sender.pod_uid);
   });
 }
 
@@ -73,7 +74,7 @@ bool anything_to_save(const View& view, const Breakpoint& recovery) {
 bool has_begun(const View& view, const Breakpoint& recovery) {
   return std::ranges::any_of(recovery.spec.pods, [&](const PodRef& pod) {
     const SidecarReport* report = view.report_of(pod.uid);
-    return report == nullptr || report->attempt > 0;
+    return report == nullptr || report->told.attempt > 0;
   });
 }
 

@@ -12,7 +12,6 @@ namespace {
 using std::chrono::minutes;
 
 constexpr std::string_view kScheme = "rekindle://";
-constexpr std::size_t kSyncBytesMax = 1u << 20;
 constexpr minutes kGoneKept{15};  // what a pod reported last outlives it for that long
 
 SyncOutcome refusal(int status, std::string_view code, std::string message) {
@@ -24,11 +23,8 @@ bool is_old(const DirectoryView& view, const Pod& pod) {
          std::ranges::find(view.old_pod_uids, pod.uid) != view.old_pod_uids.end();
 }
 
-bool same_but_for_times(SidecarReport left, const SidecarReport& right) {
-  left.received = right.received;
-  left.phase_since = right.phase_since;
-  left.attempt_since = right.attempt_since;
-  return left == right;
+bool same_phase(const SyncReport& left, const SyncReport& right) {
+  return left.phase == right.phase && left.unknown_phase == right.unknown_phase;
 }
 
 using Reports = std::map<std::string, SidecarReport, std::less<>>;
@@ -54,41 +50,34 @@ bool whole_job_is_there(const DirectoryView& view, const Reports& reports, const
     if (!present.contains(pod->uid)) continue;
     // Whoever is beyond its restore has got there with all members of its attempt: the ones that
     // wait are none.
-    const SidecarPhase phase = reports.at(pod->uid).phase;
+    const SidecarPhase phase = reports.at(pod->uid).told.phase;
     if (phase != SidecarPhase::waiting && phase != SidecarPhase::restoring) return false;
   }
   return true;
 }
 
-Json pods_to_json(const DirectoryView& view, const Reports& reports) {
-  std::map<std::pair<std::int64_t, std::string>, Json> ordered;
+std::vector<SyncPod> pods_of(const DirectoryView& view, const Reports& reports) {
+  std::map<std::pair<std::int64_t, std::string>, SyncPod> ordered;
   for (const auto& pod : view.pods) {
     const auto report = reports.find(pod->uid);
     const bool called = report != reports.end();
     std::optional<std::int64_t> ordinal = ordinal_of(*view.job, pod->task, pod->index);
-    if (!ordinal && called) ordinal = report->second.ordinal;  // scaled down, and still there
+    if (!ordinal && called) ordinal = report->second.sender.ordinal;  // scaled down, and still there
     if (!ordinal) continue;
-    ordered[{*ordinal, pod->uid}] = {{"name", pod->name},
-                                     {"uid", pod->uid},
-                                     {"ordinal", *ordinal},
-                                     {"address", called ? report->second.address : std::string()},
-                                     {"port", called ? report->second.port : 0},
-                                     {"old", is_old(view, *pod)}};
+    SyncPod told{.name = pod->name,
+                 .uid = pod->uid,
+                 .ordinal = static_cast<std::uint64_t>(*ordinal),
+                 .address = {},
+                 .old = is_old(view, *pod)};
+    if (called) {
+      told.address = report->second.sender.address;
+      told.port = report->second.sender.port;
+    }
+    ordered.insert_or_assign({*ordinal, pod->uid}, std::move(told));
   }
-  Json pods = Json::array();
+  std::vector<SyncPod> pods;
   for (auto& [place, pod] : ordered) pods.push_back(std::move(pod));
   return pods;
-}
-
-Json orders_to_json(const DirectoryView& view, bool with_times) {
-  Json orders = Json::array();
-  for (const Order& order : view.orders) {
-    Json entry{
-        {"breakpoint", order.breakpoint}, {"cause", order.cause}, {"detail", order.detail}, {"after", order.after}};
-    if (with_times) entry["seconds_left"] = order.seconds_left;
-    orders.push_back(std::move(entry));
-  }
-  return orders;
 }
 
 }  // namespace
@@ -113,9 +102,7 @@ SidecarDirectory::SidecarDirectory(WallTime started)
 void SidecarDirectory::set_ready() { ready_ = true; }
 
 SyncOutcome SidecarDirectory::receive(const SidecarIdentity& identity, std::string_view body, WallTime now) {
-  Result<Json> parsed = parse_json(body, "sync request", kSyncBytesMax);
-  if (!parsed) return refusal(400, "invalid_input", parsed.error().message);
-  Result<SyncRequest> request = sync_request_from_json(*parsed);
+  Result<SyncRequest> request = decode_sync_request(body);
   if (!request) return refusal(400, "invalid_input", request.error().message);
   if (!ready_) return refusal(503, "unavailable", "the operator has just started and does not know the jobs yet");
   const auto found = entries_.find(identity);
@@ -125,38 +112,35 @@ SyncOutcome SidecarDirectory::receive(const SidecarIdentity& identity, std::stri
         "there is no protected job with uid " + identity.job_uid + " in namespace " + identity.namespace_name);
   }
   Entry& entry = found->second;
-  SidecarReport& report = request->report;
-  const auto pod = std::ranges::find_if(entry.view.pods, [&](const auto& each) { return each->uid == report.pod_uid; });
+  const SyncSender& sender = request->sender;
+  const auto pod = std::ranges::find_if(entry.view.pods, [&](const auto& each) { return each->uid == sender.pod_uid; });
   if (pod == entry.view.pods.end()) {
     return refusal(503, "unavailable",
-                   "pod " + report.pod_name + " with uid " + report.pod_uid + " is not known yet as a pod of this job");
+                   "pod " + sender.pod_name + " with uid " + sender.pod_uid + " is not known yet as a pod of this job");
   }
-  if ((*pod)->name != report.pod_name) {
-    return refusal(403, "refused", "the pod with uid " + report.pod_uid + " has another name");
+  if ((*pod)->name != sender.pod_name) {
+    return refusal(403, "refused", "the pod with uid " + sender.pod_uid + " has another name");
   }
 
-  report.received = report.phase_since = report.attempt_since = now;
-  const auto before = entry.reports.find(report.pod_uid);
+  SidecarReport report{.sender = sender, .told = {}, .received = now, .phase_since = now, .attempt_since = now};
+  const auto before = entry.reports.find(sender.pod_uid);
+  if (request->report) {
+    report.told = std::move(*request->report);
+  } else if (before != entry.reports.end()) {
+    report.told = before->second.told;
+  }
   bool changed = true;
   if (before != entry.reports.end()) {
     const SidecarReport& old = before->second;
-    if (!request->has_report) {
-      SidecarReport kept = old;
-      kept.address = report.address;
-      kept.port = report.port;
-      kept.received = now;
-      report = std::move(kept);
-    }
-    if (old.phase == report.phase) report.phase_since = old.phase_since;
-    if (old.attempt == report.attempt) report.attempt_since = old.attempt_since;
-    changed = !same_but_for_times(old, report);
+    if (same_phase(old.told, report.told)) report.phase_since = old.phase_since;
+    if (old.told.attempt == report.told.attempt) report.attempt_since = old.attempt_since;
+    changed = old.sender != report.sender || old.told != report.told;
   }
   SyncOutcome outcome{
       .seen = request->seen, .wait = request->wait, .report_changed = changed, .job_name = entry.view.job->name};
-  std::string uid = report.pod_uid;
-  entry.reports.insert_or_assign(std::move(uid), std::move(report));
+  entry.reports.insert_or_assign(sender.pod_uid, std::move(report));
   refresh(identity, entry);
-  if (entry.version == outcome.seen && outcome.wait.count() > 0) {
+  if (entry.answer.version == outcome.seen && outcome.wait.count() > 0) {
     outcome.hold = true;
   } else {
     outcome.body = answer(identity).body;
@@ -170,16 +154,14 @@ SyncOutcome SidecarDirectory::answer(const SidecarIdentity& identity) const {
     return refusal(404, "not_found", "the job with uid " + identity.job_uid + " is gone");
   }
   const Entry& entry = found->second;
-  Result<Json> contents = parse_json(entry.contents, "contents", kSyncBytesMax << 6);
-  Json body = contents ? std::move(*contents) : Json::object();
-  body["version"] = entry.version;
-  body["orders"] = orders_to_json(entry.view, true);
-  return {.body = dump_json(body), .job_name = entry.view.job->name};
+  SyncAnswer told = entry.answer;
+  told.orders = entry.view.orders;
+  return {.body = encode_sync_answer(told), .job_name = entry.view.job->name};
 }
 
 std::uint64_t SidecarDirectory::version_of(const SidecarIdentity& identity) const {
   const auto found = entries_.find(identity);
-  return found == entries_.end() ? 0 : found->second.version;
+  return found == entries_.end() ? 0 : found->second.answer.version;
 }
 
 void SidecarDirectory::update(const DirectoryView& view, WallTime now) {
@@ -224,16 +206,18 @@ void SidecarDirectory::refresh(const SidecarIdentity& identity, Entry& entry) {
   std::set<std::string> present;
   const bool go = whole_job_is_there(view, entry.reports, entry.start_allowed_to, present);
   if (go) entry.start_allowed_to = std::move(present);
-  const Json contents{
-      {"job", {{"namespace", identity.namespace_name}, {"name", view.job->name}, {"uid", identity.job_uid}}},
-      {"pods_expected", pods_expected(*view.job)},
-      {"pods", pods_to_json(view, entry.reports)},
-      {"go", go},
-      {"orders", orders_to_json(view, false)}};
-  std::string text = dump_json(contents);
-  if (text == entry.contents) return;
-  entry.contents = std::move(text);
-  entry.version = ++next_version_;
+  SyncAnswer answer{.version = entry.answer.version,
+                    .job_namespace = identity.namespace_name,
+                    .job_name = view.job->name,
+                    .job_uid = identity.job_uid,
+                    .pods_expected = static_cast<std::uint64_t>(pods_expected(*view.job)),
+                    .pods = pods_of(view, entry.reports),
+                    .start_allowed = go,
+                    .orders = view.orders};
+  for (SyncOrder& order : answer.orders) order.seconds_left = 0;
+  if (answer == entry.answer) return;
+  answer.version = ++next_version_;
+  entry.answer = std::move(answer);
 }
 
 }  // namespace rekindle::op

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/contract/sync_answer.h"
 #include "operator/model/job.h"
 #include "operator/model/pod.h"
 #include "operator/model/sidecar_report.h"
@@ -42,7 +43,7 @@ std::string to_uri(const SidecarIdentity& identity);
 struct DirectoryView {
   std::shared_ptr<const Job> job;
   std::vector<std::shared_ptr<const Pod>> pods;
-  std::vector<Order> orders;
+  std::vector<SyncOrder> orders;
   std::vector<std::string> old_pod_uids;
   bool hold_start = false;
 };
@@ -84,9 +85,7 @@ class SidecarDirectory {
     // pods that are not in the view any more
     std::map<std::string, WallTime, std::less<>> gone_since;
     std::set<std::string> start_allowed_to;  // uids of the pods that got `go`
-    // the answer without version and times
-    std::string contents;
-    std::uint64_t version = 0;
+    SyncAnswer answer;                       // without the times that its orders have left
   };
 
   void refresh(const SidecarIdentity& identity, Entry& entry);

@@ -44,7 +44,7 @@ View::View(const Observation& observation, const PlanLimits& plan_limits, WallTi
 
 const SidecarReport* View::report_of(std::string_view pod_uid) const {
   for (const SidecarReport& report : seen.reports) {
-    if (report.pod_uid == pod_uid) return &report;
+    if (report.sender.pod_uid == pod_uid) return &report;
   }
   return nullptr;
 }
@@ -66,7 +66,7 @@ const Pod* View::pod_by_name(std::string_view name) const {
 
 bool View::in_attempt(const Pod& pod) const {
   const SidecarReport* report = report_of(pod.uid);
-  return report != nullptr && report->attempt > 0;
+  return report != nullptr && report->told.attempt > 0;
 }
 
 bool View::reports_ready() const {
@@ -93,7 +93,7 @@ std::optional<JobStage> View::stage() const {
 
 std::uint64_t View::attempt() const {
   std::uint64_t newest = 0;
-  for (const SidecarReport& report : seen.reports) newest = std::max(newest, report.attempt);
+  for (const SidecarReport& report : seen.reports) newest = std::max(newest, report.told.attempt);
   if (newest != 0) return newest;
   for (const Breakpoint* breakpoint : breakpoints) newest = std::max(newest, breakpoint->status.restored_attempt);
   return newest;

@@ -1,8 +1,8 @@
 // What the operator answers to a sidecar: numbers are what was written and not their low bits, and
 // lists are no longer than the text.
 #include "common/base/json_fields.h"
+#include "common/contract/sync_answer.h"
 #include "tests/fuzz/support/cost.h"
-#include "worker-sidecar/sidecar/cluster/operator_sync.h"
 
 namespace rekindle {
 namespace {
@@ -19,7 +19,8 @@ void read(std::string_view text) {
     const SyncPod& pod = answer->pods[i];
     RK_ASSERT(written["pods"][i]["ordinal"] == pod.ordinal && written["pods"][i]["name"] == pod.name);
   }
-  for (const OrderArrived& order : answer->orders) RK_ASSERT(order.seconds_left >= 0);
+  for (const SyncOrder& order : answer->orders) RK_ASSERT(order.seconds_left >= 0);
+  RK_ASSERT(decode_sync_answer(encode_sync_answer(*answer)) == *answer);
 }
 
 }  // namespace

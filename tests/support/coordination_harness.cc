@@ -461,8 +461,8 @@ void CoordinationHarness::terminate(std::uint32_t pod, double seconds) {
 bool CoordinationHarness::quiet() const {
   for (const Pod& pod : pods_) {
     if (!pod.up) continue;
-    const PodPhase phase = pod.machine->phase();
-    if (phase == PodPhase::saving) return false;
+    const SidecarPhase phase = pod.machine->phase();
+    if (phase == SidecarPhase::saving) return false;
     if (pod.machine->describe().find("coordinator=idle") == std::string::npos &&
         pod.machine->describe().find("coordinator=settled") == std::string::npos) {
       return false;

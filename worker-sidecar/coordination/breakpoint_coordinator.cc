@@ -144,7 +144,7 @@ void BreakpointCoordinator::start_round(std::uint64_t above, Instant now, Coordi
   choice_ = {};
   writing_.clear();
   stripes_done_at_.reset();
-  tell(BreakpointState::collecting, last_error_ ? "another round: " + last_error_->message : "", out);
+  tell(SaveState::collecting, last_error_ ? "another round: " + last_error_->message : "", out);
   send_to_all(collect_message(now), out);
 }
 
@@ -344,7 +344,7 @@ void BreakpointCoordinator::assign(const std::string& path, Instant now, Coordin
                  std::move(pods));
   state_ = CoordinatorState::writing;
   next_resend_ = now + config_.limits.resend;
-  tell(BreakpointState::writing, "", out);
+  tell(SaveState::writing, "", out);
   for (const std::uint32_t pod : writing_.pods()) writing_.send_order(pod, out);
   check_writers(now, out);
 }

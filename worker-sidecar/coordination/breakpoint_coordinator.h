@@ -106,7 +106,7 @@ class BreakpointCoordinator {
   bool may_still_rebuild() const;
   // A rank that has been permitted may be beyond `step` in a moment.
   bool permit_leads_beyond(std::uint64_t step) const;
-  void tell(BreakpointState state, std::string message, CoordinationOutputs& out);
+  void tell(SaveState state, std::string message, CoordinationOutputs& out);
 
   const CoordinationConfig& config_;
   const Membership& pods_;

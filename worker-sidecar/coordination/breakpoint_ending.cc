@@ -79,14 +79,14 @@ void BreakpointCoordinator::conclude(const KnownCheckpoint& checkpoint, Instant 
         (message.empty() ? "" : "; ") + ("every rank lives: they make their communicators anew and go on with step " +
                                          std::to_string(checkpoint.step + 1));
   }
-  tell(BreakpointState::durable, std::move(message), out);
+  tell(SaveState::durable, std::move(message), out);
   send_to_all(committed, out);
   finish(committed);
 }
 
 void BreakpointCoordinator::fail_breakpoint(Error error, CoordinationOutputs& out) {
   remove_unfinished(out);
-  tell(BreakpointState::failed, error.message, out);
+  tell(SaveState::failed, error.message, out);
   const FailedMessage failed{term_, std::move(error), effective_after(std::nullopt)};
   send_to_all(failed, out);
   finish(failed);
@@ -104,9 +104,9 @@ void BreakpointCoordinator::finish(Outcome outcome) {
   outcome_ = std::move(outcome);
 }
 
-void BreakpointCoordinator::tell(BreakpointState state, std::string message, CoordinationOutputs& out) {
-  told_open_ = state == BreakpointState::collecting || state == BreakpointState::writing;
-  if (state == BreakpointState::failed) record_.rebuild = false;
+void BreakpointCoordinator::tell(SaveState state, std::string message, CoordinationOutputs& out) {
+  told_open_ = state == SaveState::collecting || state == SaveState::writing;
+  if (state == SaveState::failed) record_.rebuild = false;
   if (told_open_) record_.rebuild = may_still_rebuild();
   record_.state = state;
   record_.term = term_;
@@ -134,10 +134,9 @@ void BreakpointCoordinator::on_outcome(const Outcome& outcome, CoordinationOutpu
       record_.manifest_hash = committed->manifest_hash;
       record_.bytes = committed->bytes;
       record_.rebuild = committed->after == AfterBreakpoint::rebuild;
-      tell(BreakpointState::durable, "pod " + std::to_string(coordinator_of(committed->term)) + " made it durable",
-           out);
+      tell(SaveState::durable, "pod " + std::to_string(coordinator_of(committed->term)) + " made it durable", out);
     } else {
-      tell(BreakpointState::failed, std::get<FailedMessage>(outcome).error.message, out);
+      tell(SaveState::failed, std::get<FailedMessage>(outcome).error.message, out);
     }
   }
   finish(outcome);

@@ -18,12 +18,6 @@
 
 namespace rekindle::sidecar {
 
-std::string_view to_string(PodPhase phase) {
-  constexpr std::array<std::string_view, 6> kNames = {"waiting", "restoring", "training",
-                                                      "saving",  "parked",    "finished"};
-  return kNames[static_cast<std::size_t>(phase)];
-}
-
 namespace {
 // One event leads to a handful of messages to oneself. A machine that answers itself for ever must
 // not take the loop thread with it: what is dropped here is sent again by the timers.
@@ -526,17 +520,17 @@ bool Coordination::coordinating() const {
          (parts_->pods.lowest_reachable() == parts_->config.ordinal && !parts_->member.follows_another());
 }
 
-PodPhase Coordination::phase() const {
+SidecarPhase Coordination::phase() const {
   const Parts& parts = *parts_;
-  if (parts.attempt == 0) return parts.assembly.restoring() ? PodPhase::restoring : PodPhase::waiting;
-  if (parts.ranks.all_finished()) return PodPhase::finished;
+  if (parts.attempt == 0) return parts.assembly.restoring() ? SidecarPhase::restoring : SidecarPhase::waiting;
+  if (parts.ranks.all_finished()) return SidecarPhase::finished;
   switch (parts.member.state()) {
-    case MemberState::free: return PodPhase::training;
+    case MemberState::free: return SidecarPhase::training;
     case MemberState::held:
-    case MemberState::writing: return PodPhase::saving;
-    case MemberState::settled: return PodPhase::parked;
+    case MemberState::writing: return SidecarPhase::saving;
+    case MemberState::settled: return SidecarPhase::parked;
   }
-  return PodPhase::training;
+  return SidecarPhase::training;
 }
 
 std::uint32_t Coordination::live_ranks() const {

@@ -20,16 +20,13 @@
 #include <string>
 
 #include "common/base/instant.h"
+#include "common/contract/sync_request.h"
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/coordination/event.h"
 #include "worker-sidecar/coordination/output.h"
 #include "worker-sidecar/coordination/protection.h"
 
 namespace rekindle::sidecar {
-
-// `phase` of the report to the operator.
-enum class PodPhase : std::uint8_t { waiting, restoring, training, saving, parked, finished };
-std::string_view to_string(PodPhase phase);
 
 class Coordination {
  public:
@@ -45,7 +42,7 @@ class Coordination {
 
   std::uint32_t attempt() const;  // 0 before AttemptBegun
   bool coordinating() const;      // lowest ordinal that can be reached, or leading a breakpoint
-  PodPhase phase() const;
+  SidecarPhase phase() const;
 
   // All ranks of the job that are known to live, for `ranks` of the report.
   std::uint32_t live_ranks() const;

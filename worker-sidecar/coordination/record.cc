@@ -1,14 +1,8 @@
 #include "worker-sidecar/coordination/record.h"
 
-#include <array>
 #include <cstdio>
 
 namespace rekindle::sidecar {
-
-std::string_view to_string(BreakpointState state) {
-  constexpr std::array<std::string_view, 4> kNames = {"collecting", "writing", "durable", "failed"};
-  return kNames[static_cast<std::size_t>(state)];
-}
 
 std::string to_text(const BreakpointRecord& record) {
   std::string text = "breakpoint";

@@ -6,12 +6,10 @@
 #include <string>
 #include <string_view>
 
+#include "common/contract/sync_request.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
 namespace rekindle::sidecar {
-
-enum class BreakpointState : std::uint8_t { collecting, writing, durable, failed };
-std::string_view to_string(BreakpointState state);
 
 struct BreakpointRecord {
   std::string id;  // name of the operator's Breakpoint, or empty
@@ -19,7 +17,7 @@ struct BreakpointRecord {
   TriggerCause cause = TriggerCause::sidecar;
   std::uint32_t pod = 0;
   std::string detail;
-  BreakpointState state = BreakpointState::collecting;
+  SaveState state = SaveState::collecting;
   std::uint64_t step = 0;
   std::string path;  // empty when durable: there was nothing to save
   std::string manifest_hash;

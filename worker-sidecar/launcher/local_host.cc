@@ -120,11 +120,11 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
     return;
   }
   state_ = record.state;
-  if (!writing_told_ && record.state != BreakpointState::collecting && record.step != 0) {
+  if (!writing_told_ && record.state != SaveState::collecting && record.step != 0) {
     writing_told_ = true;
     tell("agreed", {}, {});
   }
-  if (record.state == BreakpointState::durable && !record.path.empty()) {
+  if (record.state == SaveState::durable && !record.path.empty()) {
     tell("durable", record.path, record.message);
     const std::string when =
         record.path == newest_path_
@@ -137,7 +137,7 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
     const std::lock_guard lock(mutex_);
     saved_ = SavedPoint{.attempt = attempt, .step = record.step, .path = record.path};
   }
-  if (record.state == BreakpointState::failed) {
+  if (record.state == SaveState::failed) {
     tell("failed", {}, record.message);
     std::fprintf(stderr, "rekindle: the checkpoint could not be written: %s\n", record.message.c_str());
   }

@@ -63,7 +63,7 @@ class LocalHost final : public Saver, private sidecar::HostObserver {
 
   // Owned by the loop thread.
   std::uint64_t term_ = 0;
-  sidecar::BreakpointState state_ = sidecar::BreakpointState::collecting;
+  SaveState state_ = SaveState::collecting;
   bool writing_told_ = false;
   std::string newest_path_;  // of the newest checkpoint that is known to stand
 

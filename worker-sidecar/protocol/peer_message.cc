@@ -11,9 +11,6 @@ namespace {
 
 using namespace message_fields;
 
-constexpr std::array<std::string_view, 8> kCauses = {"hook", "operator",   "rank_died", "pod_lost", "collective_failed",
-                                                     "user", "terminated", "sidecar"};
-constexpr std::array<std::string_view, 4> kAfters = {"go_on", "rebuild", "park", "stop"};
 constexpr std::array<std::string_view, 13> kPhases = {
     "starting",        "restoring",         "between",  "computing",  "updating",  "waiting_at_update",
     "waiting_at_step", "collective_failed", "finished", "evaluating", "compiling", "waiting_for_data",
@@ -187,6 +184,13 @@ Enum read_enum(JsonFields& in, std::string_view name, const std::array<std::stri
   return Enum{};
 }
 
+AfterBreakpoint read_after(JsonFields& in) {
+  const std::string text = in.text("after");
+  const std::optional<AfterBreakpoint> after = parse_enum<AfterBreakpoint>(text);
+  if (!after) in.refuse("after", "'" + text.substr(0, 40) + "' is no order for the time after a breakpoint");
+  return after.value_or(AfterBreakpoint::go_on);
+}
+
 Result<HeldLayout> read_held_layout(const Json& element) {
   JsonFields part(element, "layout");
   HeldLayout held{.hash = short_text(part, "hash", 64), .ranks = rank_numbers(part, "ranks"), .layout = {}};
@@ -358,14 +362,14 @@ void read(JsonFields& in, const Json& object, CommittedMessage& m) {
   m.step = in.number("step");
   m.path = folder_name(in, "path");
   m.manifest_hash = optional_text(in, "manifest_hash", 64);
-  m.after = read_enum<AfterBreakpoint>(in, "after", kAfters, "order for the time after a breakpoint");
+  m.after = read_after(in);
   m.bytes = in.number("bytes");
   m.seconds = real_number(in, object, "seconds", kSecondsMax);
 }
 void read(JsonFields& in, const Json&, FailedMessage& m) {
   m.term = in.number("term");
   m.error = read_error(in, "error");
-  m.after = read_enum<AfterBreakpoint>(in, "after", kAfters, "order for the time after a breakpoint");
+  m.after = read_after(in);
   if (m.after == AfterBreakpoint::rebuild)
     in.refuse("after", "must not be rebuild: without a checkpoint there is no step to rebuild at");
 }
@@ -409,8 +413,6 @@ Result<PeerMessage> decode_peer(const Json& object, std::string_view name) {
 
 }  // namespace
 
-std::string_view to_string(TriggerCause cause) { return kCauses[static_cast<std::size_t>(cause)]; }
-std::string_view to_string(AfterBreakpoint after) { return kAfters[static_cast<std::size_t>(after)]; }
 std::string_view to_string(SnapshotOutcome outcome) { return kSnapshotOutcomes[static_cast<std::size_t>(outcome)]; }
 std::string_view to_string(ReadyState state) { return kReadyStates[static_cast<std::size_t>(state)]; }
 
@@ -421,13 +423,9 @@ std::string_view to_string(RankPhase phase) {
 }
 
 Result<TriggerCause> parse_trigger_cause(std::string_view text) {
-  return parse_enum<TriggerCause>(kCauses, text, "cause of a breakpoint");
-}
-Result<AfterBreakpoint> parse_after_breakpoint(std::string_view text) {
-  constexpr std::string_view kWhat = "order for the time after a breakpoint (go_on, park or stop)";
-  if (text == to_string(AfterBreakpoint::rebuild))
-    return fail(ErrorCode::invalid_input, "rebuild is no " + std::string(kWhat) + "; it can only be how one ends");
-  return parse_enum<AfterBreakpoint>(kAfters, text, kWhat);
+  const std::optional<TriggerCause> cause = parse_enum<TriggerCause>(text);
+  if (cause && cause != TriggerCause::unknown) return *cause;
+  return fail(ErrorCode::invalid_input, "'" + std::string(text.substr(0, 40)) + "' is no cause of a breakpoint");
 }
 Result<RankPhase> parse_rank_phase(std::string_view text) {
   return parse_enum<RankPhase>(kPhases, text, "phase of a rank");

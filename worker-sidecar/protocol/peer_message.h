@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/contract/after_breakpoint.h"
+#include "common/contract/trigger_cause.h"
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/checkpoint/plan.h"
 #include "worker-sidecar/checkpoint/written.h"
@@ -19,27 +21,8 @@
 
 namespace rekindle {
 
-// What makes a breakpoint begin.
-enum class TriggerCause : std::uint8_t {
-  hook,            // preStop of a pod
-  operator_order,  // "operator" on the wire: a fault elsewhere, a Breakpoint made by hand
-  rank_died,
-  pod_lost,
-  collective_failed,  // a rank said so
-  user,               // rk_checkpoint
-  terminated,         // SIGTERM to a sidecar whose ranks live
-  sidecar,            // a sidecar found its ranks held and nobody told it why
-};
-std::string_view to_string(TriggerCause cause);
+// Never `unknown`.
 Result<TriggerCause> parse_trigger_cause(std::string_view text);
-
-// What happens to the ranks when the breakpoint is over; the later value is the stronger one.
-// `rebuild` can only be an outcome: everybody lives, and the ranks abort their communicators, make
-// new ones and go on from one step.
-enum class AfterBreakpoint : std::uint8_t { go_on = 0, rebuild = 1, park = 2, stop = 3 };
-std::string_view to_string(AfterBreakpoint after);
-// Of an order or a trigger, so never `rebuild`.
-Result<AfterBreakpoint> parse_after_breakpoint(std::string_view text);
 
 std::string_view to_string(RankPhase phase);
 Result<RankPhase> parse_rank_phase(std::string_view text);

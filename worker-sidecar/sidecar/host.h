@@ -38,7 +38,7 @@ class PeerTransport {
 struct HostStatus {
   std::uint32_t attempt = 0;
   std::uint64_t step = 0;  // newest committed one of the local ranks
-  PodPhase phase = PodPhase::waiting;
+  SidecarPhase phase = SidecarPhase::waiting;
   bool coordinating = false;
   std::uint32_t live_ranks = 0;  // of the job, as far as known
   std::uint32_t local_live_ranks = 0;

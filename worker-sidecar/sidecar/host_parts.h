@@ -119,7 +119,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   asio::steady_timer first_step_timer;
   asio::steady_timer::duration first_step_pause{};
 
-  std::map<std::uint64_t, BreakpointState> states_of_terms;
+  std::map<std::uint64_t, SaveState> states_of_terms;
   std::uint64_t durable_count = 0;
   std::uint64_t failed_count = 0;
   std::uint64_t periodic_count = 0;

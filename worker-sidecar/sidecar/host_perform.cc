@@ -236,10 +236,10 @@ void Host::Parts::on(const ReportBreakpoint& output) {
   const auto [known, fresh] = states_of_terms.try_emplace(record.term, record.state);
   const bool ended = (fresh || known->second != record.state);
   known->second = record.state;
-  if (ended && record.state == BreakpointState::durable) ++durable_count;
-  if (ended && record.state == BreakpointState::failed) ++failed_count;
+  if (ended && record.state == SaveState::durable) ++durable_count;
+  if (ended && record.state == SaveState::failed) ++failed_count;
   while (states_of_terms.size() > 64) states_of_terms.erase(states_of_terms.begin());
-  log(record.state == BreakpointState::failed ? Severity::error : Severity::info, "breakpoint",
+  log(record.state == SaveState::failed ? Severity::error : Severity::info, "breakpoint",
       {{"state", std::string(to_string(record.state))},
        {"step", std::to_string(record.step)},
        {"record", to_text(record)}});

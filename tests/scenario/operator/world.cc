@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 
 namespace rekindle::op::scenario {
@@ -76,7 +77,7 @@ void World::kill_container(const std::string& name, std::int32_t exit_code, cons
   Process& process = processes_[pod.uid];
   process.dead = true;
   if (process.report.attempt == attempt_ && attempt_ != 0) {
-    begin_save("rank_died", name, "a process of pod " + name + " died", "", false);
+    begin_save(TriggerCause::rank_died, name, "a process of pod " + name + " died", "", false);
   } else {
     process.ends = now_ + seconds(1);
   }
@@ -84,12 +85,12 @@ void World::kill_container(const std::string& name, std::int32_t exit_code, cons
 
 void World::kill_rank(const std::string& name) {
   processes_[find_pod(name)->uid].dead = true;
-  begin_save("rank_died", name, "a process of pod " + name + " died", "", false);
+  begin_save(TriggerCause::rank_died, name, "a process of pod " + name + " died", "", false);
 }
 
 void World::fail_collective(bool rebuild) {
   const std::string pod = pods_.begin()->first;
-  begin_save("collective_failed", pod, "rank 0: ring broken", "", rebuild);
+  begin_save(TriggerCause::collective_failed, pod, "rank 0: ring broken", "", rebuild);
   if (save_) save_->rebuild = rebuild;
 }
 
@@ -266,7 +267,7 @@ void World::kubelet_tick() {
     if (is_deleting(pod) && lives && !process.ends) {
       const bool member = process.report.attempt == attempt_ && attempt_ != 0;
       if (member && !process.dead && save_mode_ != SaveMode::silent) {
-        begin_save("hook", name, "pod " + name + " is being terminated", "", false);
+        begin_save(TriggerCause::hook, name, "pod " + name + " is being terminated", "", false);
       } else {
         process.ends = now_;
       }
@@ -285,8 +286,8 @@ void World::kubelet_tick() {
   for (const std::string& name : gone) remove_pod(name);
 }
 
-void World::begin_save(const std::string& cause, const std::string& pod, const std::string& detail,
-                       const std::string& id, bool go_on) {
+void World::begin_save(TriggerCause cause, const std::string& pod, const std::string& detail, const std::string& id,
+                       bool go_on) {
   if (save_) return;
   bool any = false;
   for (auto& [uid, process] : processes_) any = any || process.report.phase == SidecarPhase::training;
@@ -335,8 +336,7 @@ void World::finish_save() {
                 .path = told.path,
                 .manifest_hash = told.manifest_hash,
                 .bytes = told.bytes,
-                .ranks_expected = processes_.size(),
-                .ranks_live = told.ranks,
+                .ranks = RankCounts{.expected = processes_.size(), .live = told.ranks},
                 .agreed_milliseconds = told.agreed_milliseconds};
   } else {
     told.state = SaveState::failed;
@@ -360,10 +360,8 @@ void World::sidecar_tick() {
     if (!process.started) {
       process.started = true;
       process.report = {};
-      process.report.pod_name = name;
-      process.report.pod_uid = pod.uid;
     }
-    SidecarReport& report = process.report;
+    SyncReport& report = process.report;
     if (report.phase == SidecarPhase::training) {
       report.step += kStepsPerTick;
       if (report.restored && report.restored->first_step == 0) report.restored->first_step = report.restored->step + 1;
@@ -384,56 +382,27 @@ void World::sync_sidecars() {
   for (auto& [name, pod] : pods_) {
     Process& process = processes_[pod.uid];
     if (!process.started || is_finished(pod)) continue;
-    const SidecarReport& report = process.report;
-    Json told{{"attempt", report.attempt}, {"step", report.step}, {"phase", to_string(report.phase)}};
-    if (report.attempt != 0) told["ranks"] = {{"expected", report.ranks_expected}, {"live", report.ranks_expected}};
-    if (report.restored) {
-      const ReportedRestore& restored = *report.restored;
-      told["restored"] = {{"attempt", restored.attempt},
-                          {"step", restored.step},
-                          {"path", restored.path},
-                          {"first_step", restored.first_step}};
-      if (restored.step != 0) {
-        told["restored"].update({{"manifest_hash", restored.manifest_hash},
-                                 {"bytes", restored.bytes},
-                                 {"ranks", {{"expected", restored.ranks_expected}, {"live", restored.ranks_live}}},
-                                 {"agreed_milliseconds", *restored.agreed_milliseconds}});
-      }
-    }
-    if (report.attempt == attempt_ && !reported_.empty()) {
-      Json list = Json::array();
-      for (const ReportedBreakpoint& each : reported_) {
-        Json entry{{"id", each.id},       {"term", each.term},     {"cause", each.cause},
-                   {"pod", each.pod},     {"detail", each.detail}, {"state", to_string(each.state)},
-                   {"step", each.step},   {"path", each.path},     {"manifest_hash", each.manifest_hash},
-                   {"bytes", each.bytes}, {"ranks", each.ranks},   {"message", each.message}};
-        if (each.rebuild) entry["rebuild"] = true;
-        if (each.agreed_milliseconds) entry["agreed_milliseconds"] = *each.agreed_milliseconds;
-        if (each.durable_milliseconds) entry["durable_milliseconds"] = *each.durable_milliseconds;
-        list.push_back(std::move(entry));
-      }
-      told["breakpoints"] = std::move(list);
-    }
-    const Json body{{"pod", {{"name", name}, {"uid", pod.uid}}},
-                    {"address", "10.0.0.1"},
-                    {"port", 8471},
-                    {"ordinal", pod.index},
-                    {"seen", 0},
-                    {"wait_seconds", 0},
-                    {"report", told}};
-    const SyncOutcome outcome = directory_->receive(identity, dump_json(body), now_);
+    const SyncReport& report = process.report;
+    SyncRequest request{.sender = {.pod_name = name,
+                                   .pod_uid = pod.uid,
+                                   .address = "10.0.0.1",
+                                   .port = 8471,
+                                   .ordinal = static_cast<std::uint32_t>(pod.index)},
+                        .wait = std::chrono::seconds(0),
+                        .report = report};
+    if (report.attempt == attempt_) request.report->breakpoints = reported_;
+    const SyncOutcome outcome = directory_->receive(identity, encode_sync_request(request), now_);
     if (outcome.status != 200) continue;
-    const Json answer = *parse_json(outcome.body, "answer");
-    go = answer["go"].get<bool>();
+    const SyncAnswer answer = *decode_sync_answer(outcome.body);
+    go = answer.start_allowed;
     if (report.attempt == 0 && report.phase == SidecarPhase::waiting) waiting.push_back(&process);
-    for (const Json& order : answer["orders"]) {
-      const std::string id = order["breakpoint"].get<std::string>();
+    for (const SyncOrder& order : answer.orders) {
+      const std::string& id = order.breakpoint;
       const bool done = std::ranges::any_of(reported_, [&](const ReportedBreakpoint& each) { return each.id == id; });
       if (!done && (!save_ || save_->id != id) && report.attempt == attempt_ &&
           report.phase == SidecarPhase::training) {
         if (orders_heard_.insert(id).second) log("sidecars save on order of " + id);
-        begin_save(order["cause"].get<std::string>(), "", order["detail"].get<std::string>(), id,
-                   order["after"] == "go_on");
+        begin_save(order.cause, "", order.detail, id, order.after == AfterBreakpoint::go_on);
       }
     }
   }
@@ -447,7 +416,7 @@ void World::sync_sidecars() {
     process->report.attempt = attempt_;
     process->report.phase = SidecarPhase::training;
     process->report.step = durable_.step;
-    process->report.ranks_expected = waiting.size();
+    process->report.ranks = {.expected = waiting.size(), .live = waiting.size()};
     process->report.restored = durable_;
     process->report.restored->attempt = attempt_;
   }
@@ -527,7 +496,8 @@ bool World::perform(const Action& action) {
         return std::ranges::any_of(each.second.spec.pods, [&](const PodRef& ref) { return ref.uid == remove->uid; });
       });
       if (!intended &&
-          job_->tasks[0].replicas == static_cast<std::int64_t>(processes_[remove->uid].report.ranks_expected)) {
+          job_->tasks[0].replicas ==
+              static_cast<std::int64_t>(processes_[remove->uid].report.ranks.value_or(RankCounts{}).expected)) {
         fault_found_ = "pod " + remove->uid + " deleted without an intent";
       }
     }
@@ -572,8 +542,9 @@ void World::operator_tick() {
     directory_->update(view, now_);
     directory_->set_ready();
     std::vector<std::string> orders;
-    for (const Order& order : plan.orders)
-      orders.push_back("order " + order.breakpoint + " cause=" + order.cause + " after=" + order.after);
+    for (const SyncOrder& order : plan.orders)
+      orders.push_back(
+          format("order {} cause={} after={}", order.breakpoint, to_string(order.cause), to_string(order.after)));
     if (orders != orders_) {
       for (const std::string& order : orders) log("> " + order);
       orders_ = orders;

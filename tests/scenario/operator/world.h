@@ -76,7 +76,7 @@ class World {
 
  private:
   struct Process {  // what lives in one pod
-    SidecarReport report;
+    SyncReport report;
     bool started = false;
     bool dead = false;             // a main ended by itself, or its rank died
     std::optional<WallTime> ends;  // the pod is about to end
@@ -84,7 +84,7 @@ class World {
   };
   struct Save {
     std::string id;
-    std::string cause;
+    TriggerCause cause = TriggerCause::unknown;
     std::string pod;
     std::string detail;
     WallTime done{};
@@ -99,7 +99,7 @@ class World {
   void remove_pod(const std::string& name);
   void write_phase();
   void sidecar_tick();
-  void begin_save(const std::string& cause, const std::string& pod, const std::string& detail, const std::string& id,
+  void begin_save(TriggerCause cause, const std::string& pod, const std::string& detail, const std::string& id,
                   bool go_on);
   void finish_save();
   void sync_sidecars();

@@ -40,8 +40,8 @@ struct OperatorClient::Parts {
         interrupt = std::stop_source();
         interrupted = interrupt.get_token();
         urgent = false;
-        body = encode_sync_request(request, pod_names);
-        patience = std::chrono::seconds(request.wait_seconds) + kAnswerMargin;
+        body = encode_sync_request(request);
+        patience = request.wait + kAnswerMargin;
         if (ending.stop_requested()) return;
       }
       const Result<HttpResponse> response = client.send(
@@ -87,12 +87,6 @@ struct OperatorClient::Parts {
     {
       const std::lock_guard lock(mutex);
       request.seen = answer->version;
-      pod_names.clear();
-      for (const SyncPod& pod : answer->pods) {
-        if (pod.ordinal >= 65'536) continue;
-        if (pod_names.size() <= pod.ordinal) pod_names.resize(pod.ordinal + 1);
-        pod_names[pod.ordinal] = pod.name;
-      }
     }
     handlers.answered(*answer);
     return {};
@@ -111,10 +105,9 @@ struct OperatorClient::Parts {
 
   std::mutex mutex;
   std::condition_variable changed;
-  SyncRequest request;                 // guarded by mutex
-  std::vector<std::string> pod_names;  // guarded by mutex
-  std::stop_source interrupt;          // guarded by mutex
-  bool urgent = false;                 // guarded by mutex
+  SyncRequest request;         // guarded by mutex
+  std::stop_source interrupt;  // guarded by mutex
+  bool urgent = false;         // guarded by mutex
   std::jthread thread;
 };
 
@@ -136,7 +129,7 @@ OperatorClient::~OperatorClient() {
 void OperatorClient::set_report(SyncReport report, bool coordinating, bool at_once) {
   const std::lock_guard lock(parts_->mutex);
   parts_->request.report = std::move(report);
-  parts_->request.coordinating = coordinating;
+  parts_->request.sender.coordinating = coordinating;
   if (at_once && !std::exchange(parts_->urgent, true)) parts_->interrupt.request_stop();
 }
 

@@ -11,8 +11,9 @@
 #include <string>
 
 #include "common/base/error.h"
+#include "common/contract/sync_answer.h"
+#include "common/contract/sync_request.h"
 #include "common/net/tls.h"
-#include "worker-sidecar/sidecar/cluster/operator_sync.h"
 
 namespace rekindle::sidecar {
 

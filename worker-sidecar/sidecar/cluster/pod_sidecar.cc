@@ -22,6 +22,7 @@
 #include "worker-sidecar/sidecar/cluster/bin_folder.h"
 #include "worker-sidecar/sidecar/cluster/operator_client.h"
 #include "worker-sidecar/sidecar/cluster/peer_mesh.h"
+#include "worker-sidecar/sidecar/cluster/reports.h"
 #include "worker-sidecar/sidecar/host.h"
 #include "worker-sidecar/storage/files.h"
 
@@ -116,7 +117,8 @@ class PodSidecar final : public HostObserver {
   Certificates certificates_;
 
   std::deque<TimedRecord> records_;
-  RestoredReport restored_;
+  std::vector<std::string> pod_names_;  // by ordinal, as the operator told them last
+  std::optional<ReportedRestore> restored_;
   std::map<std::string, std::string> problems_;
 
   mutable std::mutex mutex_;
@@ -205,12 +207,12 @@ void PodSidecar::start_operator() {
       .server_name = options_.operator_name,
       .tls = certificates_.client,
       .job_uid = options_.host.job_uid};
-  SyncRequest first{.pod_name = options_.host.pod_name,
-                    .pod_uid = options_.host.pod_uid,
-                    .address = options_.cluster.pod_address,
-                    .port = mesh_->port(),
-                    .ordinal = options_.host.ordinal};
-  first.report.phase = to_string(PodPhase::waiting);
+  const SyncRequest first{.sender = {.pod_name = options_.host.pod_name,
+                                     .pod_uid = options_.host.pod_uid,
+                                     .address = options_.cluster.pod_address,
+                                     .port = mesh_->port(),
+                                     .ordinal = options_.host.ordinal},
+                          .report = SyncReport{}};
   operator_ = std::make_unique<OperatorClient>(
       settings, first,
       OperatorClient::Handlers{
@@ -233,15 +235,19 @@ void PodSidecar::on_answer(const SyncAnswer& answer) {
   std::vector<PeerAddress> addresses;
   const auto take = [&](const SyncPod& pod) {
     if (std::ranges::find(addresses, pod.ordinal, &PeerAddress::ordinal) != addresses.end()) return;
-    PeerAddress place{.ordinal = pod.ordinal, .uid = pod.uid, .address = pod.address, .port = pod.port};
+    PeerAddress place{
+        .ordinal = static_cast<std::uint32_t>(pod.ordinal), .uid = pod.uid, .address = pod.address, .port = pod.port};
     // An operator that has just started names pods before they have called it; where they are has
     // not changed.
     const auto known = std::ranges::find(known_peers_, pod.uid, &PeerAddress::uid);
     if (place.address.empty() && known != known_peers_.end()) place = *known;
     if (!place.address.empty()) addresses.push_back(std::move(place));
   };
+  pod_names_.clear();
   for (const SyncPod& pod : answer.pods) {
-    table.pods.push_back({.ordinal = pod.ordinal, .old = pod.old});
+    if (pod_names_.size() <= pod.ordinal) pod_names_.resize(pod.ordinal + 1);
+    pod_names_[pod.ordinal] = pod.name;
+    table.pods.push_back({.ordinal = static_cast<std::uint32_t>(pod.ordinal), .old = pod.old});
     if (!pod.old) take(pod);
   }
   // A pod that ends still serves its part of a breakpoint; its successor takes the place when it
@@ -252,7 +258,11 @@ void PodSidecar::on_answer(const SyncAnswer& answer) {
   known_peers_ = addresses;
   mesh_->set_peers(addresses);
   host_->tell(table);
-  for (const OrderArrived& order : answer.orders) host_->tell(order);
+  for (const SyncOrder& order : answer.orders)
+    host_->tell(OrderArrived{.breakpoint = order.breakpoint,
+                             .detail = order.detail,
+                             .seconds_left = static_cast<double>(order.seconds_left),
+                             .after = order.after});
 }
 
 void PodSidecar::start_metrics() {
@@ -303,14 +313,10 @@ void PodSidecar::report(bool at_once) {
     shown_peers_ = mesh_->connections();
   }
   if (!operator_) return;
-  SyncReport told{.attempt = status.attempt,
-                  .step = status.step,
-                  .phase = std::string(to_string(status.phase)),
-                  .ranks_expected = options_.host.world_size(),
-                  .ranks_live = status.live_ranks,
-                  .restored = restored_,
-                  .breakpoints = {records_.begin(), records_.end()},
-                  .problems = {problems_.begin(), problems_.end()}};
+  SyncReport told{.attempt = status.attempt, .step = status.step, .phase = status.phase, .restored = restored_};
+  if (status.coordinating) told.ranks = {.expected = options_.host.world_size(), .live = status.live_ranks};
+  for (const TimedRecord& timed : records_) told.breakpoints.push_back(report_of(timed, pod_names_));
+  for (const auto& [code, message] : problems_) told.problems.push_back({code, message});
   operator_->set_report(std::move(told), status.coordinating, at_once);
 }
 
@@ -342,11 +348,7 @@ void PodSidecar::attempt_begun(const AttemptBegun& begun, Instant) {
   // others do.
   if (!begun.rejoined) {
     records_.clear();
-    restored_ = {.attempt = begun.attempt,
-                 .step = begun.step,
-                 .path = begun.path,
-                 .manifest_hash = begun.manifest_hash,
-                 .summary = begun.summary};
+    restored_ = report_of(begun);
   }
   asio::post(loop_, [this] {
     if (host_) report(true);
@@ -354,7 +356,7 @@ void PodSidecar::attempt_begun(const AttemptBegun& begun, Instant) {
 }
 
 void PodSidecar::first_step(std::uint32_t attempt, std::uint64_t step, Instant) {
-  if (restored_.attempt == attempt) restored_.first_step = step;
+  if (restored_ && restored_->attempt == attempt) restored_->first_step = step;
   asio::post(loop_, [this] {
     if (host_) report(true);
   });

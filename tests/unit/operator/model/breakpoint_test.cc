@@ -102,10 +102,13 @@ TEST(HumanNumbers, ReadAsKubectlPrintsThem) {
 }
 
 TEST(Trigger, KnowsTheSidecarsCauses) {
-  for (const char* cause : {"hook", "operator", "rank_died", "pod_lost", "collective_failed", "user", "terminated"}) {
-    EXPECT_NE(trigger_from_cause(cause), Trigger::other) << cause;
+  for (const TriggerCause cause :
+       {TriggerCause::hook, TriggerCause::operator_order, TriggerCause::rank_died, TriggerCause::pod_lost,
+        TriggerCause::collective_failed, TriggerCause::user, TriggerCause::terminated}) {
+    EXPECT_NE(trigger_from_cause(cause, to_string(cause)), Trigger::other) << to_string(cause);
   }
-  EXPECT_EQ(trigger_from_cause("solar_flare"), Trigger::other);
+  EXPECT_EQ(trigger_from_cause(TriggerCause::unknown, "schedule"), Trigger::schedule);
+  EXPECT_EQ(trigger_from_cause(TriggerCause::unknown, "solar_flare"), Trigger::other);
 }
 
 }  // namespace

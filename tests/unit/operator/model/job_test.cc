@@ -84,6 +84,19 @@ TEST(Job, ReplicasBeyondWhatTheApiServerTakesStayInRange) {
   EXPECT_LT(ordinal_of(job, "default1", 2), pods_expected(job));
 }
 
+TEST(Job, NumbersEditedBeyondTheirLimitsCountAsAbsent) {
+  const auto settings = [](const char* deadline, const char* ranks) {
+    const Json annotations{{"rekindle.dev/deadline-seconds", deadline}, {"rekindle.dev/ranks-per-pod", ranks}};
+    return job_from_json({{"metadata", {{"name", "digits"}, {"annotations", annotations}}}})->settings;
+  };
+  EXPECT_EQ(settings("3600", "1024").deadline_seconds, 3600);
+  EXPECT_EQ(settings("3600", "1024").ranks_per_pod, 1024);
+  for (const char* huge : {"9223372036854775807", "3601"}) {
+    EXPECT_FALSE(settings(huge, "1").deadline_seconds) << huge;
+    EXPECT_EQ(settings("60", huge).ranks_per_pod, 1) << huge;
+  }
+}
+
 TEST(Job, WithoutAStatusItIsPending) {
   EXPECT_EQ(job_from_json(parse_yaml("{metadata: {name: j}, spec: {}}"))->phase, JobPhase::pending);
   EXPECT_EQ(job_from_json(parse_yaml("{metadata: {name: j}, status: {state: {phase: Dreaming}}}"))->phase,

@@ -11,7 +11,7 @@ TEST(ActionText, SaysEnoughForALogLine) {
   EXPECT_EQ(to_text(DeletePod{.name = "p", .uid = "u", .grace = std::chrono::seconds(5), .why = "w"}),
             "delete pod p uid=u grace=5 why=\"w\"");
   EXPECT_EQ(to_text(CreateCertificateSecret{.name = "s"}), "create secret s");
-  EXPECT_EQ(to_text(Order{.breakpoint = "b", .cause = "operator", .seconds_left = 30, .after = "park"}),
+  EXPECT_EQ(to_text(SyncOrder{.breakpoint = "b", .seconds_left = 30}),
             "order b cause=operator after=park seconds_left=30");
 }
 

@@ -72,6 +72,13 @@ TEST(SidecarDirectory, GoIsGivenWhenEveryPodHasCalled) {
   EXPECT_TRUE(desk.call("digits-worker-1", "u1")["go"].get<bool>());
 }
 
+TEST(SidecarDirectory, APhaseOfANewerSidecarIsNoReasonToRefuseIt) {
+  Desk desk;
+  desk.call("digits-worker-0", "u0", "dancing", 1);
+  EXPECT_EQ(desk.last.status, 200);
+  EXPECT_EQ(desk.directory.reports_of(kJob).at(0).told.unknown_phase, "dancing");
+}
+
 TEST(SidecarDirectory, GoStaysWhileSomeHaveBegunAndOthersHaveNotHeardYet) {
   Desk desk;
   desk.call("digits-worker-0", "u0");
@@ -153,7 +160,7 @@ TEST(SidecarDirectory, ASidecarThatKnowsANewerVersionOfAnEarlierOperatorIsAnswer
 
 TEST(SidecarDirectory, OrdersGoToEverySidecarAndTheTimeLeftAloneWakesNobody) {
   Desk desk;
-  desk.view.orders = {{.breakpoint = "b", .cause = "operator", .detail = "d", .seconds_left = 30, .after = "park"}};
+  desk.view.orders = {{.breakpoint = "b", .detail = "d", .seconds_left = 30}};
   desk.directory.update(desk.view, kStart);
   const Json answer = desk.call("digits-worker-1", "u1");
   EXPECT_EQ(answer["orders"][0],
@@ -191,8 +198,8 @@ TEST(SidecarDirectory, ACallWithoutAReportKeepsTheLastOne) {
   desk.directory.receive(kJob, R"({"pod":{"name":"digits-worker-0","uid":"u0"},"address":"10.0.0.10"})",
                          kStart + seconds(9));
   const SidecarReport report = desk.directory.reports_of(kJob).at(0);
-  EXPECT_EQ(report.attempt, 3u);
-  EXPECT_EQ(report.address, "10.0.0.10");
+  EXPECT_EQ(report.told.attempt, 3u);
+  EXPECT_EQ(report.sender.address, "10.0.0.10");
   EXPECT_EQ(report.attempt_since, kStart + seconds(1));
 }
 

@@ -67,7 +67,7 @@ TEST(Breakpoint, OnlyTheEndingPodsRanksAreEndedOthersStayParkedUntilTheirHookCal
   ASSERT_TRUE(settles(job));
   EXPECT_FALSE(job.rank(1).alive);
   EXPECT_TRUE(job.rank(0).alive);
-  EXPECT_EQ(job.pod(0).phase(), PodPhase::parked);
+  EXPECT_EQ(job.pod(0).phase(), SidecarPhase::parked);
   job.hook(0, 30);
   EXPECT_EQ(answer_of(job, 2).step, 190u) << "answered at once";
   job.run_for(milliseconds(2010));
@@ -101,7 +101,7 @@ TEST(Breakpoint, ARequestOfTheProgramLetsTrainingGoOn) {
   EXPECT_EQ(job.published().size(), 1u);
   EXPECT_FALSE(job.rank(0).held);
   EXPECT_FALSE(job.rank(1).held);
-  EXPECT_EQ(job.pod(1).phase(), PodPhase::training);
+  EXPECT_EQ(job.pod(1).phase(), SidecarPhase::training);
 }
 
 TEST(Breakpoint, P18_TheMinimumIntervalHoldsBackOnlyRequestsAfterWhichTrainingGoesOn) {
@@ -125,7 +125,7 @@ TEST(Breakpoint, AStrongerAfterWinsWhenTriggersMerge) {
   job.hook(1, 30);
   ASSERT_TRUE(settles(job));
   EXPECT_EQ(job.published().size(), 1u);
-  EXPECT_EQ(job.pod(0).phase(), PodPhase::parked);
+  EXPECT_EQ(job.pod(0).phase(), SidecarPhase::parked);
   EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::durable);
 }
 
@@ -147,7 +147,7 @@ TEST(Breakpoint, AnOrderAfterADurableParkedBreakpointIsAnsweredByIt) {
   ASSERT_TRUE(settles(job));
   EXPECT_EQ(job.published().size(), 1u);
   EXPECT_EQ(job.records().back().id, "digits-1-cd34");
-  EXPECT_EQ(job.records().back().state, BreakpointState::durable);
+  EXPECT_EQ(job.records().back().state, SaveState::durable);
   EXPECT_EQ(job.records().back().step, 190u);
 }
 
@@ -180,7 +180,7 @@ TEST(Breakpoint, BeforeTheFirstStepOfAllThereIsNothingToSave) {
   job.hook(0, 30);
   ASSERT_TRUE(settles(job));
   EXPECT_EQ(answer_of(job, 1).outcome, HookOutcome::nothing_to_save);
-  EXPECT_EQ(job.pod(1).phase(), PodPhase::parked) << "ranks hold";
+  EXPECT_EQ(job.pod(1).phase(), SidecarPhase::parked) << "ranks hold";
 }
 
 TEST(Breakpoint, AlsoASidecarThatCameBackSavesNoStepZero) {
@@ -259,7 +259,7 @@ TEST(Breakpoint, AFailureLetsTrainingGoOnWhereItCan) {
   job.want_checkpoint(0);
   ASSERT_TRUE(settles(job));
   EXPECT_FALSE(job.rank(0).held);
-  EXPECT_EQ(job.records().back().state, BreakpointState::failed);
+  EXPECT_EQ(job.records().back().state, SaveState::failed);
   EXPECT_NE(job.records().back().message.find("no space left"), std::string::npos);
 }
 
@@ -268,7 +268,7 @@ TEST(Breakpoint, AfterAFailureThatParksTheNextHookTriesAgain) {
   job.fail_publishing({ErrorCode::exhausted, "no space left on the volume", Retry::no});
   job.order("first", AfterBreakpoint::park, 30);
   ASSERT_TRUE(settles(job));
-  EXPECT_EQ(job.records().back().state, BreakpointState::failed);
+  EXPECT_EQ(job.records().back().state, SaveState::failed);
   job.mend_publishing();
   job.hook(1, 30);
   ASSERT_TRUE(settles(job));
@@ -374,7 +374,7 @@ TEST(Breakpoint, WhoeverTakesOverKnowsWhatForThoughTheReasonWasTheLostPods) {
   job.kill_pod(0);
   ASSERT_TRUE(settles(job));
   EXPECT_EQ(job.published().size(), 1u);
-  EXPECT_EQ(job.pod(1).phase(), PodPhase::parked);
+  EXPECT_EQ(job.pod(1).phase(), SidecarPhase::parked);
   EXPECT_EQ(job.records().back().cause, TriggerCause::hook);
 }
 
@@ -390,7 +390,7 @@ TEST(Breakpoint, ALostConnectionIsATriggerOnlyAfterAGrace) {
   job.run_for(seconds(10));
   ASSERT_FALSE(job.records().empty());
   EXPECT_EQ(job.records().back().cause, TriggerCause::pod_lost);
-  EXPECT_EQ(job.records().back().state, BreakpointState::durable);
+  EXPECT_EQ(job.records().back().state, SaveState::durable);
 }
 
 TEST(Breakpoint, APodThatTheOperatorCallsGoneIsNotWaitedFor) {
@@ -401,7 +401,7 @@ TEST(Breakpoint, APodThatTheOperatorCallsGoneIsNotWaitedFor) {
   job.run_for(milliseconds(1));
   ASSERT_TRUE(job.run_until([&] { return job.quiet() && !job.records().empty(); }, milliseconds(900)));
   EXPECT_EQ(job.records().back().cause, TriggerCause::pod_lost);
-  EXPECT_EQ(job.records().back().state, BreakpointState::durable);
+  EXPECT_EQ(job.records().back().state, SaveState::durable);
 }
 
 TEST(Breakpoint, AFailedCollectiveAloneMakesTheRanksLeave) {
@@ -419,7 +419,7 @@ TEST(Breakpoint, AFailedCollectiveBesideAnEvictionParks) {
   job.fail_collective(1);
   ASSERT_TRUE(settles(job));
   EXPECT_FALSE(job.rank(1).stop);
-  EXPECT_EQ(job.pod(1).phase(), PodPhase::parked);
+  EXPECT_EQ(job.pod(1).phase(), SidecarPhase::parked);
 }
 
 TEST(Breakpoint, UnderTheLauncherADeathStopsTheOthers) {
@@ -475,7 +475,7 @@ TEST(Breakpoint, ASidecarThatComesBackFindsItsRanksHeldAndFindsOut) {
   job.restart_sidecar(0);
   job.run_for(seconds(1));
   ASSERT_TRUE(settles(job)) << job.describe();
-  EXPECT_EQ(job.pod(0).phase(), PodPhase::parked) << job.describe();
+  EXPECT_EQ(job.pod(0).phase(), SidecarPhase::parked) << job.describe();
   EXPECT_EQ(job.published().size(), 1u);
 }
 

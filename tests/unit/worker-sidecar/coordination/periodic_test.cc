@@ -17,7 +17,7 @@ using ::testing::SizeIs;
 
 const SnapshotSettings kEveryTenSteps{.rhythm = SnapshotRhythm::steps, .every_steps = 10};
 
-bool held(PeriodicWorld& job) { return job.pod(0).sidecar->phase() != PodPhase::training; }
+bool held(PeriodicWorld& job) { return job.pod(0).sidecar->phase() != SidecarPhase::training; }
 
 TEST(Periodic, EveryTenthStepIsSavedWhileTrainingGoesOn) {
   PeriodicWorld job(2, kEveryTenSteps);

@@ -132,10 +132,10 @@ TEST(Rebuild, AFailedCollectiveOfAJobThatLivesStopsNobody) {
   ASSERT_TRUE(is_quiet_again(job));
   expect_all_rebuilt(job, 190);
   const BreakpointRecord& told = job.records().back();
-  EXPECT_EQ(told.state, BreakpointState::durable);
+  EXPECT_EQ(told.state, SaveState::durable);
   EXPECT_TRUE(told.rebuild);
   EXPECT_THAT(told.message, HasSubstr("go on with step 191"));
-  EXPECT_EQ(job.pod(0).phase(), PodPhase::training);
+  EXPECT_EQ(job.pod(0).phase(), SidecarPhase::training);
 }
 
 TEST(Rebuild, FromItsFirstMomentTheRecordSaysThatNobodyIsToBeRestarted) {
@@ -150,14 +150,14 @@ TEST(Rebuild, ADeathInBetweenIsInTheRecordAtOnce) {
   job.set_write_time(milliseconds(500));
   job.fail_collective(0);
   job.run_for(milliseconds(50));
-  ASSERT_EQ(job.records().back().state, BreakpointState::writing);
+  ASSERT_EQ(job.records().back().state, SaveState::writing);
   ASSERT_TRUE(job.records().back().rebuild);
   job.kill_rank(2);
   job.run_for(milliseconds(20));
   EXPECT_FALSE(job.records().back().rebuild);
   ASSERT_TRUE(is_quiet_again(job));
   EXPECT_FALSE(job.records().back().rebuild);
-  EXPECT_EQ(job.pod(0).phase(), PodPhase::parked);
+  EXPECT_EQ(job.pod(0).phase(), SidecarPhase::parked);
 }
 
 TEST(Rebuild, OneRankAheadBringsTheOthersForward) {

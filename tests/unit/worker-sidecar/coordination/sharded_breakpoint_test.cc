@@ -59,7 +59,7 @@ TEST(ShardedBreakpoint, AStageThatIsGoneWithItsPodsIsMissedByThePodsOfTheOther) 
   job.run_for(seconds(6));
   ASSERT_TRUE(settles(job)) << job.describe();
   EXPECT_EQ(saved_step(job), 0u);
-  EXPECT_EQ(job.records().back().state, BreakpointState::failed);
+  EXPECT_EQ(job.records().back().state, SaveState::failed);
   EXPECT_NE(job.records().back().message.find("tensor \"stage0.w\", held by rank 0"), std::string::npos)
       << job.records().back().message;
 }
