@@ -91,9 +91,14 @@ template <NamedEnum Enum>
 constexpr bool every_value_has_one_name() {
   constexpr auto kRange = enum_detail::named_range<Enum>();
   constexpr auto kNumbers = static_cast<std::size_t>(kRange.second - kRange.first + 3);
-  return enum_detail::names_are_distinct<Enum>() && []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
-    return (enum_detail::number_is_named_once<Enum, kRange.first - 1 + static_cast<std::int64_t>(kIndex)>() && ...);
+  const auto named = []<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    return std::array<bool, sizeof...(kIndex)>{
+        enum_detail::number_is_named_once<Enum, kRange.first - 1 + static_cast<std::int64_t>(kIndex)>()...};
   }(std::make_index_sequence<kNumbers>());
+  for (const bool once : named) {
+    if (!once) return false;
+  }
+  return enum_detail::names_are_distinct<Enum>();
 }
 
 // "unknown" for a number without an enumerator.
