@@ -54,7 +54,7 @@ std::unique_ptr<WatchThread> watch(KubeTransport& transport, Resource resource, 
                                    Mailbox<OperatorInput>& mailbox, Metrics& metrics, std::uint64_t seed) {
   const auto on_unreadable = [kind = std::string(resource.kind)](const ObjectKey& key, const Error& error) {
     log_warning("an object cannot be read; its last good state stays",
-                {{"kind", kind}, {"object", to_string(key)}, {"error", error.message}});
+                {{"kind", kind}, {"object", to_text(key)}, {"error", error.message}});
   };
   const auto on_trouble = [&metrics](const WatchThread::Job& job, const Error& error, const std::string& next) {
     metrics.watch_trouble(job.resource.kind);
