@@ -34,25 +34,6 @@ constexpr ErrnoMeaning kErrnoMeanings[] = {
 
 }  // namespace
 
-std::string_view to_string(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_input: return "invalid_input";
-    case ErrorCode::not_found: return "not_found";
-    case ErrorCode::already_exists: return "already_exists";
-    case ErrorCode::conflict: return "conflict";
-    case ErrorCode::refused: return "refused";
-    case ErrorCode::unauthorized: return "unauthorized";
-    case ErrorCode::unavailable: return "unavailable";
-    case ErrorCode::deadline_exceeded: return "deadline_exceeded";
-    case ErrorCode::gone: return "gone";
-    case ErrorCode::exhausted: return "exhausted";
-    case ErrorCode::corrupt: return "corrupt";
-    case ErrorCode::io: return "io";
-    case ErrorCode::internal: return "internal";
-  }
-  return "internal";
-}
-
 std::unexpected<Error> fail(ErrorCode code, std::string message, Retry retry) {
   return std::unexpected(Error{code, std::move(message), retry});
 }

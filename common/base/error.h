@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/enum_names.h"
+
 namespace rekindle {
 
 enum class ErrorCode {
@@ -24,9 +26,23 @@ enum class ErrorCode {
   internal,           // our own bug, seen where ending the process would do harm
 };
 
-enum class Retry { no, yes };
+constexpr auto enum_names(ErrorCode) {
+  return std::to_array<EnumName<ErrorCode>>({{ErrorCode::invalid_input, "invalid_input"},
+                                             {ErrorCode::not_found, "not_found"},
+                                             {ErrorCode::already_exists, "already_exists"},
+                                             {ErrorCode::conflict, "conflict"},
+                                             {ErrorCode::refused, "refused"},
+                                             {ErrorCode::unauthorized, "unauthorized"},
+                                             {ErrorCode::unavailable, "unavailable"},
+                                             {ErrorCode::deadline_exceeded, "deadline_exceeded"},
+                                             {ErrorCode::gone, "gone"},
+                                             {ErrorCode::exhausted, "exhausted"},
+                                             {ErrorCode::corrupt, "corrupt"},
+                                             {ErrorCode::io, "io"},
+                                             {ErrorCode::internal, "internal"}});
+}
 
-std::string_view to_string(ErrorCode code);
+enum class Retry { no, yes };
 
 struct Error {
   ErrorCode code = ErrorCode::internal;

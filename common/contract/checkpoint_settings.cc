@@ -112,11 +112,12 @@ Status read_bandwidth(std::string_view name, std::string_view value, std::uint64
 }
 
 Status read_resume(std::string_view name, std::string_view value, ResumeFrom& resume_from) {
-  if (value != "same-name" && value != "same-job") {
+  const std::optional<ResumeFrom> known = parse_enum<ResumeFrom>(value);
+  if (!known) {
     return std::unexpected(
         wrong(name, value, "same-name (go on from any job of this name) or same-job (only from this very job)"));
   }
-  resume_from = value == "same-job" ? ResumeFrom::same_job : ResumeFrom::same_name;
+  resume_from = *known;
   return {};
 }
 

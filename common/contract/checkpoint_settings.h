@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "common/base/instant.h"
 #include "common/contract/environment.h"
@@ -34,6 +35,10 @@ struct SnapshotSettings {
 
 // Which checkpoints of its name a job goes on from.
 enum class ResumeFrom : std::uint8_t { same_name, same_job };
+constexpr auto enum_names(ResumeFrom) {
+  return std::to_array<EnumName<ResumeFrom>>(
+      {{ResumeFrom::same_name, "same-name"}, {ResumeFrom::same_job, "same-job"}});
+}
 
 struct CheckpointSettings {
   SnapshotSettings snapshots;

@@ -166,8 +166,6 @@ TlsIdentity TlsIdentity::of_host(std::string host) {
 
 TlsIdentity TlsIdentity::of_uri(std::string uri) { return {Kind::uri, std::move(uri)}; }
 
-std::string to_string(const TlsIdentity& identity) { return identity.value; }
-
 Result<std::shared_ptr<const TlsClientContext>> TlsClientContext::make(const TlsClientSettings& settings) {
   ERR_clear_error();
   SslContextPointer context = make_context(TLS_client_method());

@@ -40,8 +40,6 @@ struct TlsIdentity {
   bool operator==(const TlsIdentity&) const = default;
 };
 
-std::string to_string(const TlsIdentity& identity);
-
 struct TlsClientSettings {
   std::string authorities_pem;    // the only roots of trust; at least one certificate
   std::optional<TlsKeyPair> own;  // shown to a server that asks for one

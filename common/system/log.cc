@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "common/system/clock.h"
 
@@ -33,30 +34,18 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-std::string_view name_of(LogLevel level) {
-  switch (level) {
-    case LogLevel::debug: return "debug";
-    case LogLevel::info: return "info";
-    case LogLevel::warning: return "warning";
-    case LogLevel::error: return "error";
-  }
-  return "info";
-}
-
 }  // namespace
 
 Result<LogLevel> parse_log_level(std::string_view text) {
-  for (const LogLevel level : {LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::error}) {
-    if (text == name_of(level)) return level;
-  }
-  return fail(ErrorCode::invalid_input, "log level '" + std::string(text) + "' is none of debug, info, warning, error");
+  if (const std::optional<LogLevel> level = parse_enum<LogLevel>(text)) return *level;
+  return fail(ErrorCode::invalid_input, format("log level '{}' is none of {}", text, list_enum_names<LogLevel>()));
 }
 
 void set_log_level(LogLevel level) { logger().set_level(to_spdlog(level)); }
 
 void log_line(LogLevel level, std::string_view message, LogFields fields) {
   if (!logger().should_log(to_spdlog(level))) return;
-  nlohmann::ordered_json line{{"ts", to_micro_text(wall_now())}, {"level", name_of(level)}, {"msg", message}};
+  nlohmann::ordered_json line{{"ts", to_micro_text(wall_now())}, {"level", to_string(level)}, {"msg", message}};
   for (const auto& [key, value] : fields) line[std::string(key)] = value;
   logger().log(to_spdlog(level), "{}", line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -64,7 +53,7 @@ void log_line(LogLevel level, std::string_view message, LogFields fields) {
 void log_line(LogLevel level, std::string_view message,
               std::span<const std::pair<std::string_view, std::string>> fields) {
   if (!logger().should_log(to_spdlog(level))) return;
-  nlohmann::ordered_json line{{"ts", to_micro_text(wall_now())}, {"level", name_of(level)}, {"msg", message}};
+  nlohmann::ordered_json line{{"ts", to_micro_text(wall_now())}, {"level", to_string(level)}, {"msg", message}};
   for (const auto& [key, value] : fields) line[std::string(key)] = value;
   logger().log(to_spdlog(level), "{}", line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }

@@ -9,13 +9,19 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 
 namespace rekindle {
 
 enum class LogLevel { debug, info, warning, error };
+constexpr auto enum_names(LogLevel) {
+  return std::to_array<EnumName<LogLevel>>({{LogLevel::debug, "debug"},
+                                            {LogLevel::info, "info"},
+                                            {LogLevel::warning, "warning"},
+                                            {LogLevel::error, "error"}});
+}
 
-// "debug", "info", "warning", "error".
 Result<LogLevel> parse_log_level(std::string_view text);
 
 void set_log_level(LogLevel level);

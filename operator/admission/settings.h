@@ -10,7 +10,7 @@
 namespace rekindle::op {
 
 struct AdmissionSettings {
-  std::string version = "0.1.0";  // of the operator: value of rekindle.dev/injected
+  std::string version;  // of the operator: value of rekindle.dev/injected
   std::string sidecar_image;
   std::string image_pull_policy;  // empty: the API server's default
   std::string operator_address;   // "rekindle-operator.<namespace>.svc:9444"

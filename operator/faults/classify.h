@@ -33,7 +33,7 @@ struct Verdict {
 
 Verdict classify(const FaultEvidence& evidence);
 
-// The stage as the Job alone tells it; recovering and starting need more (see operator/reconcile).
+// The stage as the Job alone tells it; starting needs more (see operator/reconcile).
 JobStage stage_of(const Job& job);
 
 }  // namespace rekindle::op

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/enum_names.h"
 #include "operator/model/breakpoint.h"
 #include "operator/model/job.h"
 #include "operator/model/pod.h"
@@ -27,20 +28,34 @@ enum class FaultClass : std::uint8_t {
   // the sidecars say that something else went wrong (collective, hang, memory error)
   rank_reported,
 };
-inline constexpr std::size_t kFaultClasses = 8;
-std::string_view to_string(FaultClass fault_class);
+constexpr auto enum_names(FaultClass) {
+  return std::to_array<EnumName<FaultClass>>({{FaultClass::pod_evicted, "pod_evicted"},
+                                              {FaultClass::pod_deleted, "pod_deleted"},
+                                              {FaultClass::out_of_memory, "out_of_memory"},
+                                              {FaultClass::container_died, "container_died"},
+                                              {FaultClass::pod_failed, "pod_failed"},
+                                              {FaultClass::pod_gone, "pod_gone"},
+                                              {FaultClass::rank_died, "rank_died"},
+                                              {FaultClass::rank_reported, "rank_reported"}});
+}
+inline constexpr std::size_t kFaultClasses = enum_names(FaultClass{}).size();
 
 // Where the job is in its life, as far as the response to a fault depends on it.
 enum class JobStage : std::uint8_t {
   starting,    // no process has left rk_open: there is nothing to save
   training,    // an attempt is under way
-  recovering,  // a Breakpoint of this attempt is open
   restarting,  // Volcano is replacing the pods
   suspended,   // Aborting, Aborted
   ending,      // being deleted, completed, terminated, failed, or on the way there
 };
-inline constexpr std::size_t kJobStages = 6;
-std::string_view to_string(JobStage stage);
+constexpr auto enum_names(JobStage) {
+  return std::to_array<EnumName<JobStage>>({{JobStage::starting, "starting"},
+                                            {JobStage::training, "training"},
+                                            {JobStage::restarting, "restarting"},
+                                            {JobStage::suspended, "suspended"},
+                                            {JobStage::ending, "ending"}});
+}
+inline constexpr std::size_t kJobStages = enum_names(JobStage{}).size();
 
 enum class Response : std::uint8_t {
   ignore,       // not for us to answer
@@ -48,7 +63,12 @@ enum class Response : std::uint8_t {
   replace_pod,  // only the broken pod: the others have not begun
   restart_job,  // breakpoint, then every pod of the attempt
 };
-std::string_view to_string(Response response);
+constexpr auto enum_names(Response) {
+  return std::to_array<EnumName<Response>>({{Response::ignore, "ignore"},
+                                            {Response::join, "join"},
+                                            {Response::replace_pod, "replace_pod"},
+                                            {Response::restart_job, "restart_job"}});
+}
 
 struct Fault {
   FaultClass fault_class = FaultClass::pod_gone;

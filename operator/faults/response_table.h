@@ -13,7 +13,7 @@ namespace rekindle::op {
 
 struct ResponseCell {
   Response response = Response::ignore;
-  std::string_view why;  // empty: nobody has thought about this cell, which does not compile
+  std::string_view why;  // empty: this cell was forgotten, which does not compile
 };
 
 using ResponseTable = std::array<std::array<ResponseCell, kJobStages>, kFaultClasses>;
@@ -25,7 +25,6 @@ inline constexpr ResponseCell kReplace{Response::replace_pod,
                                        "the others still wait in rk_open; only this pod is replaced"};
 inline constexpr ResponseCell kRestart{Response::restart_job,
                                        "the ranks depend on each other: save, then restart them all"};
-inline constexpr ResponseCell kJoined{Response::join, "this attempt is being saved and restarted already"};
 inline constexpr ResponseCell kVolcanos{Response::join, "recorded; Volcano is replacing the pods already"};
 inline constexpr ResponseCell kSuspended{Response::ignore, "someone suspended the job"};
 inline constexpr ResponseCell kEnding{Response::ignore, "the job is ending"};
@@ -36,7 +35,7 @@ inline constexpr ResponseTable kResponses = [] {
   using namespace response_detail;
   ResponseTable table{};
   const auto row = [&](FaultClass fault_class, ResponseCell starting) {
-    table[static_cast<std::size_t>(fault_class)] = {starting, kRestart, kJoined, kVolcanos, kSuspended, kEnding};
+    table[static_cast<std::size_t>(fault_class)] = {starting, kRestart, kVolcanos, kSuspended, kEnding};
   };
   row(FaultClass::pod_evicted, kVolcanoRecreates);
   row(FaultClass::pod_deleted, kVolcanoRecreates);

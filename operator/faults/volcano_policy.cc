@@ -94,12 +94,6 @@ VolcanoReaction reaction_to_delete(const Job& job, const Pod& pod) {
   return is_finished(pod) ? evicted : stronger(evicted, volcano_reaction(job, pod.task, "PodFailed", kStoppedExitCode));
 }
 
-std::string_view to_string(RestartMethod method) {
-  constexpr std::array<std::string_view, 4> kNames{"wait_for_volcano", "delete_broken_pod", "delete_all_pods",
-                                                   "leave_it"};
-  return kNames[static_cast<std::size_t>(method)];
-}
-
 RestartChoice choose_restart(const Job& job, const Pod* broken, std::span<const Pod* const> members,
                              std::span<const std::string> gone_tasks) {
   const auto reacts = [](const VolcanoReaction& reaction, const std::string& why) -> std::optional<RestartChoice> {

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/enum_names.h"
 #include "operator/model/job.h"
 #include "operator/model/pod.h"
 
@@ -53,7 +54,12 @@ enum class RestartMethod : std::uint8_t {
   delete_all_pods,    // no policy helps: every pod of the attempt, with its own grace
   leave_it,           // a policy of the user's ends the job, by itself or on any delete of ours
 };
-std::string_view to_string(RestartMethod method);
+constexpr auto enum_names(RestartMethod) {
+  return std::to_array<EnumName<RestartMethod>>({{RestartMethod::wait_for_volcano, "wait_for_volcano"},
+                                                 {RestartMethod::delete_broken_pod, "delete_broken_pod"},
+                                                 {RestartMethod::delete_all_pods, "delete_all_pods"},
+                                                 {RestartMethod::leave_it, "leave_it"}});
+}
 
 struct RestartChoice {
   RestartMethod method = RestartMethod::delete_all_pods;

@@ -47,7 +47,7 @@ ActionsDone ActionRunner::run(const ObjectKey& job, const std::string& job_uid, 
       done.error = with_context(status.error(), to_text(action));
       break;
     }
-    log_info("performed", {{"job", to_string(job)}, {"action", to_text(action)}});
+    log_info("performed", {{"job", to_text(job)}, {"action", to_text(action)}});
   }
   return done;
 }

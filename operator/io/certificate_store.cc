@@ -71,7 +71,7 @@ Result<CertificateStore> CertificateStore::open(KubeTransport& transport, const 
     if (created.error().code != ErrorCode::already_exists) return std::unexpected(created.error());
   }
   return fail(ErrorCode::conflict,
-              "the certificate authority " + to_string(key) + " comes and goes; look at who deletes it", Retry::yes);
+              "the certificate authority " + to_text(key) + " comes and goes; look at who deletes it", Retry::yes);
 }
 
 Result<TlsKeyPair> CertificateStore::server_certificate(const std::string& service, const std::string& namespace_name,

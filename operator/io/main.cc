@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <random>
 
+#include "common/base/format.h"
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "common/system/signals.h"
@@ -26,14 +27,14 @@
 namespace rekindle::op {
 namespace {
 
-constexpr std::string_view kVersion = "0.1.0";
+constexpr std::string_view kVersion = REKINDLE_VERSION;
 constexpr auto kRegistrationPause = std::chrono::seconds(30);
 
 AdmissionSettings admission_settings(const OperatorConfig& config) {
   AdmissionSettings settings{.version = std::string(kVersion),
                              .sidecar_image = config.sidecar_image,
                              .image_pull_policy = config.sidecar_image_pull_policy,
-                             .operator_address = config.service + "." + config.namespace_name + ".svc:9444",
+                             .operator_address = format("{}.{}.svc:9444", config.service, config.namespace_name),
                              .default_claim = config.default_claim,
                              .deadline_seconds = config.deadline_seconds,
                              .checkpoints = config.checkpoints};
@@ -54,7 +55,7 @@ std::unique_ptr<WatchThread> watch(KubeTransport& transport, Resource resource, 
                                    Mailbox<OperatorInput>& mailbox, Metrics& metrics, std::uint64_t seed) {
   const auto on_unreadable = [kind = std::string(resource.kind)](const ObjectKey& key, const Error& error) {
     log_warning("an object cannot be read; its last good state stays",
-                {{"kind", kind}, {"object", to_string(key)}, {"error", error.message}});
+                {{"kind", kind}, {"object", to_text(key)}, {"error", error.message}});
   };
   const auto on_trouble = [&metrics](const WatchThread::Job& job, const Error& error, const std::string& next) {
     metrics.watch_trouble(job.resource.kind);

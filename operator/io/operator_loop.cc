@@ -14,7 +14,7 @@ constexpr Duration kAliveMax = std::chrono::seconds(30);
 // longer than anything that a decision about a fault waits for
 constexpr std::chrono::minutes kGoneRemembered{2};
 
-std::string group_of(const ObjectKey& job) { return to_string(job); }
+std::string group_of(const ObjectKey& job) { return to_text(job); }
 
 ObjectKey job_of(const Pod& pod) { return {pod.namespace_name, pod.job_name}; }
 ObjectKey job_of(const Breakpoint& breakpoint) { return {breakpoint.namespace_name, breakpoint.spec.job_name}; }
@@ -156,7 +156,7 @@ void OperatorLoop::on(ActionsDone&& done) {
   // Somebody changed the object first: an everyday thing, looked at again. Anything else deserves a
   // line.
   if (done.error->code != ErrorCode::conflict) {
-    log_warning("an action failed; it is planned anew", {{"job", to_string(done.job)}, {"error", done.error->message}});
+    log_warning("an action failed; it is planned anew", {{"job", to_text(done.job)}, {"error", done.error->message}});
   }
   queue_.done(done.job, WorkOutcome::retry_with_backoff(), now);
 }
@@ -218,7 +218,7 @@ void OperatorLoop::reconcile_job(const ObjectKey& key) {
 
   Plan plan = reconcile(seen, settings_.limits, wall);
   if (plan.because != memory.because) {
-    if (!plan.because.empty()) log_info("decided", {{"job", to_string(key)}, {"because", Json(plan.because)}});
+    if (!plan.because.empty()) log_info("decided", {{"job", to_text(key)}, {"because", Json(plan.because)}});
     memory.because = plan.because;
   }
   if (job) {

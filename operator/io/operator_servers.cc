@@ -35,7 +35,7 @@ std::shared_ptr<const Job> job_of(const PodOwner& owner, const JobCache& jobs, K
   if (auto job = jobs.get(key); job && job->uid == owner.job_uid) return job;
   const Result<Json> found = ask(transport, get_request(kJobs, key), "reading the job of a pod");
   if (!found) {
-    log_warning("the job of a pod could not be read", {{"job", to_string(key)}, {"error", found.error().message}});
+    log_warning("the job of a pod could not be read", {{"job", to_text(key)}, {"error", found.error().message}});
     return nullptr;
   }
   Result<Job> job = job_from_json(*found);

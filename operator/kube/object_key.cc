@@ -4,7 +4,7 @@
 
 namespace rekindle::op {
 
-std::string to_string(const ObjectKey& key) {
+std::string to_text(const ObjectKey& key) {
   return key.namespace_name.empty() ? key.name : key.namespace_name + "/" + key.name;
 }
 

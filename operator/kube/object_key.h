@@ -17,7 +17,7 @@ struct ObjectKey {
 };
 
 // "team-a/digits", or "node-1" without a namespace.
-std::string to_string(const ObjectKey& key);
+std::string to_text(const ObjectKey& key);
 
 // From an object's metadata; invalid_input when the name is missing.
 Result<ObjectKey> key_of(const Json& object);

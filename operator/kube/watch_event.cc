@@ -1,22 +1,11 @@
 #include "operator/kube/watch_event.h"
 
+#include <optional>
 #include <utility>
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
-namespace {
-
-struct KindName {
-  std::string_view name;
-  WatchEventKind kind;
-};
-
-constexpr KindName kKindNames[] = {
-    {"ADDED", WatchEventKind::added},     {"MODIFIED", WatchEventKind::modified},
-    {"DELETED", WatchEventKind::deleted}, {"BOOKMARK", WatchEventKind::bookmark},
-    {"ERROR", WatchEventKind::error},
-};
-
-}  // namespace
 
 Result<WatchEvent> decode_watch_event(std::string_view line) {
   Result<Json> document = parse_json(line, "line of a watch");
@@ -27,14 +16,9 @@ Result<WatchEvent> decode_watch_event(std::string_view line) {
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
 
   WatchEvent event;
-  bool known = false;
-  for (const KindName& candidate : kKindNames) {
-    if (candidate.name == type) {
-      event.kind = candidate.kind;
-      known = true;
-    }
-  }
-  if (!known) return fail(ErrorCode::invalid_input, "a watch sent an event of the unknown type '" + type + "'");
+  const std::optional<WatchEventKind> kind = parse_enum<WatchEventKind>(type);
+  if (!kind) return fail(ErrorCode::invalid_input, format("a watch sent an event of the unknown type '{}'", type));
+  event.kind = *kind;
 
   event.object = std::move((*document)["object"]);
   if (event.kind == WatchEventKind::error) {

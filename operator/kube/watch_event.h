@@ -4,11 +4,19 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/enum_names.h"
 #include "operator/kube/answer.h"
 
 namespace rekindle::op {
 
 enum class WatchEventKind { added, modified, deleted, bookmark, error };
+constexpr auto enum_names(WatchEventKind) {
+  return std::to_array<EnumName<WatchEventKind>>({{WatchEventKind::added, "ADDED"},
+                                                  {WatchEventKind::modified, "MODIFIED"},
+                                                  {WatchEventKind::deleted, "DELETED"},
+                                                  {WatchEventKind::bookmark, "BOOKMARK"},
+                                                  {WatchEventKind::error, "ERROR"}});
+}
 
 struct WatchEvent {
   WatchEventKind kind = WatchEventKind::bookmark;

@@ -10,31 +10,6 @@
 namespace rekindle::op {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Trigger>, 11> kTriggers{{
-    {"PreStop", Trigger::pre_stop},
-    {"PodLost", Trigger::pod_lost},
-    {"ContainerDied", Trigger::container_died},
-    {"RankDied", Trigger::rank_died},
-    {"CollectiveFailed", Trigger::collective_failed},
-    {"MemoryError", Trigger::memory_error},
-    {"Hang", Trigger::hang},
-    {"Schedule", Trigger::schedule},
-    {"Operator", Trigger::operator_request},
-    {"User", Trigger::user},
-    {"Other", Trigger::other},
-}};
-
-constexpr std::array<std::pair<std::string_view, BreakpointState>, 8> kStates{{
-    {"Requested", BreakpointState::requested},
-    {"Saving", BreakpointState::saving},
-    {"Restarting", BreakpointState::restarting},
-    {"Restored", BreakpointState::restored},
-    {"Saved", BreakpointState::saved},
-    {"Failed", BreakpointState::failed},
-    {"Superseded", BreakpointState::superseded},
-    {"Ended", BreakpointState::ended},
-}};
-
 // "60s" as the schema's format duration gives it; also "1m", "1m30s".
 std::optional<std::chrono::seconds> duration_from_text(std::string_view text) {
   std::int64_t total = 0;
@@ -65,8 +40,7 @@ Result<BreakpointSpec> spec_from_json(const Json& spec) {
   JsonFields in(spec, "breakpoint spec");
   JsonFields job(in.object_or_empty("jobRef"), "breakpoint jobRef");
   BreakpointSpec read{.job_name = job.text("name"), .job_uid = job.text_or("uid", "")};
-  const std::string trigger = in.text_or("trigger", "User");
-  read.trigger = trigger_from_string(trigger).value_or(Trigger::other);
+  read.trigger = parse_enum<Trigger>(in.text_or("trigger", "User")).value_or(Trigger::other);
   read.requested_by = in.text_or("requestedBy", "user");
   read.reason = in.text_or("reason", "");
   read.attempt = in.number_or("attempt", 0);
@@ -115,10 +89,7 @@ Result<BreakpointStatus> status_from_json(const Json& status) {
                         .message = in.text_or("message", "")};
   if (in.has("agreedMilliseconds")) read.agreed_milliseconds = in.number_or("agreedMilliseconds", 0);
   if (in.has("durableMilliseconds")) read.durable_milliseconds = in.number_or("durableMilliseconds", 0);
-  const std::string state = in.text_or("state", "Requested");
-  for (const auto& [name, value] : kStates) {
-    if (name == state) read.state = value;
-  }
+  read.state = parse_enum<BreakpointState>(in.text_or("state", "Requested")).value_or(BreakpointState::requested);
   for (const Json& entry : in.array_or_empty("conditions")) {
     JsonFields fields(entry, "breakpoint condition");
     read.conditions.push_back({.type = fields.text("type"),
@@ -135,15 +106,6 @@ Result<BreakpointStatus> status_from_json(const Json& status) {
 Json pod_to_json(const PodRef& pod) { return {{"name", pod.name}, {"uid", pod.uid}}; }
 
 }  // namespace
-
-std::string_view to_string(Trigger trigger) { return kTriggers[static_cast<std::size_t>(trigger)].first; }
-
-std::optional<Trigger> trigger_from_string(std::string_view text) {
-  for (const auto& [name, value] : kTriggers) {
-    if (name == text) return value;
-  }
-  return std::nullopt;
-}
 
 Trigger trigger_from_cause(TriggerCause cause, std::string_view word) {
   switch (cause) {
@@ -166,8 +128,6 @@ Trigger trigger_from_cause(TriggerCause cause, std::string_view word) {
 }
 
 bool training_goes_on(Trigger trigger) { return trigger == Trigger::user || trigger == Trigger::schedule; }
-
-std::string_view to_string(BreakpointState state) { return kStates[static_cast<std::size_t>(state)].first; }
 
 bool is_final(BreakpointState state) { return state >= BreakpointState::restored; }
 

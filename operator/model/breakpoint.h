@@ -11,11 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "common/contract/trigger_cause.h"
 #include "common/contract/wall_time.h"
 
 namespace rekindle::op {
+
+using rekindle::to_string;
 
 // Why a checkpoint was wanted. In JSON the names are PascalCase: PreStop, PodLost...
 enum class Trigger {
@@ -31,9 +34,19 @@ enum class Trigger {
   user,
   other,  // a cause of a newer sidecar, named in `reason`
 };
-
-std::string_view to_string(Trigger trigger);
-std::optional<Trigger> trigger_from_string(std::string_view text);
+constexpr auto enum_names(Trigger) {
+  return std::to_array<EnumName<Trigger>>({{Trigger::pre_stop, "PreStop"},
+                                           {Trigger::pod_lost, "PodLost"},
+                                           {Trigger::container_died, "ContainerDied"},
+                                           {Trigger::rank_died, "RankDied"},
+                                           {Trigger::collective_failed, "CollectiveFailed"},
+                                           {Trigger::memory_error, "MemoryError"},
+                                           {Trigger::hang, "Hang"},
+                                           {Trigger::schedule, "Schedule"},
+                                           {Trigger::operator_request, "Operator"},
+                                           {Trigger::user, "User"},
+                                           {Trigger::other, "Other"}});
+}
 
 // From the cause of a sidecar's report. `word` is how it was written.
 Trigger trigger_from_cause(TriggerCause cause, std::string_view word);
@@ -77,8 +90,17 @@ enum class BreakpointState {
   superseded,  // final: another fault came first
   ended,       // final: the job ended first
 };
+constexpr auto enum_names(BreakpointState) {
+  return std::to_array<EnumName<BreakpointState>>({{BreakpointState::requested, "Requested"},
+                                                   {BreakpointState::saving, "Saving"},
+                                                   {BreakpointState::restarting, "Restarting"},
+                                                   {BreakpointState::restored, "Restored"},
+                                                   {BreakpointState::saved, "Saved"},
+                                                   {BreakpointState::failed, "Failed"},
+                                                   {BreakpointState::superseded, "Superseded"},
+                                                   {BreakpointState::ended, "Ended"}});
+}
 
-std::string_view to_string(BreakpointState state);
 bool is_final(BreakpointState state);
 
 struct Condition {

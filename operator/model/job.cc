@@ -1,7 +1,6 @@
 #include "operator/model/job.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <limits>
 #include <utility>
@@ -13,19 +12,6 @@
 
 namespace rekindle::op {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, JobPhase>, 10> kJobPhases{{
-    {"Pending", JobPhase::pending},
-    {"Running", JobPhase::running},
-    {"Restarting", JobPhase::restarting},
-    {"Aborting", JobPhase::aborting},
-    {"Aborted", JobPhase::aborted},
-    {"Completing", JobPhase::completing},
-    {"Completed", JobPhase::completed},
-    {"Terminating", JobPhase::terminating},
-    {"Terminated", JobPhase::terminated},
-    {"Failed", JobPhase::failed},
-}};
 
 // A Go duration as metav1.Duration prints it: "1m30s", "300ms". Zero for anything else.
 std::chrono::seconds go_duration(std::string_view text) {
@@ -104,13 +90,6 @@ JobSettings settings_from_json(const Json& object) {
 
 }  // namespace
 
-std::string_view to_string(JobPhase phase) {
-  for (const auto& [name, value] : kJobPhases) {
-    if (value == phase) return name;
-  }
-  return "Unknown";
-}
-
 Result<Job> job_from_json(const Json& object) {
   Result<Metadata> metadata = metadata_from_json(object, "job");
   if (!metadata) return std::unexpected(metadata.error());
@@ -140,12 +119,7 @@ Result<Job> job_from_json(const Json& object) {
     if (Status read = part->finish(); !read) return std::unexpected(read.error());
   }
 
-  if (!phase.empty()) {
-    job.phase = JobPhase::unknown;
-    for (const auto& [name, value] : kJobPhases) {
-      if (name == phase) job.phase = value;
-    }
-  }
+  if (!phase.empty()) job.phase = parse_enum<JobPhase>(phase).value_or(JobPhase::unknown);
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     Result<JobTask> task = task_from_json(tasks[i], i);
     if (!task) return std::unexpected(task.error());

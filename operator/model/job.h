@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "common/contract/wall_time.h"
 
@@ -29,8 +30,19 @@ enum class JobPhase {
   failed,
   unknown,  // a word that this version does not know
 };
-
-std::string_view to_string(JobPhase phase);
+constexpr auto enum_names(JobPhase) {
+  return std::to_array<EnumName<JobPhase>>({{JobPhase::pending, "Pending"},
+                                            {JobPhase::running, "Running"},
+                                            {JobPhase::restarting, "Restarting"},
+                                            {JobPhase::aborting, "Aborting"},
+                                            {JobPhase::aborted, "Aborted"},
+                                            {JobPhase::completing, "Completing"},
+                                            {JobPhase::completed, "Completed"},
+                                            {JobPhase::terminating, "Terminating"},
+                                            {JobPhase::terminated, "Terminated"},
+                                            {JobPhase::failed, "Failed"},
+                                            {JobPhase::unknown, "Unknown"}});
+}
 
 // One entry of `policies`, of the job or of a task. Either events or an exit code is set.
 struct PolicyRule {

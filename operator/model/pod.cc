@@ -1,6 +1,5 @@
 #include "operator/model/pod.h"
 
-#include <array>
 #include <utility>
 
 #include "operator/model/metadata.h"
@@ -8,14 +7,6 @@
 
 namespace rekindle::op {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, PodPhase>, 5> kPodPhases{{
-    {"Pending", PodPhase::pending},
-    {"Running", PodPhase::running},
-    {"Succeeded", PodPhase::succeeded},
-    {"Failed", PodPhase::failed},
-    {"Unknown", PodPhase::unknown},
-}};
 
 void read_owner(const Json& object, Pod& pod) {
   const std::optional<ControllerReference> owner = controller_of(object);
@@ -53,11 +44,7 @@ Status read_status(const Json& status, Pod& pod) {
   JsonFields in(status, "pod status");
   pod.address = in.text_or("podIP", "");
   pod.reason = in.text_or("reason", "");
-  const std::string phase = in.text_or("phase", "Pending");
-  pod.phase = PodPhase::unknown;
-  for (const auto& [name, value] : kPodPhases) {
-    if (name == phase) pod.phase = value;
-  }
+  pod.phase = parse_enum<PodPhase>(in.text_or("phase", "Pending")).value_or(PodPhase::unknown);
   for (const Json& condition : in.array_or_empty("conditions")) {
     JsonFields fields(condition, "pod condition");
     if (fields.text_or("type", "") == "DisruptionTarget" && fields.text_or("status", "") == "True") {
@@ -84,8 +71,6 @@ Status read_status(const Json& status, Pod& pod) {
 }
 
 }  // namespace
-
-std::string_view to_string(PodPhase phase) { return kPodPhases[static_cast<std::size_t>(phase)].first; }
 
 Result<Pod> pod_from_json(const Json& object) {
   Result<Metadata> metadata = metadata_from_json(object, "pod");

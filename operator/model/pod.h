@@ -10,14 +10,20 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "common/contract/wall_time.h"
 
 namespace rekindle::op {
 
 enum class PodPhase : std::uint8_t { pending, running, succeeded, failed, unknown };
-
-std::string_view to_string(PodPhase phase);
+constexpr auto enum_names(PodPhase) {
+  return std::to_array<EnumName<PodPhase>>({{PodPhase::pending, "Pending"},
+                                            {PodPhase::running, "Running"},
+                                            {PodPhase::succeeded, "Succeeded"},
+                                            {PodPhase::failed, "Failed"},
+                                            {PodPhase::unknown, "Unknown"}});
+}
 
 // The end of a main container that is `terminated` now.
 struct ContainerEnd {

@@ -10,8 +10,12 @@
 
 namespace rekindle::op {
 
+// Of the operator that injects; the pods in golden/ carry it.
+inline const std::string kInjectingVersion = "7.8.9";
+
 inline AdmissionSettings make_settings() {
   AdmissionSettings settings;
+  settings.version = kInjectingVersion;
   settings.sidecar_image = "rekindle.dev/sidecar:0.1.0";
   settings.image_pull_policy = "IfNotPresent";
   settings.operator_address = "rekindle-operator.rekindle-system.svc:9444";

@@ -43,7 +43,7 @@ TEST(PodAdmission, TheSidecarComesFirstAndTheGateGoes) {
   const Json pod = Story().injected();
   EXPECT_EQ(pod["spec"]["initContainers"][0]["name"], "rekindle-sidecar");
   EXPECT_EQ(pod["spec"]["schedulingGates"], Json::array());
-  EXPECT_EQ(pod["metadata"]["annotations"]["rekindle.dev/injected"], "0.1.0");
+  EXPECT_EQ(pod["metadata"]["annotations"]["rekindle.dev/injected"], kInjectingVersion);
 }
 
 TEST(PodAdmission, OrdinalsCountThroughTheTasks) {

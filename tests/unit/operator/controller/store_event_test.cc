@@ -14,7 +14,7 @@ class ConvertTest : public testing::Test {
  protected:
   std::optional<StoreEvent<int>> converted(StoreEvent<Json> event) {
     return convert<int>(std::move(event), decode, [this](const ObjectKey& key, const Error& error) {
-      unreadable += to_string(key) + ": " + error.message;
+      unreadable += to_text(key) + ": " + error.message;
     });
   }
   std::string unreadable;

@@ -25,7 +25,6 @@ TEST(ResponseTable, NothingIsDoneToAJobThatIsSuspendedOrEnding) {
 
 TEST(ResponseTable, WhatIsGoingOnIsJoinedNotRepeated) {
   for (std::size_t i = 0; i < kFaultClasses; ++i) {
-    EXPECT_EQ(respond(static_cast<FaultClass>(i), JobStage::recovering).response, Response::join);
     EXPECT_EQ(respond(static_cast<FaultClass>(i), JobStage::restarting).response, Response::join);
   }
 }

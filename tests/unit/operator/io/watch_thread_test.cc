@@ -60,7 +60,7 @@ class WatchThreadTest : public testing::Test {
         deliver_decoded<Pod>(mailbox, &decode_pod,
                              [this](const ObjectKey& key, const Error&) {
                                const std::lock_guard lock(mutex);
-                               unreadable.push_back(to_string(key));
+                               unreadable.push_back(to_text(key));
                              }),
         [this](const WatchThread::Job&, const Error& error, const std::string& next) {
           const std::lock_guard lock(mutex);

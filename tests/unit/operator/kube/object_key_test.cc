@@ -8,12 +8,12 @@ namespace {
 TEST(ObjectKey, ComesFromTheMetadata) {
   const Json pod = {{"metadata", {{"namespace", "team-a"}, {"name", "digits-worker-0"}}}};
   EXPECT_EQ(key_of(pod), (ObjectKey{"team-a", "digits-worker-0"}));
-  EXPECT_EQ(to_string(*key_of(pod)), "team-a/digits-worker-0");
+  EXPECT_EQ(to_text(*key_of(pod)), "team-a/digits-worker-0");
 }
 
 TEST(ObjectKey, OfAKindWithoutNamespacesIsItsName) {
   const Json node = {{"metadata", {{"name", "node-1"}}}};
-  EXPECT_EQ(to_string(*key_of(node)), "node-1");
+  EXPECT_EQ(to_text(*key_of(node)), "node-1");
 }
 
 TEST(ObjectKey, NeedsAName) {

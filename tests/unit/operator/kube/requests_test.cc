@@ -140,7 +140,7 @@ TEST(Requests, WithoutANameOrNamespaceAreRefused) {
         evict_request(key, DeleteParams("uid-1")),
     };
     for (const Result<HttpRequest>& request : requests) {
-      ASSERT_FALSE(request) << to_string(key) << " " << request->path;
+      ASSERT_FALSE(request) << to_text(key) << " " << request->path;
       EXPECT_EQ(request.error().code, ErrorCode::invalid_input);
       EXPECT_EQ(request.error().retry, Retry::no);
     }
