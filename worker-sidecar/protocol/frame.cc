@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 
 namespace rekindle {
 namespace {
@@ -122,10 +123,11 @@ std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view byte
 Result<std::string> FrameEncoder::encode(std::uint16_t kind, std::uint32_t attempt, std::string_view body) {
   const std::uint32_t full = limits_.frame_body_bytes_max;
   if (body.size() > limits_.message_bytes_max) {
-    return fail(ErrorCode::invalid_input, "a message of kind " + std::to_string(kind) + " takes " +
-                                              std::to_string(body.size()) + " bytes, and at most " +
-                                              std::to_string(limits_.message_bytes_max) +
-                                              " can be sent; register fewer, larger tensors or use shorter names");
+    return fail(
+        ErrorCode::invalid_input,
+        format("a message of kind {} takes {} bytes, and at most {} can be sent; register fewer, larger tensors "
+               "or use shorter names",
+               kind, body.size(), limits_.message_bytes_max));
   }
   std::string out;
   out.reserve(body.size() + kFrameHeaderBytes * (1 + body.size() / full));

@@ -2,8 +2,10 @@
 
 #include <cmath>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/protocol/frame.h"
 
 namespace rekindle::message_fields {
 namespace {
@@ -20,15 +22,19 @@ constexpr std::size_t kWayBytesMax = 64;
 
 }  // namespace
 
+Result<Json> parse_body(std::uint16_t kind, std::string_view body) {
+  return parse_json(body, format("the body of a message of kind {}", kind), kMessageBodyBytesMax);
+}
+
 std::string short_text(JsonFields& in, std::string_view name, std::size_t bytes_max) {
   std::string value = in.text(name);
-  if (value.size() > bytes_max) in.refuse(name, "is longer than " + std::to_string(bytes_max) + " bytes");
+  if (value.size() > bytes_max) in.refuse(name, format("is longer than {} bytes", bytes_max));
   return value;
 }
 
 std::string optional_text(JsonFields& in, std::string_view name, std::size_t bytes_max) {
   std::string value = in.text_or(name, "");
-  if (value.size() > bytes_max) in.refuse(name, "is longer than " + std::to_string(bytes_max) + " bytes");
+  if (value.size() > bytes_max) in.refuse(name, format("is longer than {} bytes", bytes_max));
   return value;
 }
 
@@ -44,40 +50,40 @@ std::string file_name(JsonFields& in, std::string_view name) {
   return value;
 }
 
-std::uint32_t number32(JsonFields& in, std::string_view name, std::uint64_t most) {
+std::uint32_t number32(JsonFields& in, std::string_view name, std::uint64_t max) {
   const std::uint64_t value = in.number(name);
-  if (value > most) in.refuse(name, "must be at most " + std::to_string(most));
+  if (value > max) in.refuse(name, format("must be at most {}", max));
   return static_cast<std::uint32_t>(value);
 }
 
 std::uint32_t rank_number(JsonFields& in, std::string_view name) { return number32(in, name, kRanksMax - 1); }
 
-double real_number(JsonFields& in, const Json& object, std::string_view name, double most) {
+double real_number(JsonFields& in, const Json& object, std::string_view name, double max) {
   const auto found = object.is_object() ? object.find(name) : object.end();
   if (!object.is_object() || found == object.end() || !found->is_number()) {
     in.refuse(name, "must be a number");
     return 0;
   }
   const double value = found->get<double>();
-  if (!std::isfinite(value) || value < 0 || value > most) {
-    in.refuse(name, "must be at least 0 and at most " + std::to_string(static_cast<std::uint64_t>(most)));
+  if (!std::isfinite(value) || value < 0 || value > max) {
+    in.refuse(name, format("must be at least 0 and at most {}", static_cast<std::uint64_t>(max)));
     return 0;
   }
   return value;
 }
 
-const Json& limited_array(JsonFields& in, std::string_view name, std::size_t most) {
+const Json& limited_array(JsonFields& in, std::string_view name, std::size_t max) {
   static const Json empty = Json::array();
   const Json& value = in.array(name);
-  if (value.size() <= most) return value;
-  in.refuse(name, "has more than " + std::to_string(most) + " elements");
+  if (value.size() <= max) return value;
+  in.refuse(name, format("has more than {} elements", max));
   return empty;
 }
 
 std::vector<std::uint32_t> rank_numbers(JsonFields& in, std::string_view name) {
   return each<std::uint32_t>(in, name, kRanksMax, [](const Json& element) -> Result<std::uint32_t> {
     if (!element.is_number_unsigned() || element.get<std::uint64_t>() >= kRanksMax) {
-      return fail(ErrorCode::invalid_input, "must hold ranks below " + std::to_string(kRanksMax));
+      return fail(ErrorCode::invalid_input, format("must hold ranks below {}", kRanksMax));
     }
     return element.get<std::uint32_t>();
   });

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/message_fields.h"
+#include "worker-sidecar/protocol/message_kinds.h"
 
 namespace rekindle {
 namespace {
@@ -168,14 +170,6 @@ Json to_json(const PodSnapshottedMessage& m) {
   return object;
 }
 
-template <typename Message>
-std::string to_body(const Message& m) {
-  return dump_json(to_json(m));
-}
-// OfferMessage and TakeMessage are those of the local wire.
-std::string to_body(const OfferMessage& m) { return encode_local_message(m).body; }
-std::string to_body(const TakeMessage& m) { return encode_local_message(m).body; }
-
 std::uint32_t ordinal_number(JsonFields& in, std::string_view name) { return number32(in, name, kRanksMax - 1); }
 
 template <typename Enum, std::size_t Count>
@@ -304,7 +298,7 @@ void read(JsonFields& in, const Json&, AssignMessage& m) {
     return writer;
   });
   const std::uint64_t in_all = in.number_or("writers_in_all", 0);
-  if (in_all > kRanksMax) in.refuse("writers_in_all", "must be at most " + std::to_string(kRanksMax));
+  if (in_all > kRanksMax) in.refuse("writers_in_all", format("must be at most {}", kRanksMax));
   else m.writers_in_all = static_cast<std::uint32_t>(in_all);
 }
 
@@ -398,13 +392,40 @@ void read(JsonFields& in, const Json&, PodSnapshottedMessage& m) {
   m.error = read_error(in, "error");
 }
 
+// OfferMessage and TakeMessage: they have the body of the local wire.
 template <typename Message>
-Result<PeerMessage> decode_peer(const Json& object, std::string_view name) {
-  JsonFields in(object, "message " + std::string(name));
-  Message message;
-  read(in, object, message);
-  if (Status status = in.finish(); !status) return std::unexpected(status.error());
-  return message;
+constexpr bool kOfBothWires = requires { Message::kPeerKind; };
+
+template <typename Message>
+struct PeerKind {
+  static constexpr std::uint16_t value = [] {
+    if constexpr (kOfBothWires<Message>) return Message::kPeerKind;
+    else return Message::kKind;
+  }();
+};
+using PeerKinds = MessageKinds<PeerKind, PeerMessage>;
+
+template <typename Message>
+std::string encode_peer_body(const Message& message) {
+  if constexpr (kOfBothWires<Message>) return encode_local_message(message).body;
+  else return dump_json(to_json(message));
+}
+
+template <typename Message>
+Result<PeerMessage> decode_peer_body(std::string_view body) {
+  const Result<Json> object = parse_body(PeerKind<Message>::value, body);
+  if (!object) return std::unexpected(object.error());
+  if constexpr (kOfBothWires<Message>) {
+    Result<LocalMessage> message = decode_local_message(Message::kKind, body);
+    if (!message) return std::unexpected(message.error());
+    return std::get<Message>(std::move(*message));
+  } else {
+    JsonFields in(*object, format("message {}", Message::kName));
+    Message message;
+    read(in, *object, message);
+    if (Status status = in.finish(); !status) return std::unexpected(status.error());
+    return message;
+  }
 }
 
 }  // namespace
@@ -426,61 +447,24 @@ Result<TriggerCause> parse_trigger_cause(std::string_view text) {
 Result<AfterBreakpoint> parse_after_breakpoint(std::string_view text) {
   constexpr std::string_view kWhat = "order for the time after a breakpoint (go_on, park or stop)";
   if (text == to_string(AfterBreakpoint::rebuild))
-    return fail(ErrorCode::invalid_input, "rebuild is no " + std::string(kWhat) + "; it can only be how one ends");
+    return fail(ErrorCode::invalid_input, format("rebuild is no {}; it can only be how one ends", kWhat));
   return parse_enum<AfterBreakpoint>(kAfters, text, kWhat);
 }
 Result<RankPhase> parse_rank_phase(std::string_view text) {
   return parse_enum<RankPhase>(kPhases, text, "phase of a rank");
 }
 
-// The kinds of peer messages are 101 to 120 in the order of the variant.
-MessageKind peer_kind_of(const PeerMessage& message) { return static_cast<MessageKind>(message.index() + 101); }
-static_assert(std::variant_size_v<PeerMessage> == static_cast<std::size_t>(MessageKind::peer_snapshotted) - 100);
+std::uint16_t peer_kind_of(const PeerMessage& message) { return PeerKinds::kind_of(message); }
 
 EncodedMessage encode_peer_message(const PeerMessage& message) {
-  return {peer_kind_of(message), std::visit([](const auto& m) { return to_body(m); }, message)};
+  return {peer_kind_of(message), std::visit([](const auto& m) { return encode_peer_body(m); }, message)};
 }
-
-namespace {
-Result<PeerMessage> decode_shared(MessageKind local, std::string_view body) {
-  Result<LocalMessage> message = decode_local_message(static_cast<std::uint16_t>(local), body);
-  if (!message) return std::unexpected(message.error());
-  if (local == MessageKind::offer) return std::get<OfferMessage>(*message);
-  return std::get<TakeMessage>(*message);
-}
-}  // namespace
 
 Result<PeerMessage> decode_peer_message(std::uint16_t kind, std::string_view body) {
-  if (kind < 101 || kind > static_cast<std::uint16_t>(MessageKind::peer_snapshotted)) {
-    return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between sidecars");
-  }
-  const Result<Json> object =
-      parse_json(body, "the body of a message of kind " + std::to_string(kind), kMessageBodyBytesMax);
-  if (!object) return std::unexpected(object.error());
-  switch (static_cast<MessageKind>(kind)) {
-    case MessageKind::peer_hello: return decode_peer<PeerHelloMessage>(*object, "peer_hello");
-    case MessageKind::peer_ready: return decode_peer<ReadyMessage>(*object, "ready");
-    case MessageKind::peer_begin: return decode_peer<BeginMessage>(*object, "begin");
-    case MessageKind::peer_offer: return decode_shared(MessageKind::offer, body);
-    case MessageKind::peer_loaded: return decode_peer<PodLoadedMessage>(*object, "loaded");
-    case MessageKind::peer_take: return decode_shared(MessageKind::take, body);
-    case MessageKind::peer_trigger: return decode_peer<TriggerMessage>(*object, "trigger");
-    case MessageKind::peer_collect: return decode_peer<CollectMessage>(*object, "collect");
-    case MessageKind::peer_collected: return decode_peer<CollectedMessage>(*object, "collected");
-    case MessageKind::peer_permit: return decode_peer<PermitMessage>(*object, "permit");
-    case MessageKind::peer_assign: return decode_peer<AssignMessage>(*object, "assign");
-    case MessageKind::peer_written: return decode_peer<PodWrittenMessage>(*object, "written");
-    case MessageKind::peer_committed: return decode_peer<CommittedMessage>(*object, "committed");
-    case MessageKind::peer_failed: return decode_peer<FailedMessage>(*object, "failed");
-    case MessageKind::peer_finished: return decode_peer<PodFinishedMessage>(*object, "finished");
-    case MessageKind::peer_layouts: return decode_peer<LayoutsMessage>(*object, "layouts");
-    case MessageKind::peer_keep: return decode_peer<PeerKeepMessage>(*object, "keep");
-    case MessageKind::peer_kept: return decode_peer<PeerKeptMessage>(*object, "kept");
-    case MessageKind::peer_snapshot: return decode_peer<SnapshotMessage>(*object, "snapshot");
-    case MessageKind::peer_snapshotted: return decode_peer<PodSnapshottedMessage>(*object, "snapshotted");
-    default: break;
-  }
-  return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between sidecars");
+  std::optional<Result<PeerMessage>> message =
+      PeerKinds::decode(kind, [&]<typename Message>() { return decode_peer_body<Message>(body); });
+  if (message) return *std::move(message);
+  return fail(ErrorCode::not_found, format("kind {} is no message between sidecars", kind));
 }
 
 }  // namespace rekindle
