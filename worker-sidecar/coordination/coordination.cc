@@ -18,12 +18,6 @@
 
 namespace rekindle::sidecar {
 
-std::string_view to_string(PodPhase phase) {
-  constexpr std::array<std::string_view, 6> kNames = {"waiting", "restoring", "training",
-                                                      "saving",  "parked",    "finished"};
-  return kNames[static_cast<std::size_t>(phase)];
-}
-
 namespace {
 // One event leads to a handful of messages to oneself. A machine that answers itself for ever must
 // not take the loop thread with it: what is dropped here is sent again by the timers.

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/enum_names.h"
 #include "common/base/instant.h"
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/coordination/event.h"
@@ -29,7 +30,16 @@ namespace rekindle::sidecar {
 
 // `phase` of the report to the operator.
 enum class PodPhase : std::uint8_t { waiting, restoring, training, saving, parked, finished };
-std::string_view to_string(PodPhase phase);
+constexpr auto enum_names(PodPhase) {
+  return std::to_array<EnumName<PodPhase>>({
+      {PodPhase::waiting, "waiting"},
+      {PodPhase::restoring, "restoring"},
+      {PodPhase::training, "training"},
+      {PodPhase::saving, "saving"},
+      {PodPhase::parked, "parked"},
+      {PodPhase::finished, "finished"},
+  });
+}
 
 class Coordination {
  public:

@@ -5,11 +5,6 @@
 
 namespace rekindle::sidecar {
 
-std::string_view to_string(BreakpointState state) {
-  constexpr std::array<std::string_view, 4> kNames = {"collecting", "writing", "durable", "failed"};
-  return kNames[static_cast<std::size_t>(state)];
-}
-
 std::string to_text(const BreakpointRecord& record) {
   std::string text = "breakpoint";
   const auto add = [&text](std::string_view name, std::string_view value) {

@@ -6,12 +6,20 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/enum_names.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
 namespace rekindle::sidecar {
 
 enum class BreakpointState : std::uint8_t { collecting, writing, durable, failed };
-std::string_view to_string(BreakpointState state);
+constexpr auto enum_names(BreakpointState) {
+  return std::to_array<EnumName<BreakpointState>>({
+      {BreakpointState::collecting, "collecting"},
+      {BreakpointState::writing, "writing"},
+      {BreakpointState::durable, "durable"},
+      {BreakpointState::failed, "failed"},
+  });
+}
 
 struct BreakpointRecord {
   std::string id;  // name of the operator's Breakpoint, or empty

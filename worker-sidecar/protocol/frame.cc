@@ -30,21 +30,6 @@ Number get(std::string_view bytes, std::size_t offset) {
 
 }  // namespace
 
-std::string_view to_string(FrameFault fault) {
-  switch (fault) {
-    case FrameFault::wrong_magic: return "wrong_magic";
-    case FrameFault::wrong_header_checksum: return "wrong_header_checksum";
-    case FrameFault::unsupported_version: return "unsupported_version";
-    case FrameFault::no_kind: return "no_kind";
-    case FrameFault::body_too_large: return "body_too_large";
-    case FrameFault::wrong_sequence: return "wrong_sequence";
-    case FrameFault::wrong_body_checksum: return "wrong_body_checksum";
-    case FrameFault::broken_message: return "broken_message";
-    case FrameFault::message_too_large: return "message_too_large";
-  }
-  return "unknown";
-}
-
 std::string_view explain(FrameFault fault) {
   switch (fault) {
     case FrameFault::wrong_magic:

@@ -12,7 +12,6 @@ namespace {
 using namespace message_fields;
 
 constexpr double kHookSecondsMax = 1e7;
-constexpr std::array<std::string_view, 3> kHookOutcomes = {"durable", "failed", "nothing_to_save"};
 
 // One function a message: to JSON.
 
@@ -206,9 +205,7 @@ void read(JsonFields& in, const Json& object, HookMessage& m) {
   m.seconds_left = real_number(in, object, "seconds_left", kHookSecondsMax);
 }
 void read(JsonFields& in, const Json&, HookDoneMessage& m) {
-  const Result<HookOutcome> outcome = parse_enum<HookOutcome>(kHookOutcomes, in.text("outcome"), "outcome of a hook");
-  if (outcome) m.outcome = *outcome;
-  else in.refuse("outcome", outcome.error().message);
+  m.outcome = read_enum<HookOutcome>(in, "outcome", "outcome of a hook");
   m.step = in.number_or("step", 0);
   m.path = folder_name(in, "path");
   m.milliseconds = in.number_or("milliseconds", 0);
@@ -294,8 +291,6 @@ struct LocalKind {
 using LocalKinds = MessageKinds<LocalKind, LocalMessage>;
 
 }  // namespace
-
-std::string_view to_string(HookOutcome outcome) { return kHookOutcomes[static_cast<std::size_t>(outcome)]; }
 
 std::uint16_t local_kind_of(const LocalMessage& message) { return LocalKinds::kind_of(message); }
 

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "common/contract/exit_codes.h"
 #include "worker-sidecar/checkpoint/layout.h"
@@ -232,7 +233,13 @@ struct HookMessage {
 };
 
 enum class HookOutcome : std::uint8_t { durable, failed, nothing_to_save };
-std::string_view to_string(HookOutcome outcome);
+constexpr auto enum_names(HookOutcome) {
+  return std::to_array<EnumName<HookOutcome>>({
+      {HookOutcome::durable, "durable"},
+      {HookOutcome::failed, "failed"},
+      {HookOutcome::nothing_to_save, "nothing_to_save"},
+  });
+}
 
 struct HookDoneMessage {
   static constexpr std::uint16_t kKind = 18;

@@ -1,5 +1,6 @@
 #include "worker-sidecar/protocol/message_fields.h"
 
+#include <array>
 #include <cmath>
 
 #include "common/base/format.h"
@@ -91,6 +92,10 @@ std::vector<std::uint32_t> rank_numbers(JsonFields& in, std::string_view name) {
 
 void adopt(JsonFields& in, std::string_view name, const Status& status) {
   if (!status) in.refuse(name, status.error().message);
+}
+
+std::string describe_unknown(std::string_view text, std::string_view what) {
+  return format("'{}' is no {}", text.substr(0, 40), what);
 }
 
 Json encode_error(const Error& error) {
@@ -213,9 +218,7 @@ Result<TriggerMessage> decode_trigger(const Json& object) {
                          .seconds_left = real_number(in, object, "seconds_left", kSecondsMax),
                          .breakpoint = optional_text(in, "breakpoint"),
                          .rebuilt = in.number_or("rebuilt", 0)};
-  const Result<TriggerCause> cause = parse_trigger_cause(in.text("cause"));
-  if (cause) trigger.cause = *cause;
-  else in.refuse("cause", cause.error().message);
+  trigger.cause = read_enum<TriggerCause>(in, "cause", "cause of a breakpoint");
   const Result<AfterBreakpoint> after = parse_after_breakpoint(in.text("after"));
   if (after) trigger.after = *after;
   else in.refuse("after", after.error().message);

@@ -1,12 +1,12 @@
 // Parts that several messages share, to JSON and back. Private to this folder's codecs.
 #pragma once
 
-#include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/base/format.h"
+#include "common/base/enum_names.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/protocol/peer_message.h"
@@ -46,14 +46,15 @@ std::vector<T> each(JsonFields& in, std::string_view name, std::size_t max, Read
   return values;
 }
 
-// A name out of a list whose i-th entry is the name of value i.
-template <typename Enum, std::size_t Count>
-Result<Enum> parse_enum(const std::array<std::string_view, Count>& names, std::string_view text,
-                        std::string_view what) {
-  for (std::size_t i = 0; i < Count; ++i) {
-    if (names[i] == text) return static_cast<Enum>(i);
-  }
-  return fail(ErrorCode::invalid_input, format("'{}' is no {}", text.substr(0, 40), what));
+std::string describe_unknown(std::string_view text, std::string_view what);
+
+// A name of the enum's values; `what` they are, for the error.
+template <NamedEnum Enum>
+Enum read_enum(JsonFields& in, std::string_view name, std::string_view what) {
+  const std::string text = in.text(name);
+  if (const std::optional<Enum> value = parse_enum<Enum>(text)) return *value;
+  in.refuse(name, describe_unknown(text, what));
+  return Enum{};
 }
 
 Json encode_error(const Error& error);

@@ -13,15 +13,6 @@ namespace {
 
 using namespace message_fields;
 
-constexpr std::array<std::string_view, 8> kCauses = {"hook", "operator",   "rank_died", "pod_lost", "collective_failed",
-                                                     "user", "terminated", "sidecar"};
-constexpr std::array<std::string_view, 4> kAfters = {"go_on", "rebuild", "park", "stop"};
-constexpr std::array<std::string_view, 13> kPhases = {
-    "starting",        "restoring",         "between",  "computing",  "updating",  "waiting_at_update",
-    "waiting_at_step", "collective_failed", "finished", "evaluating", "compiling", "waiting_for_data",
-    "swapped"};
-constexpr std::array<std::string_view, 4> kReadyStates = {"connected", "registered", "loaded", "running"};
-constexpr std::array<std::string_view, 3> kSnapshotOutcomes = {"taken", "missed", "failed"};
 constexpr double kSecondsMax = 1e7;
 constexpr std::size_t kShadowStepsMax = 16;  // of one rank
 
@@ -172,15 +163,6 @@ Json to_json(const PodSnapshottedMessage& m) {
 
 std::uint32_t ordinal_number(JsonFields& in, std::string_view name) { return number32(in, name, kRanksMax - 1); }
 
-template <typename Enum, std::size_t Count>
-Enum read_enum(JsonFields& in, std::string_view name, const std::array<std::string_view, Count>& names,
-               std::string_view what) {
-  const Result<Enum> value = parse_enum<Enum>(names, in.text(name), what);
-  if (value) return *value;
-  in.refuse(name, value.error().message);
-  return Enum{};
-}
-
 Result<HeldLayout> read_held_layout(const Json& element) {
   JsonFields part(element, "layout");
   HeldLayout held{.hash = short_text(part, "hash", 64), .ranks = rank_numbers(part, "ranks"), .layout = {}};
@@ -215,8 +197,7 @@ void read(JsonFields& in, const Json&, ReadyMessage& m) {
   m.ordinal = ordinal_number(in, "ordinal");
   m.ranks = each<ReadyRank>(in, "ranks", kRanksMax, [](const Json& element) -> Result<ReadyRank> {
     JsonFields part(element, "rank");
-    ReadyRank rank{.rank = rank_number(part, "rank"),
-                   .state = read_enum<ReadyState>(part, "state", kReadyStates, "state of a rank")};
+    ReadyRank rank{.rank = rank_number(part, "rank"), .state = read_enum<ReadyState>(part, "state", "state of a rank")};
     if (Status status = part.finish(); !status) return std::unexpected(status.error());
     return rank;
   });
@@ -260,7 +241,7 @@ void read(JsonFields& in, const Json&, CollectedMessage& m) {
                        .alive = part.boolean("alive"),
                        .clean = part.boolean("clean"),
                        .step = part.number("step"),
-                       .phase = read_enum<RankPhase>(part, "phase", kPhases, "phase of a rank"),
+                       .phase = read_enum<RankPhase>(part, "phase", "phase of a rank"),
                        .rebuilds = part.boolean_or("rebuilds", false),
                        .rebuild_term = part.number_or("rebuild_term", 0)};
     if (rank.step >> 48 != 0) part.refuse("step", "must fit 48 bits");
@@ -352,14 +333,14 @@ void read(JsonFields& in, const Json& object, CommittedMessage& m) {
   m.step = in.number("step");
   m.path = folder_name(in, "path");
   m.manifest_hash = optional_text(in, "manifest_hash", 64);
-  m.after = read_enum<AfterBreakpoint>(in, "after", kAfters, "order for the time after a breakpoint");
+  m.after = read_enum<AfterBreakpoint>(in, "after", "order for the time after a breakpoint");
   m.bytes = in.number("bytes");
   m.seconds = real_number(in, object, "seconds", kSecondsMax);
 }
 void read(JsonFields& in, const Json&, FailedMessage& m) {
   m.term = in.number("term");
   m.error = read_error(in, "error");
-  m.after = read_enum<AfterBreakpoint>(in, "after", kAfters, "order for the time after a breakpoint");
+  m.after = read_enum<AfterBreakpoint>(in, "after", "order for the time after a breakpoint");
   if (m.after == AfterBreakpoint::rebuild)
     in.refuse("after", "must not be rebuild: without a checkpoint there is no step to rebuild at");
 }
@@ -387,7 +368,7 @@ void read(JsonFields& in, const Json&, SnapshotMessage& m) {
 void read(JsonFields& in, const Json&, PodSnapshottedMessage& m) {
   m.term = in.number("term");
   m.ordinal = ordinal_number(in, "ordinal");
-  m.outcome = read_enum<SnapshotOutcome>(in, "outcome", kSnapshotOutcomes, "outcome of a snapshot");
+  m.outcome = read_enum<SnapshotOutcome>(in, "outcome", "outcome of a snapshot");
   m.microseconds = in.number("microseconds");
   m.error = read_error(in, "error");
 }
@@ -430,28 +411,12 @@ Result<PeerMessage> decode_peer_body(std::string_view body) {
 
 }  // namespace
 
-std::string_view to_string(TriggerCause cause) { return kCauses[static_cast<std::size_t>(cause)]; }
-std::string_view to_string(AfterBreakpoint after) { return kAfters[static_cast<std::size_t>(after)]; }
-std::string_view to_string(SnapshotOutcome outcome) { return kSnapshotOutcomes[static_cast<std::size_t>(outcome)]; }
-std::string_view to_string(ReadyState state) { return kReadyStates[static_cast<std::size_t>(state)]; }
-
-// A phase comes from memory that a rank writes: one that nobody knows is starting, which is dirty.
-std::string_view to_string(RankPhase phase) {
-  const auto index = static_cast<std::size_t>(phase);
-  return index < kPhases.size() ? kPhases[index] : kPhases[0];
-}
-
-Result<TriggerCause> parse_trigger_cause(std::string_view text) {
-  return parse_enum<TriggerCause>(kCauses, text, "cause of a breakpoint");
-}
 Result<AfterBreakpoint> parse_after_breakpoint(std::string_view text) {
   constexpr std::string_view kWhat = "order for the time after a breakpoint (go_on, park or stop)";
   if (text == to_string(AfterBreakpoint::rebuild))
     return fail(ErrorCode::invalid_input, format("rebuild is no {}; it can only be how one ends", kWhat));
-  return parse_enum<AfterBreakpoint>(kAfters, text, kWhat);
-}
-Result<RankPhase> parse_rank_phase(std::string_view text) {
-  return parse_enum<RankPhase>(kPhases, text, "phase of a rank");
+  if (const std::optional<AfterBreakpoint> after = parse_enum<AfterBreakpoint>(text)) return *after;
+  return fail(ErrorCode::invalid_input, describe_unknown(text, kWhat));
 }
 
 std::uint16_t peer_kind_of(const PeerMessage& message) { return PeerKinds::kind_of(message); }

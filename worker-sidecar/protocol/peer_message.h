@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/checkpoint/plan.h"
@@ -30,19 +31,33 @@ enum class TriggerCause : std::uint8_t {
   terminated,         // SIGTERM to a sidecar whose ranks live
   sidecar,            // a sidecar found its ranks held and nobody told it why
 };
-std::string_view to_string(TriggerCause cause);
-Result<TriggerCause> parse_trigger_cause(std::string_view text);
+constexpr auto enum_names(TriggerCause) {
+  return std::to_array<EnumName<TriggerCause>>({
+      {TriggerCause::hook, "hook"},
+      {TriggerCause::operator_order, "operator"},
+      {TriggerCause::rank_died, "rank_died"},
+      {TriggerCause::pod_lost, "pod_lost"},
+      {TriggerCause::collective_failed, "collective_failed"},
+      {TriggerCause::user, "user"},
+      {TriggerCause::terminated, "terminated"},
+      {TriggerCause::sidecar, "sidecar"},
+  });
+}
 
 // What happens to the ranks when the breakpoint is over; the later value is the stronger one.
 // `rebuild` can only be an outcome: everybody lives, and the ranks abort their communicators, make
 // new ones and go on from one step.
 enum class AfterBreakpoint : std::uint8_t { go_on = 0, rebuild = 1, park = 2, stop = 3 };
-std::string_view to_string(AfterBreakpoint after);
+constexpr auto enum_names(AfterBreakpoint) {
+  return std::to_array<EnumName<AfterBreakpoint>>({
+      {AfterBreakpoint::go_on, "go_on"},
+      {AfterBreakpoint::rebuild, "rebuild"},
+      {AfterBreakpoint::park, "park"},
+      {AfterBreakpoint::stop, "stop"},
+  });
+}
 // Of an order or a trigger, so never `rebuild`.
 Result<AfterBreakpoint> parse_after_breakpoint(std::string_view text);
-
-std::string_view to_string(RankPhase phase);
-Result<RankPhase> parse_rank_phase(std::string_view text);
 
 // round << 16 | ordinal of the coordinator's pod.
 constexpr std::uint64_t make_term(std::uint64_t round, std::uint32_t ordinal) {
@@ -65,7 +80,14 @@ struct PeerHelloMessage {
 };
 
 enum class ReadyState : std::uint8_t { connected, registered, loaded, running };
-std::string_view to_string(ReadyState state);
+constexpr auto enum_names(ReadyState) {
+  return std::to_array<EnumName<ReadyState>>({
+      {ReadyState::connected, "connected"},
+      {ReadyState::registered, "registered"},
+      {ReadyState::loaded, "loaded"},
+      {ReadyState::running, "running"},
+  });
+}
 
 struct ReadyRank {
   std::uint32_t rank = 0;
@@ -343,7 +365,13 @@ struct SnapshotMessage {
 };
 
 enum class SnapshotOutcome : std::uint8_t { taken, missed, failed };
-std::string_view to_string(SnapshotOutcome outcome);
+constexpr auto enum_names(SnapshotOutcome) {
+  return std::to_array<EnumName<SnapshotOutcome>>({
+      {SnapshotOutcome::taken, "taken"},
+      {SnapshotOutcome::missed, "missed"},
+      {SnapshotOutcome::failed, "failed"},
+  });
+}
 
 // All ranks of the pod have taken it, or one had passed the step already, or one cannot.
 struct PodSnapshottedMessage {
