@@ -140,7 +140,7 @@ void CoordinationHarness::perform(std::uint32_t pod, const SendToPeer& send) {
   if (!linked(pod, to)) return;
   // Through the codec, as on the wire.
   const EncodedMessage encoded = encode_peer_message(send.message);
-  const Result<PeerMessage> message = decode_peer_message(static_cast<std::uint16_t>(encoded.kind), encoded.body);
+  const Result<PeerMessage> message = decode_peer_message(encoded.kind, encoded.body);
   if (!message) {
     violate("a message that cannot be read: " + message.error().message);
     return;

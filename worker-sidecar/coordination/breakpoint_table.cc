@@ -1,5 +1,7 @@
 #include "worker-sidecar/coordination/breakpoint_table.h"
 
+#include <array>
+
 namespace rekindle::sidecar {
 namespace {
 
@@ -62,61 +64,6 @@ CoordinatorMove coordinator_move(CoordinatorState state, CoordinatorInput input)
 
 MemberMove member_move(MemberState state, MemberInput input) {
   return kMemberTable[static_cast<std::size_t>(state)][static_cast<std::size_t>(input)];
-}
-
-std::string_view to_string(CoordinatorState state) {
-  constexpr std::array<std::string_view, kCoordinatorStates> kNames = {"idle",    "collecting", "creating",
-                                                                       "writing", "publishing", "settled"};
-  return kNames[static_cast<std::size_t>(state)];
-}
-std::string_view to_string(CoordinatorInput input) {
-  constexpr std::array<std::string_view, kCoordinatorInputs> kNames = {
-      "trigger",        "collected",     "folder_created", "folder_failed", "written", "write_failed", "published",
-      "publish_failed", "pod_connected", "pod_lost",       "outranked",     "refused", "wake"};
-  return kNames[static_cast<std::size_t>(input)];
-}
-std::string_view to_string(CoordinatorMove move) {
-  constexpr std::array<std::string_view, 17> kNames = {
-      "none",          "ignore",   "begin",     "merge",       "answer",    "look",
-      "check_writers", "ask",      "assign",    "gather",      "new_round", "new_round_or_fail",
-      "conclude",      "remember", "step_down", "raise_round", "drive"};
-  return kNames[static_cast<std::size_t>(move)];
-}
-std::string_view to_string(MemberState state) {
-  constexpr std::array<std::string_view, kMemberStates> kNames = {"free", "held", "writing", "settled"};
-  return kNames[static_cast<std::size_t>(state)];
-}
-std::string_view to_string(MemberInput input) {
-  constexpr std::array<std::string_view, kMemberInputs> kNames = {
-      "collect", "permit", "assign", "outcome", "rank_seen", "rank_died", "rank_written", "states_written", "wake"};
-  return kNames[static_cast<std::size_t>(input)];
-}
-std::string_view to_string(MemberMove move) {
-  constexpr std::array<std::string_view, 13> kNames = {
-      "none",  "ignore",           "hold",      "tell_outcome", "permit", "write", "adopt", "report",
-      "raise", "raise_and_report", "end_ranks", "gather",       "ask"};
-  return kNames[static_cast<std::size_t>(move)];
-}
-
-std::string print_breakpoint_tables() {
-  std::string text;
-  for (std::size_t state = 0; state < kCoordinatorStates; ++state) {
-    for (std::size_t input = 0; input < kCoordinatorInputs; ++input) {
-      const auto s = static_cast<CoordinatorState>(state);
-      const auto i = static_cast<CoordinatorInput>(input);
-      text.append("coordinator ").append(to_string(s)).append(" ").append(to_string(i)).append(" -> ");
-      text.append(to_string(coordinator_move(s, i))).append("\n");
-    }
-  }
-  for (std::size_t state = 0; state < kMemberStates; ++state) {
-    for (std::size_t input = 0; input < kMemberInputs; ++input) {
-      const auto s = static_cast<MemberState>(state);
-      const auto i = static_cast<MemberInput>(input);
-      text.append("member ").append(to_string(s)).append(" ").append(to_string(i)).append(" -> ");
-      text.append(to_string(member_move(s, i))).append("\n");
-    }
-  }
-  return text;
 }
 
 }  // namespace rekindle::sidecar

@@ -3,11 +3,10 @@
 // breakpoint_coordinator.cc and breakpoint_member.cc. Pure.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
+
+#include "common/base/enum_names.h"
 
 namespace rekindle::sidecar {
 
@@ -19,6 +18,16 @@ enum class CoordinatorState : std::uint8_t {
   publishing,  // the manifest is being linked into place
   settled,     // over, and ranks stay held (park) or leave (stop)
 };
+constexpr auto enum_names(CoordinatorState) {
+  return std::to_array<EnumName<CoordinatorState>>({
+      {CoordinatorState::idle, "idle"},
+      {CoordinatorState::collecting, "collecting"},
+      {CoordinatorState::creating, "creating"},
+      {CoordinatorState::writing, "writing"},
+      {CoordinatorState::publishing, "publishing"},
+      {CoordinatorState::settled, "settled"},
+  });
+}
 inline constexpr std::size_t kCoordinatorStates = 6;
 
 enum class CoordinatorInput : std::uint8_t {
@@ -66,6 +75,14 @@ enum class MemberState : std::uint8_t {
   writing,  // stripes under way, or written and reported
   settled,  // outcome known; parked, or told to stop
 };
+constexpr auto enum_names(MemberState) {
+  return std::to_array<EnumName<MemberState>>({
+      {MemberState::free, "free"},
+      {MemberState::held, "held"},
+      {MemberState::writing, "writing"},
+      {MemberState::settled, "settled"},
+  });
+}
 inline constexpr std::size_t kMemberStates = 4;
 
 enum class MemberInput : std::uint8_t {
@@ -98,15 +115,5 @@ enum class MemberMove : std::uint8_t {
 };
 
 MemberMove member_move(MemberState state, MemberInput input);
-
-std::string_view to_string(CoordinatorState state);
-std::string_view to_string(CoordinatorInput input);
-std::string_view to_string(CoordinatorMove move);
-std::string_view to_string(MemberState state);
-std::string_view to_string(MemberInput input);
-std::string_view to_string(MemberMove move);
-
-// Both tables as text, a line a state and input, for documents and their test.
-std::string print_breakpoint_tables();
 
 }  // namespace rekindle::sidecar

@@ -251,11 +251,6 @@ class Chooser {
 
 }  // namespace
 
-std::string_view to_string(ChoiceKind kind) {
-  constexpr std::array<std::string_view, 5> kNames = {"wait", "permit", "take", "finished", "none"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
 Choice choose_step(const ChooseInput& input) { return Chooser(input).choose(); }
 
 }  // namespace rekindle::sidecar

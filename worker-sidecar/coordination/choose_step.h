@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
 namespace rekindle::sidecar {
@@ -48,7 +49,15 @@ struct ChooseInput {
 };
 
 enum class ChoiceKind : std::uint8_t { wait, permit, take, finished, none };
-std::string_view to_string(ChoiceKind kind);
+constexpr auto enum_names(ChoiceKind) {
+  return std::to_array<EnumName<ChoiceKind>>({
+      {ChoiceKind::wait, "wait"},
+      {ChoiceKind::permit, "permit"},
+      {ChoiceKind::take, "take"},
+      {ChoiceKind::finished, "finished"},
+      {ChoiceKind::none, "none"},
+  });
+}
 
 struct Choice {
   ChoiceKind kind = ChoiceKind::none;

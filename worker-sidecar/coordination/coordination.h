@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/enum_names.h"
 #include "common/base/instant.h"
 #include "common/contract/sync_request.h"
 #include "worker-sidecar/coordination/config.h"

@@ -13,12 +13,6 @@ bool reached(const ReadyMessage& ready, std::uint32_t ranks_per_pod, ReadyState 
 
 }  // namespace
 
-std::string_view to_string(JobStartState state) {
-  constexpr std::array<std::string_view, 7> kNames = {"gathering", "registering", "listing", "verifying",
-                                                      "loading",   "claiming",    "taking"};
-  return kNames[static_cast<std::size_t>(state)];
-}
-
 void JobStart::send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const {
   out.push_back(SendToPeer{ordinal, std::move(message)});
 }

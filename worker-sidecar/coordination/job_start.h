@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "worker-sidecar/checkpoint/restore_policy.h"
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/coordination/event.h"
@@ -34,7 +35,17 @@
 namespace rekindle::sidecar {
 
 enum class JobStartState : std::uint8_t { gathering, registering, listing, verifying, loading, claiming, taking };
-std::string_view to_string(JobStartState state);
+constexpr auto enum_names(JobStartState) {
+  return std::to_array<EnumName<JobStartState>>({
+      {JobStartState::gathering, "gathering"},
+      {JobStartState::registering, "registering"},
+      {JobStartState::listing, "listing"},
+      {JobStartState::verifying, "verifying"},
+      {JobStartState::loading, "loading"},
+      {JobStartState::claiming, "claiming"},
+      {JobStartState::taking, "taking"},
+  });
+}
 
 class JobStart {
  public:

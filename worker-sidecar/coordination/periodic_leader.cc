@@ -19,12 +19,6 @@ constexpr Duration kRetryLater = std::chrono::seconds(60);
 
 }  // namespace
 
-std::string_view to_string(PeriodicState state) {
-  constexpr std::array<std::string_view, 7> kNames = {"off",      "keeping", "waiting",   "snapshotting",
-                                                      "creating", "writing", "publishing"};
-  return kNames[static_cast<std::size_t>(state)];
-}
-
 void PeriodicLeader::begin_attempt(std::uint32_t attempt, std::uint64_t step, std::optional<ParentPoint> parent,
                                    FailureHistory failures, Instant now) {
   attempt_ = attempt;

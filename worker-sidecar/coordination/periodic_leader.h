@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "worker-sidecar/checkpoint/snapshot_schedule.h"
 #include "worker-sidecar/coordination/breakpoint_coordinator.h"
 #include "worker-sidecar/coordination/config.h"
@@ -32,7 +33,17 @@
 namespace rekindle::sidecar {
 
 enum class PeriodicState : std::uint8_t { off, keeping, waiting, snapshotting, creating, writing, publishing };
-std::string_view to_string(PeriodicState state);
+constexpr auto enum_names(PeriodicState) {
+  return std::to_array<EnumName<PeriodicState>>({
+      {PeriodicState::off, "off"},
+      {PeriodicState::keeping, "keeping"},
+      {PeriodicState::waiting, "waiting"},
+      {PeriodicState::snapshotting, "snapshotting"},
+      {PeriodicState::creating, "creating"},
+      {PeriodicState::writing, "writing"},
+      {PeriodicState::publishing, "publishing"},
+  });
+}
 
 class PeriodicLeader {
  public:

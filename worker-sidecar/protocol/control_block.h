@@ -5,6 +5,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+
+#include "common/base/enum_names.h"
 
 namespace rekindle {
 
@@ -32,6 +35,30 @@ enum class RankPhase : std::uint8_t {
   // do not know
   swapped = 12,
 };
+
+constexpr auto enum_names(RankPhase) {
+  return std::to_array<EnumName<RankPhase>>({
+      {RankPhase::starting, "starting"},
+      {RankPhase::restoring, "restoring"},
+      {RankPhase::between, "between"},
+      {RankPhase::computing, "computing"},
+      {RankPhase::updating, "updating"},
+      {RankPhase::waiting_at_update, "waiting_at_update"},
+      {RankPhase::waiting_at_step, "waiting_at_step"},
+      {RankPhase::collective_failed, "collective_failed"},
+      {RankPhase::finished, "finished"},
+      {RankPhase::evaluating, "evaluating"},
+      {RankPhase::compiling, "compiling"},
+      {RankPhase::waiting_for_data, "waiting_for_data"},
+      {RankPhase::swapped, "swapped"},
+  });
+}
+
+// A phase comes from memory that a rank writes: a number that is none of them is starting, which is
+// dirty.
+constexpr std::string_view to_string(RankPhase phase) {
+  return to_string<RankPhase>(phase <= RankPhase::swapped ? phase : RankPhase::starting);
+}
 
 enum class GateOrder : std::uint32_t { go_on = 0, stop = 1, rebuild = 2 };
 

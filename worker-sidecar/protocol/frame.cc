@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 
 namespace rekindle {
 namespace {
@@ -28,21 +29,6 @@ Number get(std::string_view bytes, std::size_t offset) {
 }
 
 }  // namespace
-
-std::string_view to_string(FrameFault fault) {
-  switch (fault) {
-    case FrameFault::wrong_magic: return "wrong_magic";
-    case FrameFault::wrong_header_checksum: return "wrong_header_checksum";
-    case FrameFault::unsupported_version: return "unsupported_version";
-    case FrameFault::no_kind: return "no_kind";
-    case FrameFault::body_too_large: return "body_too_large";
-    case FrameFault::wrong_sequence: return "wrong_sequence";
-    case FrameFault::wrong_body_checksum: return "wrong_body_checksum";
-    case FrameFault::broken_message: return "broken_message";
-    case FrameFault::message_too_large: return "message_too_large";
-  }
-  return "unknown";
-}
 
 std::string_view explain(FrameFault fault) {
   switch (fault) {
@@ -122,10 +108,11 @@ std::expected<FrameHeader, FrameFault> decode_frame_header(std::string_view byte
 Result<std::string> FrameEncoder::encode(std::uint16_t kind, std::uint32_t attempt, std::string_view body) {
   const std::uint32_t full = limits_.frame_body_bytes_max;
   if (body.size() > limits_.message_bytes_max) {
-    return fail(ErrorCode::invalid_input, "a message of kind " + std::to_string(kind) + " takes " +
-                                              std::to_string(body.size()) + " bytes, and at most " +
-                                              std::to_string(limits_.message_bytes_max) +
-                                              " can be sent; register fewer, larger tensors or use shorter names");
+    return fail(
+        ErrorCode::invalid_input,
+        format("a message of kind {} takes {} bytes, and at most {} can be sent; register fewer, larger tensors "
+               "or use shorter names",
+               kind, body.size(), limits_.message_bytes_max));
   }
   std::string out;
   out.reserve(body.size() + kFrameHeaderBytes * (1 + body.size() / full));

@@ -24,6 +24,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 
 namespace rekindle {
@@ -79,8 +80,20 @@ enum class FrameFault : std::uint8_t {
   message_too_large,
 };
 
-// The name for logs and counters, "wrong_magic".
-std::string_view to_string(FrameFault fault);
+// For logs and counters.
+constexpr auto enum_names(FrameFault) {
+  return std::to_array<EnumName<FrameFault>>({
+      {FrameFault::wrong_magic, "wrong_magic"},
+      {FrameFault::wrong_header_checksum, "wrong_header_checksum"},
+      {FrameFault::unsupported_version, "unsupported_version"},
+      {FrameFault::no_kind, "no_kind"},
+      {FrameFault::body_too_large, "body_too_large"},
+      {FrameFault::wrong_sequence, "wrong_sequence"},
+      {FrameFault::wrong_body_checksum, "wrong_body_checksum"},
+      {FrameFault::broken_message, "broken_message"},
+      {FrameFault::message_too_large, "message_too_large"},
+  });
+}
 
 // A sentence for people that says what to do.
 std::string_view explain(FrameFault fault);

@@ -1,8 +1,10 @@
 #include "worker-sidecar/protocol/local_message.h"
 
+#include "common/base/format.h"
 #include "common/base/json_text.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/message_fields.h"
+#include "worker-sidecar/protocol/message_kinds.h"
 
 namespace rekindle {
 namespace {
@@ -10,7 +12,6 @@ namespace {
 using namespace message_fields;
 
 constexpr double kHookSecondsMax = 1e7;
-constexpr std::array<std::string_view, 3> kHookOutcomes = {"durable", "failed", "nothing_to_save"};
 
 // One function a message: to JSON.
 
@@ -104,10 +105,10 @@ Json to_json(const SnapshottedMessage& m) {
 Json to_json(const RebuiltMessage& m) { return {{"term", m.term}, {"step", m.step}}; }
 
 template <typename Message>
-std::string local_body(const Message& m) {
+std::string encode_local_body(const Message& m) {
   return dump_json(to_json(m));
 }
-std::string local_body(const RegisteredMessage& m) {
+std::string encode_local_body(const RegisteredMessage& m) {
   std::string body = dump_json(to_json(m));
   put_json_elements(body, "tensors", layout_elements(m.layout));
   return body;
@@ -131,8 +132,7 @@ void read(JsonFields& in, const Json&, ControlMessage& m) {
   m.incarnation = in.number("incarnation");
   m.checkpoint_dir = short_text(in, "checkpoint_dir");
   const std::uint64_t ranks_here = in.number_or("ranks_here", 1);
-  if (ranks_here == 0 || ranks_here > kRanksMax)
-    in.refuse("ranks_here", "must be between 1 and " + std::to_string(kRanksMax));
+  if (ranks_here == 0 || ranks_here > kRanksMax) in.refuse("ranks_here", format("must be between 1 and {}", kRanksMax));
   else m.ranks_here = static_cast<std::uint32_t>(ranks_here);
 }
 void read(JsonFields&, const Json&, WelcomeMessage&) {}
@@ -205,9 +205,7 @@ void read(JsonFields& in, const Json& object, HookMessage& m) {
   m.seconds_left = real_number(in, object, "seconds_left", kHookSecondsMax);
 }
 void read(JsonFields& in, const Json&, HookDoneMessage& m) {
-  const Result<HookOutcome> outcome = parse_enum<HookOutcome>(kHookOutcomes, in.text("outcome"), "outcome of a hook");
-  if (outcome) m.outcome = *outcome;
-  else in.refuse("outcome", outcome.error().message);
+  m.outcome = read_enum<HookOutcome>(in, "outcome", "outcome of a hook");
   m.step = in.number_or("step", 0);
   m.path = folder_name(in, "path");
   m.milliseconds = in.number_or("milliseconds", 0);
@@ -231,27 +229,35 @@ void read(JsonFields& in, const Json&, RebuiltMessage& m) {
 }
 
 template <typename Message>
-Result<LocalMessage> decode_local(const Json& object, std::string_view name) {
-  JsonFields in(object, "message " + std::string(name));
+Result<LocalMessage> decode_local_object(const Json& object) {
+  JsonFields in(object, format("message {}", Message::kName));
   Message message;
   read(in, object, message);
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
   return message;
 }
 
-Result<LocalMessage> decode_registered(std::string_view body) {
+template <typename Message>
+Result<LocalMessage> decode_local_body(std::string_view body) {
+  const Result<Json> object = parse_body(Message::kKind, body);
+  if (!object) return std::unexpected(object.error());
+  return decode_local_object<Message>(*object);
+}
+
+template <>
+Result<LocalMessage> decode_local_body<RegisteredMessage>(std::string_view body) {
   Layout layout;
   const Result<Json> object = parse_json_elements(
       body, "message registered", kMessageBodyBytesMax, {"tensors"}, [&](const Json& element) -> Status {
         if (layout.tensors.size() == kTensorsMax)
-          return fail(ErrorCode::invalid_input, "tensors has more than " + std::to_string(kTensorsMax) + " elements");
+          return fail(ErrorCode::invalid_input, format("tensors has more than {} elements", kTensorsMax));
         Result<TensorDescription> tensor = decode_layout_element(element);
         if (!tensor) return std::unexpected(tensor.error());
         layout.tensors.push_back(std::move(*tensor));
         return {};
       });
   if (!object) return std::unexpected(with_context(object.error(), "message registered"));
-  Result<LocalMessage> message = decode_local<RegisteredMessage>(*object, "registered");
+  Result<LocalMessage> message = decode_local_object<RegisteredMessage>(*object);
   if (!message) return message;
   if (Status status = check_layout(layout); !status)
     return std::unexpected(with_context(status.error(), "message registered: tensors"));
@@ -260,68 +266,43 @@ Result<LocalMessage> decode_registered(std::string_view body) {
 }
 
 // Entries of a long report, one by one.
-Result<LocalMessage> decode_written(std::string_view body) {
+template <>
+Result<LocalMessage> decode_local_body<WrittenMessage>(std::string_view body) {
   std::vector<WrittenEntry> entries;
   const Result<Json> object = parse_json_elements(
       body, "message written", kMessageBodyBytesMax, {"entries"}, [&](const Json& element) -> Status {
         if (entries.size() == kPiecesMax)
-          return fail(ErrorCode::invalid_input, "entries has more than " + std::to_string(kPiecesMax) + " elements");
+          return fail(ErrorCode::invalid_input, format("entries has more than {} elements", kPiecesMax));
         Result<WrittenEntry> entry = read_written_entry(element);
         if (!entry) return std::unexpected(entry.error());
         entries.push_back(std::move(*entry));
         return {};
       });
   if (!object) return std::unexpected(with_context(object.error(), "message written"));
-  Result<LocalMessage> message = decode_local<WrittenMessage>(*object, "written");
+  Result<LocalMessage> message = decode_local_object<WrittenMessage>(*object);
   if (message) std::get<WrittenMessage>(*message).written.entries = std::move(entries);
   return message;
 }
 
+template <typename Message>
+struct LocalKind {
+  static constexpr std::uint16_t value = Message::kKind;
+};
+using LocalKinds = MessageKinds<LocalKind, LocalMessage>;
+
 }  // namespace
 
-std::string_view to_string(HookOutcome outcome) { return kHookOutcomes[static_cast<std::size_t>(outcome)]; }
-
-// The kinds of local messages are 1 to 22 in the order of the variant.
-MessageKind local_kind_of(const LocalMessage& message) { return static_cast<MessageKind>(message.index() + 1); }
-static_assert(std::variant_size_v<LocalMessage> == static_cast<std::size_t>(MessageKind::rebuilt));
+std::uint16_t local_kind_of(const LocalMessage& message) { return LocalKinds::kind_of(message); }
 
 EncodedMessage encode_local_message(const LocalMessage& message) {
-  return {local_kind_of(message), std::visit([](const auto& m) { return local_body(m); }, message)};
+  return {local_kind_of(message), std::visit([](const auto& m) { return encode_local_body(m); }, message)};
 }
 
 Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view body) {
-  if (kind < 1 || kind > static_cast<std::uint16_t>(MessageKind::rebuilt)) {
-    return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between rank and sidecar");
-  }
-  if (kind == static_cast<std::uint16_t>(MessageKind::registered)) return decode_registered(body);
-  if (kind == static_cast<std::uint16_t>(MessageKind::written)) return decode_written(body);
-  const Result<Json> object =
-      parse_json(body, "the body of a message of kind " + std::to_string(kind), kMessageBodyBytesMax);
-  if (!object) return std::unexpected(object.error());
-  switch (static_cast<MessageKind>(kind)) {
-    case MessageKind::hello: return decode_local<HelloMessage>(*object, "hello");
-    case MessageKind::control: return decode_local<ControlMessage>(*object, "control");
-    case MessageKind::welcome: return decode_local<WelcomeMessage>(*object, "welcome");
-    case MessageKind::offer: return decode_local<OfferMessage>(*object, "offer");
-    case MessageKind::loaded: return decode_local<LoadedMessage>(*object, "loaded");
-    case MessageKind::take: return decode_local<TakeMessage>(*object, "take");
-    case MessageKind::write: return decode_local<WriteMessage>(*object, "write");
-    case MessageKind::write_failed: return decode_local<WriteFailedMessage>(*object, "write_failed");
-    case MessageKind::collective_failed: return decode_local<CollectiveFailedMessage>(*object, "collective_failed");
-    case MessageKind::checkpoint_wanted: return decode_local<CheckpointWantedMessage>(*object, "checkpoint_wanted");
-    case MessageKind::finished: return decode_local<FinishedMessage>(*object, "finished");
-    case MessageKind::end: return decode_local<EndMessage>(*object, "end");
-    case MessageKind::refused: return decode_local<RefusedMessage>(*object, "refused");
-    case MessageKind::status: return decode_local<StatusMessage>(*object, "status");
-    case MessageKind::hook: return decode_local<HookMessage>(*object, "hook");
-    case MessageKind::hook_done: return decode_local<HookDoneMessage>(*object, "hook_done");
-    case MessageKind::keep: return decode_local<KeepMessage>(*object, "keep");
-    case MessageKind::kept: return decode_local<KeptMessage>(*object, "kept");
-    case MessageKind::snapshotted: return decode_local<SnapshottedMessage>(*object, "snapshotted");
-    case MessageKind::rebuilt: return decode_local<RebuiltMessage>(*object, "rebuilt");
-    default: break;
-  }
-  return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between rank and sidecar");
+  std::optional<Result<LocalMessage>> message =
+      LocalKinds::decode(kind, [&]<typename Message>() { return decode_local_body<Message>(body); });
+  if (message) return *std::move(message);
+  return fail(ErrorCode::not_found, format("kind {} is no message between rank and sidecar", kind));
 }
 
 }  // namespace rekindle

@@ -1,5 +1,6 @@
 // Messages between a rank (or a tool) and its sidecar, kinds 1 to 22 of docs/formats/frames.md.
-// Values only: descriptors that travel beside a frame are the caller's. Decoding believes nothing:
+// Each struct has its number on the wire (kKind) and its name in errors (kName). Values only:
+// descriptors that travel beside a frame are the caller's. Decoding believes nothing:
 // wrong types, counts and lengths over the limits, and values out of range are an Error
 // (invalid_input) with the message and the field in the sentence. Pure.
 #pragma once
@@ -11,13 +12,14 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "common/contract/exit_codes.h"
 #include "worker-sidecar/checkpoint/layout.h"
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/checkpoint/plan.h"
 #include "worker-sidecar/checkpoint/written.h"
-#include "worker-sidecar/protocol/message_kind.h"
+#include "worker-sidecar/protocol/encoded_message.h"
 
 namespace rekindle {
 
@@ -31,6 +33,9 @@ inline constexpr std::size_t kPiecesMax = 100'000;
 // The first message of a rank. `attempt` of the frame is not 0 when the rank already lives in one
 // (its sidecar was restarted); it then sends registered again.
 struct HelloMessage {
+  static constexpr std::uint16_t kKind = 1;
+  static constexpr std::string_view kName = "hello";
+
   std::uint32_t rank = 0;
   std::uint32_t world_size = 0;
   std::int64_t pid = 0;
@@ -43,6 +48,9 @@ struct HelloMessage {
 };
 
 struct ControlMessage {
+  static constexpr std::uint16_t kKind = 2;
+  static constexpr std::string_view kName = "control";
+
   std::uint32_t slot_bytes = 0;
   std::uint64_t incarnation = 0;
   std::string checkpoint_dir;
@@ -53,10 +61,16 @@ struct ControlMessage {
 
 // The whole job is there: rk_open returns. The attempt is not known yet, it comes with take.
 struct WelcomeMessage {
+  static constexpr std::uint16_t kKind = 3;
+  static constexpr std::string_view kName = "welcome";
+
   bool operator==(const WelcomeMessage&) const = default;
 };
 
 struct RegisteredMessage {
+  static constexpr std::uint16_t kKind = 4;
+  static constexpr std::string_view kName = "registered";
+
   Layout layout;
   std::vector<StateDescription> states;
   bool late = false;
@@ -66,6 +80,11 @@ struct RegisteredMessage {
 
 // Path empty: there is nothing to restore.
 struct OfferMessage {
+  static constexpr std::uint16_t kKind = 5;
+  // between sidecars
+  static constexpr std::uint16_t kPeerKind = 104;
+  static constexpr std::string_view kName = "offer";
+
   std::string path;  // name of the folder inside the job's folder, as in every message
   std::uint64_t step = 0;
   std::string manifest_hash;
@@ -78,6 +97,9 @@ struct OfferMessage {
 // `path` and `step` are those of the offer that is answered. `error` is meant only when ok is
 // false.
 struct LoadedMessage {
+  static constexpr std::uint16_t kKind = 6;
+  static constexpr std::string_view kName = "loaded";
+
   std::string path;
   std::uint64_t step = 0;
   bool ok = false;
@@ -93,6 +115,11 @@ struct LoadedMessage {
 // goes to every pod, so that each can tell the operator about it; absent when there was nothing to
 // restore.
 struct TakeMessage {
+  static constexpr std::uint16_t kKind = 7;
+  // between sidecars
+  static constexpr std::uint16_t kPeerKind = 106;
+  static constexpr std::string_view kName = "take";
+
   std::uint32_t attempt = 0;
   std::string path;
   std::uint64_t step = 0;
@@ -104,6 +131,9 @@ struct TakeMessage {
 };
 
 struct WriteMessage {
+  static constexpr std::uint16_t kKind = 8;
+  static constexpr std::string_view kName = "write";
+
   std::uint64_t term = 0;
   std::uint32_t hold = 0;
   std::uint64_t step = 0;
@@ -115,6 +145,9 @@ struct WriteMessage {
 };
 
 struct WrittenMessage {
+  static constexpr std::uint16_t kKind = 9;
+  static constexpr std::string_view kName = "written";
+
   std::uint64_t term = 0;
   WrittenFile written;
 
@@ -122,6 +155,9 @@ struct WrittenMessage {
 };
 
 struct WriteFailedMessage {
+  static constexpr std::uint16_t kKind = 10;
+  static constexpr std::string_view kName = "write_failed";
+
   std::uint64_t term = 0;
   Error error;
 
@@ -129,6 +165,9 @@ struct WriteFailedMessage {
 };
 
 struct CollectiveFailedMessage {
+  static constexpr std::uint16_t kKind = 11;
+  static constexpr std::string_view kName = "collective_failed";
+
   std::uint64_t step = 0;
   std::string why;
   // term of the newest order to rebuild that this rank has carried out: what failed was made after
@@ -139,16 +178,25 @@ struct CollectiveFailedMessage {
 };
 
 struct CheckpointWantedMessage {
+  static constexpr std::uint16_t kKind = 12;
+  static constexpr std::string_view kName = "checkpoint_wanted";
+
   bool operator==(const CheckpointWantedMessage&) const = default;
 };
 
 struct FinishedMessage {
+  static constexpr std::uint16_t kKind = 13;
+  static constexpr std::string_view kName = "finished";
+
   std::int64_t exit_code = 0;
 
   bool operator==(const FinishedMessage&) const = default;
 };
 
 struct EndMessage {
+  static constexpr std::uint16_t kKind = 14;
+  static constexpr std::string_view kName = "end";
+
   std::int64_t exit_code = kStoppedExitCode;
 
   bool operator==(const EndMessage&) const = default;
@@ -156,6 +204,9 @@ struct EndMessage {
 
 // rk_open, or rk_restore after welcome, fails with this.
 struct RefusedMessage {
+  static constexpr std::uint16_t kKind = 15;
+  static constexpr std::string_view kName = "refused";
+
   Error error;
 
   bool operator==(const RefusedMessage&) const = default;
@@ -163,12 +214,18 @@ struct RefusedMessage {
 
 // `state_text` is the JSON object as text; "{}" asks.
 struct StatusMessage {
+  static constexpr std::uint16_t kKind = 16;
+  static constexpr std::string_view kName = "status";
+
   std::string state_text = "{}";
 
   bool operator==(const StatusMessage&) const = default;
 };
 
 struct HookMessage {
+  static constexpr std::uint16_t kKind = 17;
+  static constexpr std::string_view kName = "hook";
+
   std::string container;
   double seconds_left = 0;
 
@@ -176,9 +233,18 @@ struct HookMessage {
 };
 
 enum class HookOutcome : std::uint8_t { durable, failed, nothing_to_save };
-std::string_view to_string(HookOutcome outcome);
+constexpr auto enum_names(HookOutcome) {
+  return std::to_array<EnumName<HookOutcome>>({
+      {HookOutcome::durable, "durable"},
+      {HookOutcome::failed, "failed"},
+      {HookOutcome::nothing_to_save, "nothing_to_save"},
+  });
+}
 
 struct HookDoneMessage {
+  static constexpr std::uint16_t kKind = 18;
+  static constexpr std::string_view kName = "hook_done";
+
   HookOutcome outcome = HookOutcome::failed;
   std::uint64_t step = 0;
   std::string path;
@@ -191,6 +257,9 @@ struct HookDoneMessage {
 // Keep copies in the shadow whose descriptor travels beside it (docs/formats/shadow.md); the one
 // before is over. Answered by kept.
 struct KeepMessage {
+  static constexpr std::uint16_t kKind = 19;
+  static constexpr std::string_view kName = "keep";
+
   std::uint64_t serial = 0;
 
   bool operator==(const KeepMessage&) const = default;
@@ -198,6 +267,9 @@ struct KeepMessage {
 
 // `error` is meant only when ok is false: the rank goes on without a shadow.
 struct KeptMessage {
+  static constexpr std::uint16_t kKind = 20;
+  static constexpr std::string_view kName = "kept";
+
   std::uint64_t serial = 0;
   bool ok = false;
   Error error;
@@ -207,6 +279,9 @@ struct KeptMessage {
 
 // The rank's share at this step is in the snapshot slot; training stood for the copy.
 struct SnapshottedMessage {
+  static constexpr std::uint16_t kKind = 21;
+  static constexpr std::string_view kName = "snapshotted";
+
   std::uint64_t step = 0;
   std::uint64_t microseconds = 0;
   bool ok = true;
@@ -217,6 +292,9 @@ struct SnapshottedMessage {
 
 // An order to rebuild was carried out: this rank is at `step` and goes on behind it.
 struct RebuiltMessage {
+  static constexpr std::uint16_t kKind = 22;
+  static constexpr std::string_view kName = "rebuilt";
+
   std::uint64_t term = 0;
   std::uint64_t step = 0;
 
@@ -229,7 +307,7 @@ using LocalMessage =
                  CheckpointWantedMessage, FinishedMessage, EndMessage, RefusedMessage, StatusMessage, HookMessage,
                  HookDoneMessage, KeepMessage, KeptMessage, SnapshottedMessage, RebuiltMessage>;
 
-MessageKind local_kind_of(const LocalMessage& message);
+std::uint16_t local_kind_of(const LocalMessage& message);
 
 EncodedMessage encode_local_message(const LocalMessage& message);
 

@@ -1,9 +1,12 @@
 #include "worker-sidecar/protocol/message_fields.h"
 
+#include <array>
 #include <cmath>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/protocol/frame.h"
 
 namespace rekindle::message_fields {
 namespace {
@@ -20,15 +23,19 @@ constexpr std::size_t kWayBytesMax = 64;
 
 }  // namespace
 
+Result<Json> parse_body(std::uint16_t kind, std::string_view body) {
+  return parse_json(body, format("the body of a message of kind {}", kind), kMessageBodyBytesMax);
+}
+
 std::string short_text(JsonFields& in, std::string_view name, std::size_t bytes_max) {
   std::string value = in.text(name);
-  if (value.size() > bytes_max) in.refuse(name, "is longer than " + std::to_string(bytes_max) + " bytes");
+  if (value.size() > bytes_max) in.refuse(name, format("is longer than {} bytes", bytes_max));
   return value;
 }
 
 std::string optional_text(JsonFields& in, std::string_view name, std::size_t bytes_max) {
   std::string value = in.text_or(name, "");
-  if (value.size() > bytes_max) in.refuse(name, "is longer than " + std::to_string(bytes_max) + " bytes");
+  if (value.size() > bytes_max) in.refuse(name, format("is longer than {} bytes", bytes_max));
   return value;
 }
 
@@ -44,40 +51,40 @@ std::string file_name(JsonFields& in, std::string_view name) {
   return value;
 }
 
-std::uint32_t number32(JsonFields& in, std::string_view name, std::uint64_t most) {
+std::uint32_t number32(JsonFields& in, std::string_view name, std::uint64_t max) {
   const std::uint64_t value = in.number(name);
-  if (value > most) in.refuse(name, "must be at most " + std::to_string(most));
+  if (value > max) in.refuse(name, format("must be at most {}", max));
   return static_cast<std::uint32_t>(value);
 }
 
 std::uint32_t rank_number(JsonFields& in, std::string_view name) { return number32(in, name, kRanksMax - 1); }
 
-double real_number(JsonFields& in, const Json& object, std::string_view name, double most) {
+double real_number(JsonFields& in, const Json& object, std::string_view name, double max) {
   const auto found = object.is_object() ? object.find(name) : object.end();
   if (!object.is_object() || found == object.end() || !found->is_number()) {
     in.refuse(name, "must be a number");
     return 0;
   }
   const double value = found->get<double>();
-  if (!std::isfinite(value) || value < 0 || value > most) {
-    in.refuse(name, "must be at least 0 and at most " + std::to_string(static_cast<std::uint64_t>(most)));
+  if (!std::isfinite(value) || value < 0 || value > max) {
+    in.refuse(name, format("must be at least 0 and at most {}", static_cast<std::uint64_t>(max)));
     return 0;
   }
   return value;
 }
 
-const Json& limited_array(JsonFields& in, std::string_view name, std::size_t most) {
+const Json& limited_array(JsonFields& in, std::string_view name, std::size_t max) {
   static const Json empty = Json::array();
   const Json& value = in.array(name);
-  if (value.size() <= most) return value;
-  in.refuse(name, "has more than " + std::to_string(most) + " elements");
+  if (value.size() <= max) return value;
+  in.refuse(name, format("has more than {} elements", max));
   return empty;
 }
 
 std::vector<std::uint32_t> rank_numbers(JsonFields& in, std::string_view name) {
   return each<std::uint32_t>(in, name, kRanksMax, [](const Json& element) -> Result<std::uint32_t> {
     if (!element.is_number_unsigned() || element.get<std::uint64_t>() >= kRanksMax) {
-      return fail(ErrorCode::invalid_input, "must hold ranks below " + std::to_string(kRanksMax));
+      return fail(ErrorCode::invalid_input, format("must hold ranks below {}", kRanksMax));
     }
     return element.get<std::uint32_t>();
   });
@@ -85,6 +92,10 @@ std::vector<std::uint32_t> rank_numbers(JsonFields& in, std::string_view name) {
 
 void adopt(JsonFields& in, std::string_view name, const Status& status) {
   if (!status) in.refuse(name, status.error().message);
+}
+
+std::string describe_unknown(std::string_view text, std::string_view what) {
+  return format("'{}' is no {}", text.substr(0, 40), what);
 }
 
 Json encode_error(const Error& error) {
@@ -207,9 +218,9 @@ Result<TriggerMessage> decode_trigger(const Json& object) {
                          .seconds_left = real_number(in, object, "seconds_left", kSecondsMax),
                          .breakpoint = optional_text(in, "breakpoint"),
                          .rebuilt = in.number_or("rebuilt", 0)};
-  const Result<TriggerCause> cause = parse_trigger_cause(in.text("cause"));
-  if (cause) trigger.cause = *cause;
-  else in.refuse("cause", cause.error().message);
+  trigger.cause = read_enum<TriggerCause>(in, "cause", "cause of a breakpoint");
+  // The operator keeps words of a newer sidecar; sidecars of one job have to understand each other.
+  if (trigger.cause == TriggerCause::unknown) in.refuse("cause", describe_unknown("unknown", "cause of a breakpoint"));
   const Result<AfterBreakpoint> after = parse_after_breakpoint(in.text("after"));
   if (after) trigger.after = *after;
   else in.refuse("after", after.error().message);

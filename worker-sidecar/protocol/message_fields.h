@@ -1,16 +1,19 @@
 // Parts that several messages share, to JSON and back. Private to this folder's codecs.
 #pragma once
 
-#include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
 namespace rekindle::message_fields {
+
+Result<Json> parse_body(std::uint16_t kind, std::string_view body);
 
 // Reading. Each refuses through `in`, so that a codec asks finish() once at the end.
 std::string short_text(JsonFields& in, std::string_view name, std::size_t bytes_max = kMessageTextBytesMax);
@@ -19,10 +22,10 @@ std::string optional_text(JsonFields& in, std::string_view name, std::size_t byt
 std::string folder_name(JsonFields& in, std::string_view name);
 // safe inside a checkpoint's folder
 std::string file_name(JsonFields& in, std::string_view name);
-std::uint32_t number32(JsonFields& in, std::string_view name, std::uint64_t most = 0xffffffff);
+std::uint32_t number32(JsonFields& in, std::string_view name, std::uint64_t max = 0xffffffff);
 std::uint32_t rank_number(JsonFields& in, std::string_view name);
-double real_number(JsonFields& in, const Json& object, std::string_view name, double most);
-const Json& limited_array(JsonFields& in, std::string_view name, std::size_t most);
+double real_number(JsonFields& in, const Json& object, std::string_view name, double max);
+const Json& limited_array(JsonFields& in, std::string_view name, std::size_t max);
 std::vector<std::uint32_t> rank_numbers(JsonFields& in, std::string_view name);
 
 // Takes over the error of a part.
@@ -30,9 +33,9 @@ void adopt(JsonFields& in, std::string_view name, const Status& status);
 
 // Each element of the array through `read`, which returns Result<T>.
 template <typename T, typename Read>
-std::vector<T> each(JsonFields& in, std::string_view name, std::size_t most, Read read) {
+std::vector<T> each(JsonFields& in, std::string_view name, std::size_t max, Read read) {
   std::vector<T> values;
-  for (const Json& element : limited_array(in, name, most)) {
+  for (const Json& element : limited_array(in, name, max)) {
     Result<T> value = read(element);
     if (!value) {
       in.refuse(name, value.error().message);
@@ -43,14 +46,15 @@ std::vector<T> each(JsonFields& in, std::string_view name, std::size_t most, Rea
   return values;
 }
 
-// A name out of a list whose i-th entry is the name of value i.
-template <typename Enum, std::size_t Count>
-Result<Enum> parse_enum(const std::array<std::string_view, Count>& names, std::string_view text,
-                        std::string_view what) {
-  for (std::size_t i = 0; i < Count; ++i) {
-    if (names[i] == text) return static_cast<Enum>(i);
-  }
-  return fail(ErrorCode::invalid_input, "'" + std::string(text.substr(0, 40)) + "' is no " + std::string(what));
+std::string describe_unknown(std::string_view text, std::string_view what);
+
+// A name of the enum's values; `what` they are, for the error.
+template <NamedEnum Enum>
+Enum read_enum(JsonFields& in, std::string_view name, std::string_view what) {
+  const std::string text = in.text(name);
+  if (const std::optional<Enum> value = parse_enum<Enum>(text)) return *value;
+  in.refuse(name, describe_unknown(text, what));
+  return Enum{};
 }
 
 Json encode_error(const Error& error);

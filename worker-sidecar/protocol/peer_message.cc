@@ -2,21 +2,17 @@
 
 #include <algorithm>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/message_fields.h"
+#include "worker-sidecar/protocol/message_kinds.h"
 
 namespace rekindle {
 namespace {
 
 using namespace message_fields;
 
-constexpr std::array<std::string_view, 13> kPhases = {
-    "starting",        "restoring",         "between",  "computing",  "updating",  "waiting_at_update",
-    "waiting_at_step", "collective_failed", "finished", "evaluating", "compiling", "waiting_for_data",
-    "swapped"};
-constexpr std::array<std::string_view, 4> kReadyStates = {"connected", "registered", "loaded", "running"};
-constexpr std::array<std::string_view, 3> kSnapshotOutcomes = {"taken", "missed", "failed"};
 constexpr double kSecondsMax = 1e7;
 constexpr std::size_t kShadowStepsMax = 16;  // of one rank
 
@@ -165,31 +161,7 @@ Json to_json(const PodSnapshottedMessage& m) {
   return object;
 }
 
-template <typename Message>
-std::string to_body(const Message& m) {
-  return dump_json(to_json(m));
-}
-// OfferMessage and TakeMessage are those of the local wire.
-std::string to_body(const OfferMessage& m) { return encode_local_message(m).body; }
-std::string to_body(const TakeMessage& m) { return encode_local_message(m).body; }
-
 std::uint32_t ordinal_number(JsonFields& in, std::string_view name) { return number32(in, name, kRanksMax - 1); }
-
-template <typename Enum, std::size_t Count>
-Enum read_enum(JsonFields& in, std::string_view name, const std::array<std::string_view, Count>& names,
-               std::string_view what) {
-  const Result<Enum> value = parse_enum<Enum>(names, in.text(name), what);
-  if (value) return *value;
-  in.refuse(name, value.error().message);
-  return Enum{};
-}
-
-AfterBreakpoint read_after(JsonFields& in) {
-  const std::string text = in.text("after");
-  const std::optional<AfterBreakpoint> after = parse_enum<AfterBreakpoint>(text);
-  if (!after) in.refuse("after", "'" + text.substr(0, 40) + "' is no order for the time after a breakpoint");
-  return after.value_or(AfterBreakpoint::go_on);
-}
 
 Result<HeldLayout> read_held_layout(const Json& element) {
   JsonFields part(element, "layout");
@@ -225,8 +197,7 @@ void read(JsonFields& in, const Json&, ReadyMessage& m) {
   m.ordinal = ordinal_number(in, "ordinal");
   m.ranks = each<ReadyRank>(in, "ranks", kRanksMax, [](const Json& element) -> Result<ReadyRank> {
     JsonFields part(element, "rank");
-    ReadyRank rank{.rank = rank_number(part, "rank"),
-                   .state = read_enum<ReadyState>(part, "state", kReadyStates, "state of a rank")};
+    ReadyRank rank{.rank = rank_number(part, "rank"), .state = read_enum<ReadyState>(part, "state", "state of a rank")};
     if (Status status = part.finish(); !status) return std::unexpected(status.error());
     return rank;
   });
@@ -270,7 +241,7 @@ void read(JsonFields& in, const Json&, CollectedMessage& m) {
                        .alive = part.boolean("alive"),
                        .clean = part.boolean("clean"),
                        .step = part.number("step"),
-                       .phase = read_enum<RankPhase>(part, "phase", kPhases, "phase of a rank"),
+                       .phase = read_enum<RankPhase>(part, "phase", "phase of a rank"),
                        .rebuilds = part.boolean_or("rebuilds", false),
                        .rebuild_term = part.number_or("rebuild_term", 0)};
     if (rank.step >> 48 != 0) part.refuse("step", "must fit 48 bits");
@@ -308,7 +279,7 @@ void read(JsonFields& in, const Json&, AssignMessage& m) {
     return writer;
   });
   const std::uint64_t in_all = in.number_or("writers_in_all", 0);
-  if (in_all > kRanksMax) in.refuse("writers_in_all", "must be at most " + std::to_string(kRanksMax));
+  if (in_all > kRanksMax) in.refuse("writers_in_all", format("must be at most {}", kRanksMax));
   else m.writers_in_all = static_cast<std::uint32_t>(in_all);
 }
 
@@ -362,14 +333,14 @@ void read(JsonFields& in, const Json& object, CommittedMessage& m) {
   m.step = in.number("step");
   m.path = folder_name(in, "path");
   m.manifest_hash = optional_text(in, "manifest_hash", 64);
-  m.after = read_after(in);
+  m.after = read_enum<AfterBreakpoint>(in, "after", "order for the time after a breakpoint");
   m.bytes = in.number("bytes");
   m.seconds = real_number(in, object, "seconds", kSecondsMax);
 }
 void read(JsonFields& in, const Json&, FailedMessage& m) {
   m.term = in.number("term");
   m.error = read_error(in, "error");
-  m.after = read_after(in);
+  m.after = read_enum<AfterBreakpoint>(in, "after", "order for the time after a breakpoint");
   if (m.after == AfterBreakpoint::rebuild)
     in.refuse("after", "must not be rebuild: without a checkpoint there is no step to rebuild at");
 }
@@ -397,88 +368,60 @@ void read(JsonFields& in, const Json&, SnapshotMessage& m) {
 void read(JsonFields& in, const Json&, PodSnapshottedMessage& m) {
   m.term = in.number("term");
   m.ordinal = ordinal_number(in, "ordinal");
-  m.outcome = read_enum<SnapshotOutcome>(in, "outcome", kSnapshotOutcomes, "outcome of a snapshot");
+  m.outcome = read_enum<SnapshotOutcome>(in, "outcome", "outcome of a snapshot");
   m.microseconds = in.number("microseconds");
   m.error = read_error(in, "error");
 }
 
+// OfferMessage and TakeMessage: they have the body of the local wire.
 template <typename Message>
-Result<PeerMessage> decode_peer(const Json& object, std::string_view name) {
-  JsonFields in(object, "message " + std::string(name));
-  Message message;
-  read(in, object, message);
-  if (Status status = in.finish(); !status) return std::unexpected(status.error());
-  return message;
+constexpr bool kOfBothWires = requires { Message::kPeerKind; };
+
+template <typename Message>
+struct PeerKind {
+  static constexpr std::uint16_t value = [] {
+    if constexpr (kOfBothWires<Message>) return Message::kPeerKind;
+    else return Message::kKind;
+  }();
+};
+using PeerKinds = MessageKinds<PeerKind, PeerMessage>;
+
+template <typename Message>
+std::string encode_peer_body(const Message& message) {
+  if constexpr (kOfBothWires<Message>) return encode_local_message(message).body;
+  else return dump_json(to_json(message));
+}
+
+template <typename Message>
+Result<PeerMessage> decode_peer_body(std::string_view body) {
+  const Result<Json> object = parse_body(PeerKind<Message>::value, body);
+  if (!object) return std::unexpected(object.error());
+  if constexpr (kOfBothWires<Message>) {
+    Result<LocalMessage> message = decode_local_message(Message::kKind, body);
+    if (!message) return std::unexpected(message.error());
+    return std::get<Message>(std::move(*message));
+  } else {
+    JsonFields in(*object, format("message {}", Message::kName));
+    Message message;
+    read(in, *object, message);
+    if (Status status = in.finish(); !status) return std::unexpected(status.error());
+    return message;
+  }
 }
 
 }  // namespace
 
-std::string_view to_string(SnapshotOutcome outcome) { return kSnapshotOutcomes[static_cast<std::size_t>(outcome)]; }
-std::string_view to_string(ReadyState state) { return kReadyStates[static_cast<std::size_t>(state)]; }
-
-// A phase comes from memory that a rank writes: one that nobody knows is starting, which is dirty.
-std::string_view to_string(RankPhase phase) {
-  const auto index = static_cast<std::size_t>(phase);
-  return index < kPhases.size() ? kPhases[index] : kPhases[0];
-}
-
-Result<TriggerCause> parse_trigger_cause(std::string_view text) {
-  const std::optional<TriggerCause> cause = parse_enum<TriggerCause>(text);
-  if (cause && cause != TriggerCause::unknown) return *cause;
-  return fail(ErrorCode::invalid_input, "'" + std::string(text.substr(0, 40)) + "' is no cause of a breakpoint");
-}
-Result<RankPhase> parse_rank_phase(std::string_view text) {
-  return parse_enum<RankPhase>(kPhases, text, "phase of a rank");
-}
-
-// The kinds of peer messages are 101 to 120 in the order of the variant.
-MessageKind peer_kind_of(const PeerMessage& message) { return static_cast<MessageKind>(message.index() + 101); }
-static_assert(std::variant_size_v<PeerMessage> == static_cast<std::size_t>(MessageKind::peer_snapshotted) - 100);
+std::uint16_t peer_kind_of(const PeerMessage& message) { return PeerKinds::kind_of(message); }
 
 EncodedMessage encode_peer_message(const PeerMessage& message) {
-  return {peer_kind_of(message), std::visit([](const auto& m) { return to_body(m); }, message)};
+  return {peer_kind_of(message), std::visit([](const auto& m) { return encode_peer_body(m); }, message)};
 }
-
-namespace {
-Result<PeerMessage> decode_shared(MessageKind local, std::string_view body) {
-  Result<LocalMessage> message = decode_local_message(static_cast<std::uint16_t>(local), body);
-  if (!message) return std::unexpected(message.error());
-  if (local == MessageKind::offer) return std::get<OfferMessage>(*message);
-  return std::get<TakeMessage>(*message);
-}
-}  // namespace
 
 Result<PeerMessage> decode_peer_message(std::uint16_t kind, std::string_view body) {
-  if (kind < 101 || kind > static_cast<std::uint16_t>(MessageKind::peer_snapshotted)) {
-    return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between sidecars");
-  }
-  const Result<Json> object =
-      parse_json(body, "the body of a message of kind " + std::to_string(kind), kMessageBodyBytesMax);
-  if (!object) return std::unexpected(object.error());
-  switch (static_cast<MessageKind>(kind)) {
-    case MessageKind::peer_hello: return decode_peer<PeerHelloMessage>(*object, "peer_hello");
-    case MessageKind::peer_ready: return decode_peer<ReadyMessage>(*object, "ready");
-    case MessageKind::peer_begin: return decode_peer<BeginMessage>(*object, "begin");
-    case MessageKind::peer_offer: return decode_shared(MessageKind::offer, body);
-    case MessageKind::peer_loaded: return decode_peer<PodLoadedMessage>(*object, "loaded");
-    case MessageKind::peer_take: return decode_shared(MessageKind::take, body);
-    case MessageKind::peer_trigger: return decode_peer<TriggerMessage>(*object, "trigger");
-    case MessageKind::peer_collect: return decode_peer<CollectMessage>(*object, "collect");
-    case MessageKind::peer_collected: return decode_peer<CollectedMessage>(*object, "collected");
-    case MessageKind::peer_permit: return decode_peer<PermitMessage>(*object, "permit");
-    case MessageKind::peer_assign: return decode_peer<AssignMessage>(*object, "assign");
-    case MessageKind::peer_written: return decode_peer<PodWrittenMessage>(*object, "written");
-    case MessageKind::peer_committed: return decode_peer<CommittedMessage>(*object, "committed");
-    case MessageKind::peer_failed: return decode_peer<FailedMessage>(*object, "failed");
-    case MessageKind::peer_finished: return decode_peer<PodFinishedMessage>(*object, "finished");
-    case MessageKind::peer_layouts: return decode_peer<LayoutsMessage>(*object, "layouts");
-    case MessageKind::peer_keep: return decode_peer<PeerKeepMessage>(*object, "keep");
-    case MessageKind::peer_kept: return decode_peer<PeerKeptMessage>(*object, "kept");
-    case MessageKind::peer_snapshot: return decode_peer<SnapshotMessage>(*object, "snapshot");
-    case MessageKind::peer_snapshotted: return decode_peer<PodSnapshottedMessage>(*object, "snapshotted");
-    default: break;
-  }
-  return fail(ErrorCode::not_found, "kind " + std::to_string(kind) + " is no message between sidecars");
+  std::optional<Result<PeerMessage>> message =
+      PeerKinds::decode(kind, [&]<typename Message>() { return decode_peer_body<Message>(body); });
+  if (message) return *std::move(message);
+  return fail(ErrorCode::not_found, format("kind {} is no message between sidecars", kind));
 }
 
 }  // namespace rekindle

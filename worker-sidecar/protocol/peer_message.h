@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "common/contract/after_breakpoint.h"
 #include "common/contract/trigger_cause.h"
@@ -16,16 +17,11 @@
 #include "worker-sidecar/checkpoint/plan.h"
 #include "worker-sidecar/checkpoint/written.h"
 #include "worker-sidecar/protocol/control_block.h"
+#include "worker-sidecar/protocol/encoded_message.h"
 #include "worker-sidecar/protocol/local_message.h"
-#include "worker-sidecar/protocol/message_kind.h"
 
 namespace rekindle {
 
-// Never `unknown`.
-Result<TriggerCause> parse_trigger_cause(std::string_view text);
-
-std::string_view to_string(RankPhase phase);
-Result<RankPhase> parse_rank_phase(std::string_view text);
 
 // round << 16 | ordinal of the coordinator's pod.
 constexpr std::uint64_t make_term(std::uint64_t round, std::uint32_t ordinal) {
@@ -35,6 +31,9 @@ constexpr std::uint64_t round_of(std::uint64_t term) { return term >> 16; }
 constexpr std::uint32_t coordinator_of(std::uint64_t term) { return static_cast<std::uint32_t>(term & 0xffff); }
 
 struct PeerHelloMessage {
+  static constexpr std::uint16_t kKind = 101;
+  static constexpr std::string_view kName = "peer_hello";
+
   std::string job_uid;
   std::string pod_uid;
   std::uint32_t ordinal = 0;
@@ -45,7 +44,14 @@ struct PeerHelloMessage {
 };
 
 enum class ReadyState : std::uint8_t { connected, registered, loaded, running };
-std::string_view to_string(ReadyState state);
+constexpr auto enum_names(ReadyState) {
+  return std::to_array<EnumName<ReadyState>>({
+      {ReadyState::connected, "connected"},
+      {ReadyState::registered, "registered"},
+      {ReadyState::loaded, "loaded"},
+      {ReadyState::running, "running"},
+  });
+}
 
 struct ReadyRank {
   std::uint32_t rank = 0;
@@ -67,6 +73,9 @@ struct HeldLayout {
 // What a pod's ranks have reached. `attempt`, `step`, `path`, `manifest_hash`: of the take that was
 // seen, attempt 0 before.
 struct ReadyMessage {
+  static constexpr std::uint16_t kKind = 102;
+  static constexpr std::string_view kName = "ready";
+
   std::uint32_t ordinal = 0;
   std::vector<ReadyRank> ranks;
   // of all ranks of the pod; empty until every one has registered, and when they differ
@@ -83,6 +92,9 @@ struct ReadyMessage {
 // `layout_hashes`: those that the coordinator has, once its own ranks have registered; a pod with
 // others sends them in `ready`. `layouts`: what all ranks of the job hold, told when they differ.
 struct BeginMessage {
+  static constexpr std::uint16_t kKind = 103;
+  static constexpr std::string_view kName = "begin";
+
   std::vector<std::string> layout_hashes = {};
   std::vector<HeldLayout> layouts = {};
 
@@ -90,6 +102,9 @@ struct BeginMessage {
 };
 
 struct PodLoadedMessage {
+  static constexpr std::uint16_t kKind = 105;
+  static constexpr std::string_view kName = "loaded";
+
   std::uint32_t ordinal = 0;
   std::string path;
   std::uint64_t step = 0;
@@ -101,6 +116,9 @@ struct PodLoadedMessage {
 
 // `term`: the one that holds the sender's ranks, 0 when none does.
 struct TriggerMessage {
+  static constexpr std::uint16_t kKind = 107;
+  static constexpr std::string_view kName = "trigger";
+
   std::uint64_t term = 0;
   TriggerCause cause = TriggerCause::sidecar;
   std::uint32_t pod = 0;  // ordinal of the pod that it is about
@@ -117,6 +135,9 @@ struct TriggerMessage {
 // trigger.term is not used. `job_layout_hash` is of all that the coordinator knows of who
 // registered what; `layout_hashes` are the layouts that it has.
 struct CollectMessage {
+  static constexpr std::uint16_t kKind = 108;
+  static constexpr std::string_view kName = "collect";
+
   std::uint64_t term = 0;
   TriggerMessage trigger;
   std::string job_layout_hash = {};
@@ -143,6 +164,9 @@ struct CollectedRank {
 // `layouts`: what the sender knows and the coordinator does not, of other pods' ranks as well.
 // `more`: only layouts, the answer itself follows.
 struct CollectedMessage {
+  static constexpr std::uint16_t kKind = 109;
+  static constexpr std::string_view kName = "collected";
+
   std::uint64_t term = 0;
   std::uint32_t ordinal = 0;
   std::vector<CollectedRank> ranks;
@@ -153,6 +177,9 @@ struct CollectedMessage {
 };
 
 struct PermitMessage {
+  static constexpr std::uint16_t kKind = 110;
+  static constexpr std::string_view kName = "permit";
+
   std::uint64_t term = 0;
   std::uint64_t step = 0;
   std::vector<std::uint32_t> ranks;
@@ -163,6 +190,9 @@ struct PermitMessage {
 // Goes to every member, with the writers of its pod; also to one without a writer: its ranks' small
 // state is wanted.
 struct AssignMessage {
+  static constexpr std::uint16_t kKind = 111;
+  static constexpr std::string_view kName = "assign";
+
   std::uint64_t term = 0;
   std::uint64_t step = 0;
   std::string path;
@@ -183,6 +213,9 @@ struct RankWrittenFile {
 // Sent once all of a pod's writers have written, or with ok false as soon as one cannot. `more`:
 // only some of the ranks' reports, since a frame is limited; the rest follows.
 struct PodWrittenMessage {
+  static constexpr std::uint16_t kKind = 112;
+  static constexpr std::string_view kName = "written";
+
   std::uint64_t term = 0;
   std::uint32_t ordinal = 0;
   bool ok = false;
@@ -201,6 +234,9 @@ struct PodWrittenMessage {
 // Path empty: every rank has finished, or nothing has been learned yet, and there is nothing to
 // save.
 struct CommittedMessage {
+  static constexpr std::uint16_t kKind = 113;
+  static constexpr std::string_view kName = "committed";
+
   std::uint64_t term = 0;
   std::uint64_t step = 0;
   std::string path;
@@ -214,6 +250,9 @@ struct CommittedMessage {
 
 // term 0: the restore has failed, members refuse their ranks.
 struct FailedMessage {
+  static constexpr std::uint16_t kKind = 114;
+  static constexpr std::string_view kName = "failed";
+
   std::uint64_t term = 0;
   Error error;
   AfterBreakpoint after = AfterBreakpoint::go_on;
@@ -222,6 +261,9 @@ struct FailedMessage {
 };
 
 struct PodFinishedMessage {
+  static constexpr std::uint16_t kKind = 115;
+  static constexpr std::string_view kName = "finished";
+
   std::uint32_t ordinal = 0;
 
   bool operator==(const PodFinishedMessage&) const = default;
@@ -240,6 +282,9 @@ constexpr std::uint64_t make_periodic_term(std::uint64_t number, std::uint32_t o
 
 // What the ranks of a pod hold has changed since the job began.
 struct LayoutsMessage {
+  static constexpr std::uint16_t kKind = 116;
+  static constexpr std::string_view kName = "layouts";
+
   std::uint32_t ordinal = 0;
   std::vector<HeldLayout> layouts;
 
@@ -249,6 +294,9 @@ struct LayoutsMessage {
 // To the pod of `share.rank` what this rank shall keep in its shadow; one message a rank, so that
 // each fits a frame.
 struct PeerKeepMessage {
+  static constexpr std::uint16_t kKind = 117;
+  static constexpr std::string_view kName = "keep";
+
   std::uint64_t term = 0;
   bool snapshots = false;
   std::uint64_t shadow_every_steps = 0;
@@ -258,6 +306,9 @@ struct PeerKeepMessage {
 };
 
 struct PeerKeptMessage {
+  static constexpr std::uint16_t kKind = 118;
+  static constexpr std::string_view kName = "kept";
+
   std::uint64_t term = 0;
   std::uint32_t rank = 0;
   bool ok = false;
@@ -268,6 +319,9 @@ struct PeerKeptMessage {
 
 // Take the snapshot of periodic checkpoint `term` at exactly this step. step 0: it is given up.
 struct SnapshotMessage {
+  static constexpr std::uint16_t kKind = 119;
+  static constexpr std::string_view kName = "snapshot";
+
   std::uint64_t term = 0;
   std::uint64_t step = 0;
 
@@ -275,10 +329,19 @@ struct SnapshotMessage {
 };
 
 enum class SnapshotOutcome : std::uint8_t { taken, missed, failed };
-std::string_view to_string(SnapshotOutcome outcome);
+constexpr auto enum_names(SnapshotOutcome) {
+  return std::to_array<EnumName<SnapshotOutcome>>({
+      {SnapshotOutcome::taken, "taken"},
+      {SnapshotOutcome::missed, "missed"},
+      {SnapshotOutcome::failed, "failed"},
+  });
+}
 
 // All ranks of the pod have taken it, or one had passed the step already, or one cannot.
 struct PodSnapshottedMessage {
+  static constexpr std::uint16_t kKind = 120;
+  static constexpr std::string_view kName = "snapshotted";
+
   std::uint64_t term = 0;
   std::uint32_t ordinal = 0;
   SnapshotOutcome outcome = SnapshotOutcome::taken;
@@ -294,7 +357,7 @@ using PeerMessage =
                  CommittedMessage, FailedMessage, PodFinishedMessage, LayoutsMessage, PeerKeepMessage, PeerKeptMessage,
                  SnapshotMessage, PodSnapshottedMessage>;
 
-MessageKind peer_kind_of(const PeerMessage& message);
+std::uint16_t peer_kind_of(const PeerMessage& message);
 
 EncodedMessage encode_peer_message(const PeerMessage& message);
 

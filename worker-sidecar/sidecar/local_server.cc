@@ -189,8 +189,7 @@ void LocalServer::send(LinkId link, const LocalMessage& message, std::uint32_t a
   const auto found = parts_->connections.find(link);
   if (found == parts_->connections.end()) return;
   const EncodedMessage encoded = encode_local_message(message);
-  Result<std::string> bytes =
-      found->second.encoder.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body);
+  Result<std::string> bytes = found->second.encoder.encode(encoded.kind, attempt, encoded.body);
   // Not from inside the caller's own loop over connections.
   if (!bytes)
     return asio::post(parts_->loop, [parts = parts_, link, why = bytes.error().message] { parts->drop(link, why); });

@@ -95,7 +95,7 @@ class Scenario {
 
   bool perform(const std::string& command) {
     if (command == "place")
-      job_->place(number("rank"), number("step"), parse_rank_phase(text("phase")).value_or(RankPhase::starting));
+      job_->place(number("rank"), number("step"), parse_enum<RankPhase>(text("phase")).value_or(RankPhase::starting));
     else if (command == "kill" && values_.contains("pod")) job_->kill_pod(number("pod"));
     else if (command == "kill") job_->kill_rank(number("rank"));
     else if (command == "finish") job_->finish_rank(number("rank"));

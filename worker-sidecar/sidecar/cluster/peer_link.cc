@@ -107,7 +107,7 @@ void PeerLink::read_some() {
 void PeerLink::send(const PeerMessage& message, std::uint32_t attempt) {
   if (!open_) return;
   const EncodedMessage encoded = encode_peer_message(message);
-  Result<std::string> bytes = encoder_.encode(static_cast<std::uint16_t>(encoded.kind), attempt, encoded.body);
+  Result<std::string> bytes = encoder_.encode(encoded.kind, attempt, encoded.body);
   if (bytes && outgoing_bytes_ + bytes->size() > kOutgoingBytesMax)
     bytes = fail(ErrorCode::exhausted, "it does not read what is sent");
   if (!bytes) {

@@ -27,7 +27,7 @@ std::string find_why_not_ready(const std::string& socket_path, Duration patience
     return format("no sidecar answers on {}: {}", socket_path, std::strerror(errno));
   }
   const EncodedMessage question = encode_local_message(StatusMessage{});
-  const std::string bytes = encode_frame(static_cast<std::uint16_t>(question.kind), 0, 1, question.body);
+  const std::string bytes = encode_frame(question.kind, 0, 1, question.body);
   if (::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size()))
     return "the sidecar closed the connection";
   FrameDecoder decoder;

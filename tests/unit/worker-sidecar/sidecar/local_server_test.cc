@@ -69,7 +69,7 @@ class Client {
 std::string framed(const LocalMessage& message) {
   FrameEncoder encoder;
   const EncodedMessage encoded = encode_local_message(message);
-  return *encoder.encode(static_cast<std::uint16_t>(encoded.kind), 0, encoded.body);
+  return *encoder.encode(encoded.kind, 0, encoded.body);
 }
 
 class LocalServerTest : public testing::Test {
