@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/cli/rank_files.h"
 #include "worker-sidecar/cli/table.h"
@@ -50,15 +51,15 @@ Result<std::map<std::uint32_t, RankGroup>> read_groups(FileSystem& file_system, 
     Result<RankGroup> group = read_group(file_system, path);
     if (!group) return std::unexpected(group.error());
     if (!groups.emplace(*rank, std::move(*group)).second) {
-      return fail(ErrorCode::invalid_input, root + " holds two folders of rank " + std::to_string(*rank) +
-                                                " (device and rank_); remove the one of the other run");
+      return fail(
+          ErrorCode::invalid_input,
+          format("{} holds two folders of rank {} (device and rank_); remove the one of the other run", root, *rank));
     }
   }
   if (groups.empty()) {
-    return fail(ErrorCode::not_found,
-                root + " holds no device<rank>/" + std::string(kGroupFileName) + " and no rank_<rank>/" +
-                    std::string(kGroupFileName) +
-                    ". MindSpore writes it where GROUP_INFO_FILE says, when it compiles a parallel graph");
+    return fail(ErrorCode::not_found, format("{} holds no device<rank>/{} and no rank_<rank>/{}. MindSpore writes it "
+                                             "where GROUP_INFO_FILE says, when it compiles a parallel graph",
+                                             root, kGroupFileName, kGroupFileName));
   }
   return groups;
 }

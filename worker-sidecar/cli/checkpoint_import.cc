@@ -5,6 +5,7 @@
 #include <ostream>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/checkpoint/candidates.h"
 #include "worker-sidecar/checkpoint/names.h"
@@ -26,7 +27,7 @@ namespace {
 Result<JobIdentity> parse_job(const std::string& text) {
   // A namespace has no dot in it, the name of a job may.
   const std::size_t dot = text.find('.');
-  if (dot == std::string::npos) return fail(ErrorCode::invalid_input, "--job " + text + " is not NAMESPACE.NAME");
+  if (dot == std::string::npos) return fail(ErrorCode::invalid_input, format("--job {} is not NAMESPACE.NAME", text));
   JobIdentity job{.namespace_name = text.substr(0, dot), .name = text.substr(dot + 1), .uid = ""};
   if (const Result<std::string> name = job_folder_name(job.namespace_name, job.name); !name)
     return std::unexpected(name.error());
@@ -120,8 +121,9 @@ class Importer {
                           [&](std::uint64_t done, std::uint64_t all) { progress_.report(done, all); });
     if (!verification.fine()) {
       const Finding& finding = verification.findings.front();
-      return fail(ErrorCode::corrupt, "what was written reads back differently (" + finding.file + ": " +
-                                          finding.sentence + "): the storage is not reliable");
+      return fail(ErrorCode::corrupt,
+                  format("what was written reads back differently ({}: {}): the storage is not reliable", finding.file,
+                         finding.sentence));
     }
     if (Status status = claim(name); !status) return std::unexpected(status.error());
     return Imported{name, manifest_.attempt, file_bytes(manifest_)};
@@ -195,8 +197,8 @@ class Importer {
   }
 
   static std::unexpected<Error> begun_meanwhile(std::uint64_t attempt) {
-    return fail(ErrorCode::conflict, "attempt " + std::to_string(attempt) +
-                                         " of the job began meanwhile. Import while the job does not run");
+    return fail(ErrorCode::conflict,
+                format("attempt {} of the job began meanwhile. Import while the job does not run", attempt));
   }
 
   FileSystem& file_system_;

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/cli/each_place.h"
 #include "worker-sidecar/cli/table.h"
@@ -59,7 +60,8 @@ Remains find_remains(const Verification& result, const JobView& view) {
     for (const FoundFolder& folder : view.scan.folders) {
       if (folder.path == result.folder || !folder.manifest || !*folder.manifest) continue;
       for (const ManifestFile& other : (*folder.manifest)->manifest.files) {
-        if (other.hash == file.hash && other.bytes == file.bytes) copies.push_back(folder.path + "/" + other.name);
+        if (other.hash == file.hash && other.bytes == file.bytes)
+          copies.push_back(format("{}/{}", folder.path, other.name));
       }
     }
     remains.copies.emplace_back(file.name, std::move(copies));

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/checkpoint/names.h"
@@ -62,9 +63,9 @@ class ForeignIndex {
       return std::unexpected(in_file(tensor.path, status.error()));
     const auto [known, is_new] = tensors_.try_emplace(tensor.name, tensor);
     if (is_new) return {};
-    return fail(ErrorCode::invalid_input,
-                "\"" + tensor.name + "\" is in " + known->second.path + " and in " + tensor.path +
-                    ". Parts of one tensor, or copies of it, have to be made one before they are imported");
+    return fail(ErrorCode::invalid_input, format("\"{}\" is in {} and in {}. Parts of one tensor, or copies of it, "
+                                                 "have to be made one before they are imported",
+                                                 tensor.name, known->second.path, tensor.path));
   }
 
   // `wanted`: the names that are to be in it, all of them and no others; null: whatever there is.
@@ -80,7 +81,7 @@ class ForeignIndex {
       found.insert(entry.key);
       if (wanted != nullptr && !wanted->contains(entry.key)) {
         return fail(ErrorCode::invalid_input,
-                    path + " has \"" + entry.key + "\", which the index does not place there");
+                    format("{} has \"{}\", which the index does not place there", path, entry.key));
       }
       const ContentRange range{entry.begin_byte, entry.end_byte - entry.begin_byte};
       if (Status status = add_tensor({entry.key, entry.dtype, entry.shape, path, {range}}); !status) return status;
@@ -88,7 +89,8 @@ class ForeignIndex {
     if (wanted == nullptr) return {};
     for (const std::string& name : *wanted) {
       if (!found.contains(name))
-        return fail(ErrorCode::invalid_input, path + " does not have \"" + name + "\", which the index places there");
+        return fail(ErrorCode::invalid_input,
+                    format("{} does not have \"{}\", which the index places there", path, name));
     }
     return {};
   }
@@ -103,7 +105,7 @@ class ForeignIndex {
     for (const auto& [name, file] : in.object("weight_map").items()) {
       if (!file.is_string() || !is_safe_file_name(file.get<std::string>())) {
         return fail(ErrorCode::refused,
-                    path + " places \"" + name + "\" in something that is no plain name of a file beside it");
+                    format("{} places \"{}\" in something that is no plain name of a file beside it", path, name));
       }
       names_by_file[file.get<std::string>()].insert(name);
     }
@@ -122,8 +124,8 @@ class ForeignIndex {
     const Result<std::optional<std::uint64_t>> step = find_number(file_system_, path, *file, "step_num");
     if (!step) return std::unexpected(step.error());
     if (*step && step_ && *step_ != **step) {
-      return fail(ErrorCode::invalid_input, path + " is of step " + std::to_string(**step) +
-                                                ", the files before it are of step " + std::to_string(*step_));
+      return fail(ErrorCode::invalid_input,
+                  format("{} is of step {}, the files before it are of step {}", path, **step, *step_));
     }
     if (*step) step_ = *step;
     for (const MindSporeEntry& entry : file->entries) {
@@ -134,7 +136,7 @@ class ForeignIndex {
       const std::optional<Dtype> dtype = parse_mindspore_name(entry.type);
       if (!dtype)
         return fail(ErrorCode::invalid_input,
-                    path + ": \"" + entry.name + "\" has the type " + entry.type + ", which has no counterpart here");
+                    format("{}: \"{}\" has the type {}, which has no counterpart here", path, entry.name, entry.type));
       if (Status status = add_tensor({entry.name, *dtype, entry.shape, path, entry.content}); !status) return status;
     }
     return {};
@@ -204,7 +206,7 @@ Result<std::optional<std::uint64_t>> find_number(FileSystem& file_system, const 
   std::uint64_t value = 0;
   const bool wide = entry->type == "Int64";
   if ((!wide && entry->type != "Int32") || volume_of(entry->shape) != 1) {
-    return fail(ErrorCode::invalid_input, path + ": \"" + std::string(name) + "\" is no whole number");
+    return fail(ErrorCode::invalid_input, format("{}: \"{}\" is no whole number", path, name));
   }
   int shift = 0;
   const Status status =
@@ -215,7 +217,7 @@ Result<std::optional<std::uint64_t>> find_number(FileSystem& file_system, const 
       });
   if (!status) return std::unexpected(status.error());
   if (value >> (wide ? 63 : 31) != 0)
-    return fail(ErrorCode::invalid_input, path + ": \"" + std::string(name) + "\" is negative");
+    return fail(ErrorCode::invalid_input, format("{}: \"{}\" is negative", path, name));
   return value;
 }
 

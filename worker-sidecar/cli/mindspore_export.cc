@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/checkpoint/cursor.h"
 #include "worker-sidecar/cli/new_file.h"
@@ -60,9 +61,8 @@ Result<MindSporePlace> find_place(FileSystem& file_system, const OpenedCheckpoin
   const Result<std::optional<std::uint64_t>> kept = find_epoch(file_system, checkpoint);
   if (!kept) return std::unexpected(kept.error());
   if (*kept && question.epoch && **kept != *question.epoch) {
-    return fail(ErrorCode::invalid_input, "--epoch says " + std::to_string(*question.epoch) +
-                                              ", but the checkpoint says epoch " + std::to_string(**kept) +
-                                              "; leave --epoch out");
+    return fail(ErrorCode::invalid_input, format("--epoch says {}, but the checkpoint says epoch {}; leave --epoch out",
+                                                 *question.epoch, **kept));
   }
   if (*kept) return MindSporePlace{**kept, step_in_epoch};
   if (question.epoch) return MindSporePlace{*question.epoch, step_in_epoch};
@@ -85,7 +85,7 @@ Result<Cuts> find_cuts(const std::vector<const ManifestTensor*>& tensors, const 
     const char* const end = each.data() + each.size();
     if (equals == std::string::npos ||
         std::from_chars(each.data() + equals + 1, end, dimension) != std::from_chars_result{end, std::errc()}) {
-      return fail(ErrorCode::invalid_input, "--sharded " + each + " is not NAME=DIMENSION");
+      return fail(ErrorCode::invalid_input, format("--sharded {} is not NAME=DIMENSION", each));
     }
     std::string name = each.substr(0, equals);
     const bool any = name.ends_with('*');
@@ -95,16 +95,15 @@ Result<Cuts> find_cuts(const std::vector<const ManifestTensor*>& tensors, const 
       if (any ? !tensor->name.starts_with(name) : tensor->name != name) continue;
       found = true;
       if (dimension >= tensor->global_shape.size() || tensor->global_shape[dimension] % manifest.world_size != 0) {
-        return fail(ErrorCode::invalid_input, "\"" + tensor->name + "\" is " + describe_shape(tensor->global_shape) +
-                                                  "; " + std::to_string(manifest.world_size) +
-                                                  " ranks cannot hold equal parts of it along dimension " +
-                                                  std::to_string(dimension));
+        return fail(ErrorCode::invalid_input,
+                    format("\"{}\" is {}; {} ranks cannot hold equal parts of it along dimension {}", tensor->name,
+                           describe_shape(tensor->global_shape), manifest.world_size, dimension));
       }
       cuts[tensor] = dimension;
     }
     if (!found)
       return fail(ErrorCode::invalid_input,
-                  "--sharded names \"" + each.substr(0, equals) + "\", which is not in the checkpoint");
+                  format("--sharded names \"{}\", which is not in the checkpoint", each.substr(0, equals)));
   }
   for (const ManifestTensor* tensor : tensors) {
     // Rows are also cut to share the writing; anything else only because ranks hold parts.
@@ -114,9 +113,9 @@ Result<Cuts> find_cuts(const std::vector<const ManifestTensor*>& tensors, const 
     });
     if (in_shards && !cuts.contains(tensor)) {
       return fail(ErrorCode::invalid_input,
-                  "\"" + tensor->name +
-                      "\" was held in parts by the ranks, and the checkpoint does not keep by which: " +
-                      "name it with --sharded \"" + tensor->name + "=DIMENSION\", or export one merged file");
+                  format("\"{}\" was held in parts by the ranks, and the checkpoint does not keep by which: name it "
+                         "with --sharded \"{}=DIMENSION\", or export one merged file",
+                         tensor->name, tensor->name));
     }
   }
   return cuts;
@@ -124,11 +123,11 @@ Result<Cuts> find_cuts(const std::vector<const ManifestTensor*>& tensors, const 
 
 Status check_tensors(const std::vector<const ManifestTensor*>& tensors, const std::vector<AppendedValue>& appended) {
   for (const ManifestTensor* tensor : tensors) {
-    const std::string who = "tensor \"" + tensor->name + "\"";
+    const std::string who = format("tensor \"{}\"", tensor->name);
     if (!mindspore_name(tensor->dtype)) {
       return fail(ErrorCode::invalid_input,
-                  who + " is " + std::string(to_string(tensor->dtype)) +
-                      ", which MindSpore does not read from its checkpoint files: export as safetensors");
+                  format("{} is {}, which MindSpore does not read from its checkpoint files: export as safetensors",
+                         who, to_string(tensor->dtype)));
     }
     if (tensor->global_shape == Extents{0}) {
       return fail(ErrorCode::invalid_input,

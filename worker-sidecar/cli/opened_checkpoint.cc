@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/cli/checkpoint_place.h"
 #include "worker-sidecar/storage/files.h"
@@ -51,8 +52,8 @@ Result<OpenedCheckpoint> open_checkpoint(FileSystem& file_system, const std::str
                         [&](std::uint64_t done, std::uint64_t all) { progress.report(done, all); });
   if (!verification.fine()) {
     const Finding& finding = verification.findings.front();
-    return fail(ErrorCode::corrupt, *name + " is damaged: " + finding.file + ": " + finding.sentence +
-                                        ". `rekindle checkpoint ls` shows others.");
+    return fail(ErrorCode::corrupt, format("{} is damaged: {}: {}. `rekindle checkpoint ls` shows others.", *name,
+                                           finding.file, finding.sentence));
   }
   return OpenedCheckpoint{join_path(view->folder, *name), *name, std::move(verification.sealed->manifest)};
 }

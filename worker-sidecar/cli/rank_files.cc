@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/cli/foreign_tensors.h"
 #include "worker-sidecar/cli/new_file.h"
@@ -35,8 +36,8 @@ Result<std::string> hash_of_parameters(FileSystem& file_system, const std::strin
   for (const MindSporeEntry& entry : file.entries) {
     if (entry.name == kOwnOfRank) continue;
     // With the name's length in front, no two entries give the same bytes.
-    std::string head = std::to_string(entry.name.size()) + ' ' + entry.name + ' ' + entry.type;
-    for (const std::uint64_t extent : entry.shape) head += ' ' + std::to_string(extent);
+    std::string head = format("{} {} {}", entry.name.size(), entry.name, entry.type);
+    for (const std::uint64_t extent : entry.shape) head += format(" {}", extent);
     head += '\n';
     hash.update(head.data(), head.size());
     const Status status =
@@ -104,7 +105,7 @@ std::string name_for(std::uint32_t rank, const RankFile& file, std::uint32_t fro
 // The lost rank's folder, or the name that it has beside the folders of others.
 std::string folder_for(std::uint32_t rank, const RankFiles& files, const RankFile& from) {
   if (const auto known = files.folders.find(rank); known != files.folders.end()) return known->second;
-  return from.folder.starts_with("device") ? "device" + std::to_string(rank) : rank_folder_name(rank);
+  return from.folder.starts_with("device") ? format("device{}", rank) : rank_folder_name(rank);
 }
 
 Status copy_rank_file(FileSystem& file_system, const std::string& from, const HeldCheckpoint& held,
@@ -128,7 +129,8 @@ Status copy_rank_file(FileSystem& file_system, const std::string& from, const He
   if (read_back->step != held.step || read_back->hash != held.hash) {
     return fail(
         ErrorCode::corrupt,
-        "the copy of " + from + " reads back differently: the file changed meanwhile, or the storage is not reliable");
+        format("the copy of {} reads back differently: the file changed meanwhile, or the storage is not reliable",
+               from));
   }
   return file->publish();
 }
@@ -145,8 +147,9 @@ Result<RankFiles> find_rank_files(FileSystem& file_system, const std::string& ro
     FileInfo info;
     if (!rank || file_system.stat(join_path(root, name), info) < 0 || info.kind != FileKind::folder) continue;
     if (!files.folders.emplace(*rank, name).second) {
-      return fail(ErrorCode::invalid_input, root + " holds two folders of rank " + std::to_string(*rank) +
-                                                " (device and rank_); remove the one of the other run");
+      return fail(
+          ErrorCode::invalid_input,
+          format("{} holds two folders of rank {} (device and rank_); remove the one of the other run", root, *rank));
     }
     if (std::optional<RankFile> file = find_newest(file_system, root, name, prefix, files, progress))
       files.files.emplace(*rank, std::move(*file));

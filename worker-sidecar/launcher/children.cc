@@ -82,7 +82,7 @@ Result<std::string> find_program(const std::string& name) {
   const std::string path = search != nullptr ? search : "/usr/local/bin:/usr/bin:/bin";
   for (const auto part : std::views::split(path, ':')) {
     const std::string folder(part.begin(), part.end());
-    if (const std::string candidate = (folder.empty() ? std::string(".") : folder) + "/" + name; runnable(candidate))
+    if (const std::string candidate = format("{}/{}", folder.empty() ? "." : folder, name); runnable(candidate))
       return candidate;
   }
   return fail(ErrorCode::not_found, format("the command {} is not in PATH", name));
@@ -102,7 +102,7 @@ Status Children::start(std::uint32_t rank, const Environment& environment) {
 
   std::vector<std::string> arguments = options_.command;
   std::vector<std::string> variables;
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : environment) variables.push_back(format("{}={}", name, value));
   const std::vector<char*> argument_pointers = pointers(arguments);
   const std::vector<char*> variable_pointers = pointers(variables);
 

@@ -128,7 +128,7 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
     tell("durable", record.path, record.message);
     const std::string when =
         record.path == newest_path_
-            ? "stands in " + record.path + ", which was saved before the cause"
+            ? format("stands in {}, which was saved before the cause", record.path)
             : format("saved in {}, {} ms after the cause", record.path, std::llround(record.durable_milliseconds));
     std::fprintf(stderr, "rekindle: step %llu %s (%s)%s%s\n", static_cast<unsigned long long>(record.step),
                  when.c_str(), std::string(to_string(record.cause)).c_str(), record.message.empty() ? "" : ": ",

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/pace.h"
 #include "worker-sidecar/storage/block_memory.h"
 #include "worker-sidecar/storage/transfer_queue.h"
@@ -65,7 +66,7 @@ struct BlockSink::State {
     way = WriteWay::direct;
     if (const int result = file_system.allocate(plain, file_bytes);
         result == -ENOSPC || result == -EDQUOT || result == -EFBIG) {
-      return storage_failure(-result, "reserving " + std::to_string(file_bytes) + " bytes for", path);
+      return storage_failure(-result, format("reserving {} bytes for", file_bytes), path);
     }
     if (options.way_max == WriteWay::queued) queue = file_system.make_write_queue(kBlocksMax);
     if (queue) way = WriteWay::queued;
@@ -119,7 +120,7 @@ struct BlockSink::State {
         blocks.push_back({.memory = std::move(memory)});
       } else if (blocks.empty()) {
         return fail(ErrorCode::unavailable,
-                    "there is no memory for a write buffer of " + std::to_string(memory_bytes()) + " bytes");
+                    format("there is no memory for a write buffer of {} bytes", memory_bytes()));
       } else {
         if (Status status = end_one(); !status) return status;
         return take_block();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/storage/block_memory.h"
 
 namespace rekindle {
@@ -114,8 +115,7 @@ struct BlockSource::State {
     char* memory = slot.memory.get();
     if (!slot.result) {
       if (!reserve(common))
-        return fail(ErrorCode::unavailable,
-                    "there is no memory for a read buffer of " + std::to_string(memory_bytes()) + " bytes");
+        return fail(ErrorCode::unavailable, format("there is no memory for a read buffer of {} bytes", memory_bytes()));
       memory = common.get();
       const bool direct = way != ReadWay::plain;
       slot.result =

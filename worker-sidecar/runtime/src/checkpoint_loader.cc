@@ -84,7 +84,7 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
     states.push_back({.data = held.bytes.data(), .bytes = held.bytes.size()});
   }
   const ReadOptions options{.ranks_here = rank.ranks_here, .report = &loading.read};
-  const Status read = read_plan(file_system, place.job_folder + "/" + place.path, sealed->manifest, *plan,
+  const Status read = read_plan(file_system, format("{}/{}", place.job_folder, place.path), sealed->manifest, *plan,
                                 {.tensors = tensors, .states = states}, {}, options);
   const Status agreed = read ? settle_cursor(loading.held, registry, plan->cursor_ranks) : read;
   if (!agreed) {

@@ -307,7 +307,7 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
       if (Done done = hand_over(held, registry_); !done) return std::unexpected(done.error());
       return Restored{.attempt = std::max<std::uint64_t>(take->attempt, 1),
                       .step = take->step,
-                      .path = take->path.empty() ? "" : link_->job_folder() + "/" + take->path,
+                      .path = take->path.empty() ? "" : format("{}/{}", link_->job_folder(), take->path),
                       .state_missing = loaded->state_missing};
     }
     const auto& offer = std::get<OfferMessage>(*event);
@@ -384,7 +384,7 @@ rk_status Session::rebuild(rk_position& position) {
     state_missing = brought->state_missing;
     gates_.publish_rebuilt(brought->word, order.term);
   } while (gates_.rebuild_is_ordered());
-  rebuilt_path_ = order.path.empty() ? "" : link_->job_folder() + "/" + order.path;
+  rebuilt_path_ = order.path.empty() ? "" : format("{}/{}", link_->job_folder(), order.path);
   link_->report_rebuilt({.term = order.term, .step = order.step});
   stage_ = Stage::between;
   tell(position, order.step, rebuilt_path_, state_missing);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/shards.h"
 
 namespace rekindle {
@@ -53,7 +54,7 @@ inline JobOfLayouts tensor_parallel(std::size_t parts, std::size_t replicas) {
 inline JobOfLayouts pipeline_parallel(std::size_t stages, std::size_t replicas) {
   JobOfLayouts job;
   for (std::size_t rank = 0; rank < stages * replicas; ++rank) {
-    const std::string stage = "stage" + std::to_string(rank % stages);
+    const std::string stage = format("stage{}", rank % stages);
     job.layouts.push_back(
         {{whole_tensor(stage + ".w", Dtype::f32, {64, 32}), whole_tensor(stage + ".b", Dtype::f32, {64})}});
   }

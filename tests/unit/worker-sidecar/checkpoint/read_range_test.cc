@@ -5,6 +5,8 @@
 #include <random>
 #include <utility>
 
+#include "common/base/format.h"
+
 namespace rekindle {
 namespace {
 
@@ -41,7 +43,7 @@ ReadRange make_range(std::mt19937_64& random) {
 
 TEST(RunWalk, VisitsEveryRunOnceInTheOrderOfTheFile) {
   const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  SCOPED_TRACE(format("seed {}", seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 500; ++round) {
     const ReadRange range = make_range(random);

@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/memory_file_system.h"
 #include "tests/support/thoroughness.h"
@@ -88,14 +89,13 @@ std::string judge_import(const Story& story, MemoryFileSystem& found, std::size_
     if (!each.manifest) continue;
     const Verification verification = verify_checkpoint(found, folder->path, each.path, job);
     if (!verification.fine())
-      return each.path + " is published and not whole: " + verification.findings.front().sentence;
+      return format("{} is published and not whole: {}", each.path, verification.findings.front().sentence);
   }
   const CandidateOrder order = order_candidates(*scan, job);
   const bool had_one = folder->path == kOldFolder;
   if (order.usable.empty()) return done || had_one ? "nothing is left to restore" : "";
   const Candidate& newest = order.usable.front();
-  if (done && newest.step != 7)
-    return "the import was reported, and step " + std::to_string(newest.step) + " is the newest";
+  if (done && newest.step != 7) return format("the import was reported, and step {} is the newest", newest.step);
   const RankMemory& expected = newest.step == 7 ? story.model : story.before;
   const Result<RankMemory> loaded = load_checkpoint(found, folder->path, newest.path, expected.layout, expected.states);
   if (!loaded) return loaded.error().message;
@@ -120,8 +120,7 @@ Findings lose_power_everywhere(const Story& story, std::uint64_t seed, const Jud
       for_each_power_loss(story.disk, story.begins, story.ends, seed, [&](MemoryFileSystem&& found, std::size_t at) {
         findings.wrong = judge(found, at);
         if (findings.wrong.empty()) return true;
-        findings.wrong += " (power lost before operation " + std::to_string(at) + " of " +
-                          std::to_string(story.begins) + " to " + std::to_string(story.ends) + ")";
+        findings.wrong += format(" (power lost before operation {} of {} to {})", at, story.begins, story.ends);
         return false;
       });
   return findings;

@@ -2,13 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
+
 namespace rekindle {
 namespace {
 
 TEST(MindSporeFileNames, AreThoseOfMindSporeAndMindX) {
   EXPECT_EQ(periodic_file_name("resnet", {2, 84}), "resnet-2_84.ckpt");
   EXPECT_EQ(breakpoint_file_name("resnet", {2, 84}), "resnet-2_84_breakpoint.ckpt");
-  EXPECT_EQ(dying_folder_name(184) + "/" + rank_folder_name(3) + "/" + dying_file_name(3, {2, 84}),
+  EXPECT_EQ(format("{}/{}/{}", dying_folder_name(184), rank_folder_name(3), dying_file_name(3, {2, 84})),
             "tft_saved_checkpoints-step_184/rank_3/ttp_rank_3-2_84.ckpt");
 }
 

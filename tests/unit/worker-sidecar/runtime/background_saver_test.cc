@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "common/base/format.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker-sidecar/runtime/c_session.h"
 #include "worker-sidecar/storage/verifier.h"
@@ -41,7 +42,7 @@ class ProcessThatSavesByItself : public ::testing::Test {
   std::size_t published() const {
     std::size_t count = 0;
     for (const std::string& name : folders())
-      count += std::filesystem::exists(root.at("local.local/" + name + "/manifest.json"));
+      count += std::filesystem::exists(root.at(format("local.local/{}/manifest.json", name)));
     return count;
   }
 

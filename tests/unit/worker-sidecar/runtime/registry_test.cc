@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "common/base/format.h"
 #include "tests/unit/worker-sidecar/runtime/fake_device.h"
 #include "worker-sidecar/checkpoint/cursor.h"
 
@@ -53,7 +54,7 @@ TEST_F(RegistryWith1000Bytes, EveryTypeHasItsSize) {
       {RK_U64, 256}, {RK_F8_E4M3, 32}, {RK_F8_E5M2, 32}, {RK_F8_E8M0, 32}, {RK_F8_E4M3FNUZ, 32}, {RK_F8_E5M2FNUZ, 32},
       {RK_C64, 256}, {RK_F4, 16},      {RK_F6_E2M3, 24}, {RK_F6_E3M2, 24}};
   for (const auto& [dtype, bytes] : sizes) {
-    const std::string name = "w" + std::to_string(dtype);
+    const std::string name = format("w{}", dtype);
     rk_tensor one = tensor(name.c_str());
     one.dtype = dtype;
     ASSERT_TRUE(registry.add_tensor(one, kRoom)) << dtype;

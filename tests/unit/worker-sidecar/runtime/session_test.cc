@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include "common/base/format.h"
 #include "tests/unit/worker-sidecar/runtime/rank.h"
 
 namespace rekindle::runtime {
@@ -244,8 +245,7 @@ TEST_F(SessionAtSidecar, ManyLateTensorsAreToldTogether) {
   constexpr std::size_t kMany = 5'000;
   std::array<float, 4> moments{};
   for (std::size_t i = 0; i < kMany; ++i) {
-    ASSERT_EQ(rank.session->add_tensor(testing::vector_of_4(("moments." + std::to_string(i)).c_str(), moments.data())),
-              RK_OK);
+    ASSERT_EQ(rank.session->add_tensor(testing::vector_of_4((format("moments.{}", i)).c_str(), moments.data())), RK_OK);
   }
   // Nobody has read yet: one description for each tensor would fill the socket with the first fifty
   // or so.

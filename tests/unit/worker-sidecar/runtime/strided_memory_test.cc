@@ -7,6 +7,8 @@
 #include <numeric>
 #include <random>
 
+#include "common/base/format.h"
+
 namespace rekindle::runtime {
 namespace {
 
@@ -121,7 +123,7 @@ TEST_F(AView, ThatMovedIsReadAtItsNewPlace) {
 // Every view that slicing, stepping and permuting can make, in portions that respect nothing.
 TEST_F(AView, OfAnyKindIsReadAndWrittenInAnyPortions) {
   const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  SCOPED_TRACE(format("seed {}", seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 300; ++round) {
     std::vector<std::pair<std::uint64_t, std::int64_t>> dimensions(random() % 4 + 1);

@@ -6,6 +6,7 @@
 #include <deque>
 #include <vector>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -113,7 +114,7 @@ TEST(BlockSource, EveryWayReadsTheSameBytes) {
                                   kSourceBlockBytes + 1, 16 * kSourceBlockBytes, 40 * kSourceBlockBytes + 4097}) {
     const std::string data = make_bytes(bytes, 7);
     for (const ReadWay way : {ReadWay::plain, ReadWay::direct, ReadWay::queued}) {
-      SCOPED_TRACE(std::to_string(bytes) + " bytes, " + std::string(to_string(way)));
+      SCOPED_TRACE(format("{} bytes, {}", bytes, to_string(way)));
       const Drawn drawn = draw_file(real_file_system(), data, way);
       ASSERT_TRUE(drawn.status) << drawn.status.error().message;
       EXPECT_TRUE(drawn.bytes == data);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/temporary_folder.h"
 
@@ -17,7 +18,7 @@ class VerifyCheckpoint : public testing::Test {
     EXPECT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 184, "x"}, make_memory(1, layout_)));
   }
   Verification verify() { return verify_checkpoint(real_file_system(), folder_, "a1-s184-x", make_job()); }
-  std::string path_of(const std::string& file) const { return folder_ + "/a1-s184-x/" + file; }
+  std::string path_of(const std::string& file) const { return format("{}/a1-s184-x/{}", folder_, file); }
   void flip(const std::string& file, std::size_t place) {
     std::string bytes = read_bytes(path_of(file));
     bytes.at(place) = static_cast<char>(bytes.at(place) ^ 1);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/counted_array.h"
 
@@ -50,7 +51,7 @@ void copy_slowly(const std::string& file, const std::vector<ReadRange>& ranges, 
 
 TEST(WantedParts, AnyRunsComeThroughAnyBlocksIntoMemoryAndArrays) {
   const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  SCOPED_TRACE(format("seed {}", seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 400; ++round) {
     std::vector<ReadRange> ranges;
