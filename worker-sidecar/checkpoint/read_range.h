@@ -38,7 +38,6 @@ struct ReadRange {
 };
 
 std::uint64_t run_count(const ReadRange& range);
-std::uint64_t filled_bytes(const ReadRange& range);
 // Behind the last run.
 std::uint64_t end_byte(const ReadRange& range);
 std::uint64_t target_end_byte(const ReadRange& range);

@@ -194,12 +194,6 @@ void Children::signal(std::uint32_t rank, int signal) {
   }
 }
 
-std::vector<std::uint32_t> Children::running_ranks() const {
-  std::vector<std::uint32_t> ranks;
-  for (const auto& [pid, rank] : pids_) ranks.push_back(rank);
-  return ranks;
-}
-
 std::vector<int> Children::output_descriptors() const {
   std::vector<int> descriptors;
   for (const auto& [descriptor, pipe] : pipes_) descriptors.push_back(descriptor);

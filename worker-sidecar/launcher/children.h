@@ -54,7 +54,6 @@ class Children {
   void signal_all(int signal);
   void signal(std::uint32_t rank, int signal);
   std::size_t running() const { return pids_.size(); }
-  std::vector<std::uint32_t> running_ranks() const;
 
   // The pipes of --tag-output, to be watched for reading, and the copying itself.
   std::vector<int> output_descriptors() const;
