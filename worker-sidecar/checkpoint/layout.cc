@@ -232,7 +232,7 @@ Result<TensorDescription> decode_layout_element(const Json& item) {
   JsonFields in(item, "tensor");
   TensorDescription tensor;
   tensor.name = in.text("name");
-  if (const std::optional<Dtype> dtype = parse_dtype(in.text("dtype"))) {
+  if (const std::optional<Dtype> dtype = parse_enum<Dtype>(in.text("dtype"))) {
     tensor.dtype = *dtype;
   } else {
     in.refuse("dtype", "is none that this version knows");

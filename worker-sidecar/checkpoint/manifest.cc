@@ -120,10 +120,6 @@ Status check_ranges_are_disjoint(std::vector<UsedRange>& used) {
 
 }  // namespace
 
-std::string_view to_string(CheckpointKind kind) {
-  return kind == CheckpointKind::breakpoint ? "breakpoint" : "periodic";
-}
-
 Status check_manifest(const Manifest& manifest) {
   if (Status status = check_header_fields(manifest); !status) return status;
   FilesByName files;

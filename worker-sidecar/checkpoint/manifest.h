@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/attempt.h"
 #include "worker-sidecar/checkpoint/layout.h"
@@ -20,7 +21,10 @@ inline constexpr std::size_t kManifestBytesMax = 64u << 20;
 inline constexpr std::uint64_t kHashChunkBytes = 4u << 20;
 
 enum class CheckpointKind : std::uint8_t { breakpoint, periodic };
-std::string_view to_string(CheckpointKind kind);
+constexpr auto enum_names(CheckpointKind) {
+  return std::to_array<EnumName<CheckpointKind>>(
+      {{CheckpointKind::breakpoint, "breakpoint"}, {CheckpointKind::periodic, "periodic"}});
+}
 
 struct JobIdentity {
   std::string namespace_name;

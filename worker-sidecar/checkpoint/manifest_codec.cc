@@ -108,7 +108,7 @@ Result<ManifestPiece> decode_piece(const Json& item) {
 Result<ManifestTensor> decode_tensor(const Json& item) {
   JsonFields in(item, "tensor");
   ManifestTensor tensor{.name = in.text("name"), .global_shape = in.numbers("global_shape")};
-  const std::optional<Dtype> dtype = parse_dtype(in.text("dtype"));
+  const std::optional<Dtype> dtype = parse_enum<Dtype>(in.text("dtype"));
   if (!dtype) in.refuse("dtype", "is none that this version knows");
   tensor.dtype = dtype.value_or(Dtype::f32);
   for (const Json& piece : in.array("pieces")) {
@@ -161,12 +161,8 @@ Result<Manifest> decode_body(const Json& body) {
   Manifest manifest;
   if (in.text("format") != kManifestFormat) in.refuse("format", "must be " + std::string(kManifestFormat));
   if (in.number("version") == 0) in.refuse("version", "must not be 0");
-  const std::string kind = in.text("kind");
-  if (kind == to_string(CheckpointKind::periodic)) {
-    manifest.kind = CheckpointKind::periodic;
-  } else if (kind != to_string(CheckpointKind::breakpoint)) {
-    in.refuse("kind", "must be breakpoint or periodic");
-  }
+  if (const std::optional<CheckpointKind> kind = parse_enum<CheckpointKind>(in.text("kind"))) manifest.kind = *kind;
+  else in.refuse("kind", "must be breakpoint or periodic");
   JsonFields job(in.object("job"), "the manifest's job");
   manifest.job = {job.text("namespace"), job.text("name"), job.text("uid")};
   JsonFields trigger(in.object("trigger"), "the manifest's trigger");

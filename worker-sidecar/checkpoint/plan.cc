@@ -154,8 +154,6 @@ constexpr auto kEverybody = [](std::uint32_t) { return true; };
 
 }  // namespace
 
-std::string_view to_string(WriteSource source) { return source == WriteSource::shadow ? "shadow" : "memory"; }
-
 std::vector<WriterPlan> split_for_writers(const std::vector<ReplicaGroup>& groups) {
   std::map<std::uint32_t, WriterPlan> plans;
   for (GroupShares& shares : cut_groups(groups, kEverybody)) gather(std::move(shares), WriteSource::memory, plans);

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "worker-sidecar/checkpoint/layout.h"
 #include "worker-sidecar/checkpoint/shards.h"
 
@@ -25,7 +25,9 @@ struct PiecePlan {
 // Where a rank's bytes come from: its registered memory, or the copy of its stripe in its shadow
 // (docs/decisions/0006).
 enum class WriteSource : std::uint8_t { memory = 0, shadow = 1 };
-std::string_view to_string(WriteSource source);
+constexpr auto enum_names(WriteSource) {
+  return std::to_array<EnumName<WriteSource>>({{WriteSource::memory, "memory"}, {WriteSource::shadow, "shadow"}});
+}
 
 struct WriterPlan {
   std::uint32_t rank = 0;

@@ -91,7 +91,7 @@ Result<std::vector<DataEntry>> decode_data_header(std::string_view header, std::
     if (key == "__metadata__") continue;
     JsonFields in(value, format("\"{}\"", key));
     DataEntry entry{.key = key};
-    const std::optional<Dtype> dtype = parse_dtype(in.text("dtype"));
+    const std::optional<Dtype> dtype = parse_enum<Dtype>(in.text("dtype"));
     if (!dtype) in.refuse("dtype", "is none that this version knows");
     entry.dtype = dtype.value_or(Dtype::u8);
     entry.shape = in.numbers("shape");

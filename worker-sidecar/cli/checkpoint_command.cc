@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,13 +35,14 @@ struct Arguments {
   bool progress = false;
 };
 
-// One of a few words.
-template <typename Choice>
-void add_choice(CLI::App& verb, const std::string& name, Choice& chosen, std::map<std::string, Choice> choices,
-                const std::string& what) {
+// One of the names of an enum's values.
+template <NamedEnum Choice>
+void add_choice(CLI::App& verb, const std::string& name, Choice& chosen, const std::string& what) {
+  std::set<std::string> names;
+  for (const EnumName<Choice>& named : enum_names(chosen)) names.emplace(named.name);
   verb.add_option_function<std::string>(
-          name, [&chosen, choices](const std::string& word) { chosen = choices.at(word); }, what)
-      ->check(CLI::IsMember(std::move(choices)));
+          name, [&chosen](const std::string& text) { chosen = *parse_enum<Choice>(text); }, what)
+      ->check(CLI::IsMember(std::move(names)));
 }
 
 CLI::App* add_verb(CLI::App& app, Arguments& arguments, const std::string& name, const std::string& what) {
@@ -77,11 +78,8 @@ CLI::App* add_export_verb(CLI::App& app, Arguments& arguments) {
   verb->add_option("TO,--to", question.target,
                    "safetensors: the file to write, which must not exist; mindspore: the folder to write into")
       ->required();
-  add_choice(*verb, "--format", question.format,
-             {{"safetensors", ExportFormat::safetensors}, {"mindspore", ExportFormat::mindspore}},
-             "safetensors (the default) or mindspore");
+  add_choice(*verb, "--format", question.format, "safetensors (the default) or mindspore");
   add_choice(*verb, "--layout", question.layout,
-             {{"merged", ExportLayout::merged}, {"ranks", ExportLayout::ranks}, {"tft", ExportLayout::tft}},
              "mindspore: merged (one file, the default), ranks (rank_<r>/PREFIX-...) or tft "
              "(tft_saved_checkpoints-step_<n>/...)");
   verb->add_option("--prefix", question.prefix,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "worker-sidecar/cli/command_streams.h"
 #include "worker-sidecar/storage/file_system.h"
@@ -13,13 +14,24 @@
 namespace rekindle::cli {
 
 enum class ExportFormat : std::uint8_t { safetensors, mindspore };
+constexpr auto enum_names(ExportFormat) {
+  return std::to_array<EnumName<ExportFormat>>(
+      {{ExportFormat::safetensors, "safetensors"}, {ExportFormat::mindspore, "mindspore"}});
+}
 
 // How MindSpore's files are laid out and named (docs/formats/mindspore.md).
 enum class ExportLayout : std::uint8_t {
-  merged,  // one file with everything
-  ranks,   // rank_<r>/..., as ModelCheckpoint saves them
-  tft,     // tft_saved_checkpoints-step_<n>/rank_<r>/ttp_rank_<r>-..., as MindIO saves them
+  // one file with everything
+  merged,
+  // rank_<r>/..., as ModelCheckpoint saves them
+  ranks,
+  // tft_saved_checkpoints-step_<n>/rank_<r>/ttp_rank_<r>-..., as MindIO saves them
+  tft,
 };
+constexpr auto enum_names(ExportLayout) {
+  return std::to_array<EnumName<ExportLayout>>(
+      {{ExportLayout::merged, "merged"}, {ExportLayout::ranks, "ranks"}, {ExportLayout::tft, "tft"}});
+}
 
 struct ExportQuestion {
   std::string directory;

@@ -25,15 +25,6 @@ constexpr Duration kPauseMax = std::chrono::milliseconds(50);
 
 }  // namespace
 
-std::string_view to_string(WriteWay way) {
-  switch (way) {
-    case WriteWay::plain: return "plain";
-    case WriteWay::direct: return "direct";
-    case WriteWay::queued: return "queued";
-  }
-  return "plain";
-}
-
 struct BlockSink::State {
   struct Block {
     BlockMemory memory;

@@ -13,9 +13,9 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "worker-sidecar/storage/files.h"
 #include "worker-sidecar/storage/waiter.h"
@@ -24,11 +24,17 @@ namespace rekindle {
 
 // How the bytes of a file went to the disk.
 enum class WriteWay : std::uint8_t {
-  plain,   // through the page cache
-  direct,  // past it, one block at a time
-  queued,  // past it, several blocks at a time (io_uring)
+  // through the page cache
+  plain,
+  // past it, one block at a time
+  direct,
+  // past it, several blocks at a time (io_uring)
+  queued,
 };
-std::string_view to_string(WriteWay way);
+constexpr auto enum_names(WriteWay) {
+  return std::to_array<EnumName<WriteWay>>(
+      {{WriteWay::plain, "plain"}, {WriteWay::direct, "direct"}, {WriteWay::queued, "queued"}});
+}
 
 struct BlockOptions {
   std::size_t block_bytes = 4u << 20;

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "worker-sidecar/storage/files.h"
 
@@ -17,10 +17,15 @@ enum class ReadWay : std::uint8_t {
   // through the page cache, which fetches ahead: the disk gives once what several processes of one
   // node read
   plain,
-  direct,  // past it, one block at a time
-  queued,  // past it, several blocks at a time (io_uring)
+  // past it, one block at a time
+  direct,
+  // past it, several blocks at a time (io_uring)
+  queued,
 };
-std::string_view to_string(ReadWay way);
+constexpr auto enum_names(ReadWay) {
+  return std::to_array<EnumName<ReadWay>>(
+      {{ReadWay::plain, "plain"}, {ReadWay::direct, "direct"}, {ReadWay::queued, "queued"}});
+}
 
 class SourceFile {
  public:
