@@ -208,7 +208,7 @@ typedef enum rk_phase {
 /* RK_ABI_VERSION that the library was built with. Any thread. */
 RK_API uint32_t rk_abi_version(void);
 
-/* Version of the library, "0.1.0". Static storage. Any thread. */
+/* Version of the library, MAJOR.MINOR.PATCH. Static storage. Any thread. */
 RK_API const char* rk_version(void);
 
 /* Name of a status, "RK_ERROR_STORAGE". Static storage. Any thread. */

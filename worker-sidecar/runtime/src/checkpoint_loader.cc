@@ -15,14 +15,14 @@ namespace rekindle::runtime {
 namespace {
 
 // A network file system may remember for some seconds that a name was not there (P17).
-constexpr int kLooksMax = 50;
-constexpr int kMillisecondsBetweenLooks = 100;
+constexpr int kTriesMax = 50;
+constexpr int kMillisecondsBetweenTries = 100;
 
 Result<SealedManifest> read_manifest_patiently(FileSystem& file_system, const CheckpointPlace& place) {
-  for (int look = 1;; ++look) {
+  for (int tries = 1;; ++tries) {
     Result<SealedManifest> sealed = read_manifest(file_system, place.job_folder, place.path);
-    if (sealed || sealed.error().code != ErrorCode::not_found || look == kLooksMax) return sealed;
-    ::poll(nullptr, 0, kMillisecondsBetweenLooks);
+    if (sealed || sealed.error().code != ErrorCode::not_found || tries == kTriesMax) return sealed;
+    ::poll(nullptr, 0, kMillisecondsBetweenTries);
   }
 }
 

@@ -173,7 +173,7 @@ TEST_F(RestoringRankZeroOfTwo, ALoadFunctionThatRefusesFailsTheRestoreWithItsNam
   EXPECT_TRUE(answer_to(offer).ok);
   const Failure failure = take(offer);
   EXPECT_EQ(failure.status, RK_ERROR_MISMATCH);
-  EXPECT_THAT(failure.sentence, HasSubstr("the load function of state 'loader' returned 4 for the 18 bytes"));
+  EXPECT_THAT(failure.message, HasSubstr("the load function of state 'loader' returned 4 for the 18 bytes"));
   EXPECT_EQ(rank.session->close(), 1);
 }
 

@@ -50,7 +50,7 @@ class Restoring : public ::testing::Test {
   // The rank, up to the point at which it waits for an offer.
   void open_and_register() {
     restored = std::async(std::launch::async, [&] {
-      if (Done done = rank.open(); !done) throw std::runtime_error(done.error().sentence);
+      if (Done done = rank.open(); !done) throw std::runtime_error(done.error().message);
       if (rank.register_all() != RK_OK) throw std::runtime_error(last_error());
       const rk_status status = rank.session->restore(rank.position);
       return Failure{status, status == RK_OK ? "" : last_error()};
@@ -91,7 +91,7 @@ TEST_F(Restoring, AnOfferThatTheWholeJobTookFillsMemoryAndSlot) {
   EXPECT_FALSE(loaded.state_missing);
   take(offer);
   const Failure failure = restored.get();
-  ASSERT_EQ(failure.status, RK_OK) << failure.sentence;
+  ASSERT_EQ(failure.status, RK_OK) << failure.message;
   EXPECT_EQ(rank.position.step, 184u);
   EXPECT_EQ(rank.position.attempt, 2u);
   EXPECT_EQ(rank.position.path, format("{}/{}", job_folder, offer.path));
@@ -175,7 +175,7 @@ TEST_F(Restoring, ALayoutThatDoesNotFitListsTheDifferences) {
   sidecar.send(RefusedMessage{{ErrorCode::refused, "no checkpoint fits every rank", Retry::no}});
   const Failure failure = restored.get();
   EXPECT_EQ(failure.status, RK_ERROR_MISMATCH);
-  for (const char* name : {"weights", "statistics", "old"}) EXPECT_THAT(failure.sentence, HasSubstr(name));
+  for (const char* name : {"weights", "statistics", "old"}) EXPECT_THAT(failure.message, HasSubstr(name));
   EXPECT_EQ(rank.session->step_begin(1), RK_ERROR_STATE);
   EXPECT_THAT(last_error(), HasSubstr("after rk_restore or rk_rebuild has failed"));
   EXPECT_EQ(rank.session->close(), 1);
@@ -213,7 +213,7 @@ TEST_F(Restoring, AnOrderToTakeWhatWasNotLoadedIsAnError) {
   take({.path = "a1-s21-other", .step = 21, .manifest_hash = offer.manifest_hash});
   const Failure failure = restored.get();
   EXPECT_EQ(failure.status, RK_ERROR_INTERNAL);
-  EXPECT_THAT(failure.sentence, HasSubstr("a1-s21-other"));
+  EXPECT_THAT(failure.message, HasSubstr("a1-s21-other"));
 }
 
 TEST_F(Restoring, ASidecarThatStaysAwayEndsTheWait) {
@@ -221,7 +221,7 @@ TEST_F(Restoring, ASidecarThatStaysAwayEndsTheWait) {
   sidecar.die();
   const Failure failure = restored.get();
   EXPECT_EQ(failure.status, RK_ERROR_UNAVAILABLE);
-  EXPECT_THAT(failure.sentence, HasSubstr("went away while the job was restoring"));
+  EXPECT_THAT(failure.message, HasSubstr("went away while the job was restoring"));
 }
 
 TEST_F(Restoring, AManifestThatAppearsLateIsWaitedFor) {

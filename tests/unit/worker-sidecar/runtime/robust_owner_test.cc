@@ -46,7 +46,7 @@ pid_t start_holder(ControlMemory& control, int worker_pid_pipe) {
   if (worker == 0) {
     for (;;) ::pause();
   }
-  [[maybe_unused]] const ssize_t told = ::write(worker_pid_pipe, &worker, sizeof worker);
+  [[maybe_unused]] const ssize_t written = ::write(worker_pid_pipe, &worker, sizeof worker);
   for (;;) ::pause();
 }
 
