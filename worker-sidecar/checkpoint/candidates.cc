@@ -38,7 +38,7 @@ std::map<std::uint64_t, Origin> gather_origins(const FolderScan& scan, std::vect
 }
 
 // For each attempt of the line the last step that counts, and the attempt that left it there (0:
-// nobody).
+// none).
 struct LinePoint {
   std::uint64_t last_step = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t left_by = 0;

@@ -90,11 +90,12 @@ std::string find_coverage_fault(const Extents& global_shape, const std::vector<M
     open.push_back(piece);
   }
 
-  const std::uint64_t wanted = volume_of(global_shape);
-  if (covered == wanted) return {};
+  const std::uint64_t expected_elements = volume_of(global_shape);
+  if (covered == expected_elements) return {};
   const std::string rows = find_row_gap(global_shape, filled);
   return "is not complete: " +
-         (rows.empty() ? format("{} of {} elements are in no file", wanted - covered, wanted) : rows);
+         (rows.empty() ? format("{} of {} elements are in no file", expected_elements - covered, expected_elements)
+                       : rows);
 }
 
 }  // namespace rekindle

@@ -89,7 +89,8 @@ Status check_tensor_entry(const ManifestTensor& tensor, const FilesByName& files
     return wrong(format("tensor \"{}\" {}", tensor.name, fault));
   }
   for (const ManifestPiece& piece : tensor.pieces) {
-    // The rows in a key are those of whoever wrote it, which may hold a part of the tensor only.
+    // The rows in a key are those of the rank that wrote it, which may hold a part of the tensor
+    // only.
     if (piece.key != tensor.name && !piece.key.starts_with(tensor.name + "[")) {
       return wrong(format("\"{}\" cannot be a piece of tensor \"{}\"", piece.key, tensor.name));
     }

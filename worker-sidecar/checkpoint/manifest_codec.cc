@@ -257,8 +257,8 @@ Result<SealedManifest> decode_manifest(std::string_view text) {
   if (!tensors_read) return std::unexpected(tensors_read.error());
   manifest->tensors = std::move(tensors);
   if (Status status = check_manifest(*manifest); !status) return std::unexpected(status.error());
-  // A field of this version that we would not write means something to somebody, and not to us: it
-  // is not read past.
+  // A field of this version that we would not write means something to its writer, and not to us:
+  // it is not read past.
   if (body["version"] == kManifestVersion && encode_body(*manifest) != body_text) {
     return fail(ErrorCode::invalid_input,
                 format("the manifest has a field that version {} does not have: use the program that wrote it",

@@ -32,7 +32,8 @@ struct ReadRange {
   TargetKind kind = TargetKind::tensor;
   std::size_t index = 0;
   std::uint64_t target_byte = 0;
-  std::vector<Repeat> repeats = {};  // the outermost first; none: one run
+  // the outermost first; none: one run
+  std::vector<Repeat> repeats = {};
 
   bool operator==(const ReadRange&) const = default;
 };

@@ -56,7 +56,7 @@ std::string describe_difference(const TensorDescription& tensor, Dtype dtype, co
                 describe(dtype, global_shape), where);
 }
 
-// `whole_job`: the layouts are those of all ranks, so that what nobody registers is gone from the
+// `whole_job`: the layouts are those of all ranks, so that what no rank registers is gone from the
 // model.
 void list_tensor_differences(const Manifest& manifest, std::span<const Layout* const> layouts, bool whole_job,
                              std::vector<std::string>& differences) {

@@ -47,7 +47,7 @@ std::vector<Removal> plan_retention(const FolderScan& scan, const JobIdentity& j
   for (const RefusedFolder& refused : order.refused) {
     const FoundFolder& folder = *folders.at(refused.path);
     // A live writer of our own attempt may still be in an incomplete one; of earlier attempts
-    // nobody lives.
+    // no writer lives.
     if (folder.name.attempt >= policy.own_attempt || std::pair(folder.name.attempt, folder.name.step) >= newest)
       continue;
     if (!folder.manifest) {

@@ -166,9 +166,9 @@ class Grouping {
     const bool alike = std::all_of(held.begin(), held.end(), [&](const Held& other) {
       return other.tensor->offset == first.offset && other.tensor->shape == first.shape;
     });
-    const std::uint64_t wanted = volume_of(first.global_shape);
-    if (alike || wanted == 0) {
-      if (volume_of(first.shape) != wanted) return gap(held, wanted - volume_of(first.shape));
+    const std::uint64_t expected_elements = volume_of(first.global_shape);
+    if (alike || expected_elements == 0) {
+      if (volume_of(first.shape) != expected_elements) return gap(held, expected_elements - volume_of(first.shape));
       Cell cell{first_row(first), end_row(first), {}};
       for (std::size_t i = 0; i < held.size(); ++i) {
         // Of an empty tensor any box will do; those that hold another one have no part in it.
@@ -196,7 +196,8 @@ class Grouping {
     for (const CrossSection& section : sections) {
       for (const Cell& cell : section.cells) covered += (cell.end - cell.begin) * cross_volume(*section.sample);
     }
-    if (covered != wanted) return clash.first < held.size() ? overlap(held, clash) : gap(held, wanted - covered);
+    if (covered != expected_elements)
+      return clash.first < held.size() ? overlap(held, clash) : gap(held, expected_elements - covered);
     for (const CrossSection& section : sections) {
       for (const Cell& cell : section.cells) add(held, cell);
     }
@@ -223,7 +224,7 @@ class Grouping {
     for (auto& [keeps, yields] : pairs) {
       if (cross_volume(*sections[yields].sample) > cross_volume(*sections[keeps].sample)) std::swap(keeps, yields);
     }
-    // The largest first: what has yielded itself drives nobody away.
+    // The largest first: what has yielded itself drives no other shard away.
     std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) {
       return cross_volume(*sections[a.first].sample) > cross_volume(*sections[b.first].sample);
     });

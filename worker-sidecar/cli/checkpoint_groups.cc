@@ -45,7 +45,7 @@ Result<std::map<std::uint32_t, RankGroup>> read_groups(FileSystem& file_system, 
     if (!rank) continue;
     const std::string path = join_path(join_path(root, name), kGroupFileName);
     FileInfo info;
-    // A folder whose file is gone, or a file with a folder's name: the files of others tell about
+    // A folder whose file is gone, or a file with a folder's name: the files of others list
     // that rank.
     if (const int result = file_system.stat(path, info); result == -ENOENT || result == -ENOTDIR) continue;
     Result<RankGroup> group = read_group(file_system, path);
@@ -77,7 +77,7 @@ void print_choice(std::ostream& out, const RestoreChoice& choice, const RestoreE
   if (environment.map) out << "RESTORE_RANKS_MAP='" << *environment.map << "'\n";
 }
 
-// What the ranks hold, where it was asked for.
+// What the ranks hold, where the user requests it.
 struct HeldByRanks {
   RankFiles files;
   std::vector<std::string> faults;  // why it cannot be restored from
@@ -175,11 +175,11 @@ int show_groups(FileSystem& file_system, const GroupsQuestion& question, const s
     if (held) print_held(streams.out, *held);
   }
   int code = kExitOk;
-  for (const std::string& sentence : lost_groups(*choice))
-    code = report(streams, {.code = ErrorCode::refused, .message = sentence + "."});
+  for (const std::string& message : lost_groups(*choice))
+    code = report(streams, {.code = ErrorCode::refused, .message = message + "."});
   if (held && code == kExitOk) {
-    for (const std::string& sentence : held->faults)
-      code = report(streams, {.code = ErrorCode::refused, .message = sentence + "."});
+    for (const std::string& message : held->faults)
+      code = report(streams, {.code = ErrorCode::refused, .message = message + "."});
   }
   return code;
 }

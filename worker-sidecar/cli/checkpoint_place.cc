@@ -59,7 +59,7 @@ Result<std::vector<CheckpointPlace>> find_places(FileSystem& file_system, const 
 
 std::string display_name(const JobIdentity& job) { return format("{}/{}", job.namespace_name, job.name); }
 
-Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_folder) {
+Result<JobView> inspect_job(FileSystem& file_system, const std::string& job_folder) {
   JobView view{.folder = job_folder};
   Result<FolderScan> scan = scan_job_folder(file_system, job_folder);
   if (!scan) return std::unexpected(scan.error());

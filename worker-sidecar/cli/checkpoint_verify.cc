@@ -75,7 +75,7 @@ Json to_json(const Verification& result, const Remains& remains) {
     findings.push_back({{"file", finding.file},
                         {"begin_byte", finding.begin_byte},
                         {"end_byte", finding.end_byte},
-                        {"message", finding.sentence},
+                        {"message", finding.message},
                         {"tensors", finding.tensors}});
   }
   Json item = {{"checkpoint", result.folder},
@@ -116,7 +116,7 @@ void print_verification(std::ostream& out, const Verification& result, const Rem
   for (const Finding& finding : result.findings) {
     out << "  " << printable(finding.file);
     if (finding.end_byte > finding.begin_byte) out << " bytes " << finding.begin_byte << " to " << finding.end_byte;
-    out << ": " << printable(finding.sentence) << '\n';
+    out << ": " << printable(finding.message) << '\n';
     for (const std::string& tensor : finding.tensors) out << "    holds " << printable(tensor) << '\n';
   }
   print_remains(out, remains);

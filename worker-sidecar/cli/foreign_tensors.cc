@@ -10,6 +10,7 @@
 #include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
+#include "worker-sidecar/mindspore/appended_value.h"
 #include "worker-sidecar/mindspore/crc32.h"
 #include "worker-sidecar/mindspore/dtype_names.h"
 #include "worker-sidecar/storage/files.h"
@@ -28,7 +29,7 @@ struct PlainFile {
 };
 
 Result<PlainFile> open_plain_file(FileSystem& file_system, const std::string& path) {
-  // Looked at before it is opened: opening a pipe would wait for a writer.
+  // Checked before it is opened: opening a pipe would wait for a writer.
   FileInfo info;
   const int result = file_system.stat(path, info);
   if (result < 0) return storage_failure(-result, "opening", path);
@@ -68,8 +69,8 @@ class ForeignIndex {
                                                  tensor.name, known->second.path, tensor.path));
   }
 
-  // `wanted`: the names that are to be in it, all of them and no others; null: whatever there is.
-  Status add_safetensors(const std::string& path, const std::set<std::string>* wanted) {
+  // `expected`: the names that are to be in it, all of them and no others; null: whatever there is.
+  Status add_safetensors(const std::string& path, const std::set<std::string>* expected) {
     const Result<PlainFile> file = open_plain_file(file_system_, path);
     if (!file) return std::unexpected(file.error());
     const Result<std::string> header = read_data_header(file_system_, file->file.descriptor(), file->bytes, path);
@@ -79,15 +80,15 @@ class ForeignIndex {
     std::set<std::string> found;
     for (const DataEntry& entry : *entries) {
       found.insert(entry.key);
-      if (wanted != nullptr && !wanted->contains(entry.key)) {
+      if (expected != nullptr && !expected->contains(entry.key)) {
         return fail(ErrorCode::invalid_input,
                     format("{} has \"{}\", which the index does not place there", path, entry.key));
       }
       const ContentRange range{entry.begin_byte, entry.end_byte - entry.begin_byte};
       if (Status status = add_tensor({entry.key, entry.dtype, entry.shape, path, {range}}); !status) return status;
     }
-    if (wanted == nullptr) return {};
-    for (const std::string& name : *wanted) {
+    if (expected == nullptr) return {};
+    for (const std::string& name : *expected) {
       if (!found.contains(name))
         return fail(ErrorCode::invalid_input,
                     format("{} does not have \"{}\", which the index places there", path, name));
@@ -121,7 +122,7 @@ class ForeignIndex {
   Status add_mindspore(const std::string& path) {
     const Result<MindSporeFile> file = index_mindspore_path(file_system_, path, progress_);
     if (!file) return std::unexpected(file.error());
-    const Result<std::optional<std::uint64_t>> step = find_number(file_system_, path, *file, "step_num");
+    const Result<std::optional<std::uint64_t>> step = find_number(file_system_, path, *file, kStepNumber);
     if (!step) return std::unexpected(step.error());
     if (*step && step_ && *step_ != **step) {
       return fail(ErrorCode::invalid_input,
@@ -129,7 +130,7 @@ class ForeignIndex {
     }
     if (*step) step_ = *step;
     for (const MindSporeEntry& entry : file->entries) {
-      if (entry.type == kMindSporeText || entry.name == "epoch_num" || entry.name == "step_num") {
+      if (!is_model_tensor(entry)) {
         left_out_.insert(entry.name);
         continue;
       }
@@ -203,21 +204,17 @@ Result<std::optional<std::uint64_t>> find_number(FileSystem& file_system, const 
                                                  const MindSporeFile& file, std::string_view name) {
   const auto entry = std::ranges::find(file.entries, name, &MindSporeEntry::name);
   if (entry == file.entries.end()) return std::nullopt;
-  std::uint64_t value = 0;
-  const bool wide = entry->type == "Int64";
-  if ((!wide && entry->type != "Int32") || volume_of(entry->shape) != 1) {
+  if (!is_whole_number(*entry))
     return fail(ErrorCode::invalid_input, format("{}: \"{}\" is no whole number", path, name));
-  }
-  int shift = 0;
+  std::string content;
   const Status status =
       stream_ranges(file_system, path, entry->content, [&](const char* data, std::size_t bytes) -> Status {
-        for (std::size_t i = 0; i < bytes; ++i, shift += 8)
-          value |= static_cast<std::uint64_t>(static_cast<unsigned char>(data[i])) << shift;
+        content.append(data, bytes);
         return {};
       });
   if (!status) return std::unexpected(status.error());
-  if (value >> (wide ? 63 : 31) != 0)
-    return fail(ErrorCode::invalid_input, format("{}: \"{}\" is negative", path, name));
+  const std::optional<std::uint64_t> value = decode_number(*entry, content);
+  if (!value) return fail(ErrorCode::invalid_input, format("{}: \"{}\" is negative", path, name));
   return value;
 }
 

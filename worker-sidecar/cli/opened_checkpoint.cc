@@ -42,7 +42,7 @@ Result<OpenedCheckpoint> open_checkpoint(FileSystem& file_system, const std::str
   if (!places) return std::unexpected(places.error());
   if (places->size() != 1)
     return fail(ErrorCode::invalid_input, directory + " holds several jobs; give the folder of one");
-  const Result<JobView> view = look_at_job(file_system, places->front().job_folder);
+  const Result<JobView> view = inspect_job(file_system, places->front().job_folder);
   if (!view) return std::unexpected(view.error());
   const Result<std::string> name = pick_checkpoint(places->front(), *view);
   if (!name) return std::unexpected(name.error());
@@ -53,17 +53,9 @@ Result<OpenedCheckpoint> open_checkpoint(FileSystem& file_system, const std::str
   if (!verification.fine()) {
     const Finding& finding = verification.findings.front();
     return fail(ErrorCode::corrupt, format("{} is damaged: {}: {}. `rekindle checkpoint ls` shows others.", *name,
-                                           finding.file, finding.sentence));
+                                           finding.file, finding.message));
   }
   return OpenedCheckpoint{join_path(view->folder, *name), *name, std::move(verification.sealed->manifest)};
-}
-
-TensorBox whole_box(const ManifestTensor& tensor) {
-  return {Extents(tensor.global_shape.size(), 0), tensor.global_shape};
-}
-
-std::uint64_t box_bytes(const ManifestTensor& tensor, const TensorBox& box) {
-  return bytes_of_elements(tensor.dtype, volume_of(box.shape));
 }
 
 std::vector<TensorBox> blocks_of(const ManifestTensor& tensor, const TensorBox& box) {

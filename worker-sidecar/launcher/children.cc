@@ -25,7 +25,8 @@ void write_all(int descriptor, const char* data, std::size_t bytes) {
   while (bytes > 0) {
     const ssize_t written = ::write(descriptor, data, bytes);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody reads our output: not a reason to end a training run
+    // No process reads our output: not a reason to end a training run.
+    if (written <= 0) return;
     data += written;
     bytes -= static_cast<std::size_t>(written);
   }
@@ -56,7 +57,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   if (error >= 0) ::dup2(error, 2);
   ::execve(program, arguments, environment);
   const int failure = errno;
-  [[maybe_unused]] const ssize_t told = ::write(report, &failure, sizeof failure);
+  [[maybe_unused]] const ssize_t written = ::write(report, &failure, sizeof failure);
   ::_exit(127);
 }
 

@@ -26,7 +26,8 @@ using Environment = std::map<std::string, std::string>;
 struct ChildEnd {
   std::uint32_t rank = 0;  // of the world
   pid_t pid = 0;
-  int exit_code = 0;  // 128 + signal when a signal ended it
+  // 128 + signal when a signal ended it
+  int exit_code = 0;
   int signal = 0;
 };
 
@@ -45,7 +46,7 @@ class Children {
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
-  // The command cannot be started: `not_found` or `refused`, with a sentence that names it.
+  // The command cannot be started: `not_found` or `refused`, with a message that names it.
   Status start(std::uint32_t rank, const Environment& environment);
 
   // Takes every child that has ended. Never waits.

@@ -189,6 +189,13 @@ std::uint64_t content_bytes(const MindSporeEntry& entry) {
   return bytes;
 }
 
+std::string describe_entry(const MindSporeEntry& entry) {
+  // With the name's length in front, a name cannot pass for a type.
+  std::string text = format("{} {} {}", entry.name.size(), entry.name, entry.type);
+  for (const std::uint64_t extent : entry.shape) text += format(" {}", extent);
+  return text + '\n';
+}
+
 Result<MindSporeFile> index_mindspore_file(std::uint64_t file_bytes, const ReadBytes& read) {
   const Result<std::optional<std::uint64_t>> checksum = read_checksum(file_bytes, read);
   if (!checksum) return std::unexpected(checksum.error());

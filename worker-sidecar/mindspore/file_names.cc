@@ -50,6 +50,10 @@ std::optional<std::uint32_t> rank_of_folder(std::string_view name) {
   return std::nullopt;
 }
 
+std::string folder_name_like(std::string_view folder, std::uint32_t rank) {
+  return folder.starts_with("device") ? format("device{}", rank) : rank_folder_name(rank);
+}
+
 std::optional<MindSporeFileName> parse_mindspore_file_name(std::string_view name) {
   if (!name.ends_with(kCheckpointEnding)) return std::nullopt;
   name.remove_suffix(kCheckpointEnding.size());
@@ -64,6 +68,11 @@ std::optional<MindSporeFileName> parse_mindspore_file_name(std::string_view name
   const std::string_view prefix = name.substr(0, dash);
   const bool gasp = prefix.starts_with(kDyingPrefix) && plain_number(prefix.substr(kDyingPrefix.size()));
   return MindSporeFileName{.prefix = std::string(prefix), .place = {*epoch, *step}, .dying = breakpoint || gasp};
+}
+
+std::string file_name_for_rank(const std::string& name, std::uint32_t from_rank, std::uint32_t rank) {
+  const std::optional<MindSporeFileName> parsed = parse_mindspore_file_name(name);
+  return parsed && name == dying_file_name(from_rank, parsed->place) ? dying_file_name(rank, parsed->place) : name;
 }
 
 }  // namespace rekindle

@@ -21,11 +21,11 @@ std::uint64_t common_step(const RestoreChoice& choice, const std::map<std::uint3
     if (const auto found = held.find(*group.chosen); found != held.end()) ++counts[found->second.step];
   }
   std::uint64_t step = 0;
-  std::size_t most = 0;
+  std::size_t count_max = 0;
   for (const auto& [candidate, count] : counts) {
-    if (count >= most) {
+    if (count >= count_max) {
       step = candidate;
-      most = count;
+      count_max = count;
     }
   }
   return step;
@@ -36,7 +36,7 @@ std::uint64_t common_step(const RestoreChoice& choice, const std::map<std::uint3
 Result<RestoreChoice> choose_restore_ranks(const std::map<std::uint32_t, RankGroup>& groups,
                                            const std::set<std::uint32_t>& faulty,
                                            std::optional<std::uint32_t> world_size) {
-  // The group of every rank, and whose file said so.
+  // The group of every rank, and the rank whose file lists it.
   struct Named {
     const RankGroup* group;
     std::uint32_t by;
@@ -87,14 +87,14 @@ Result<RestoreChoice> choose_restore_ranks(const std::map<std::uint32_t, RankGro
 }
 
 std::vector<std::string> lost_groups(const RestoreChoice& choice) {
-  std::vector<std::string> sentences;
+  std::vector<std::string> messages;
   for (const GroupChoice& group : choice) {
     if (group.chosen) continue;
-    sentences.push_back(
+    messages.push_back(
         format("the part of {} has no living copy: {}. All ranks have to go back to a periodic checkpoint",
                group_text(group.ranks), group.ranks.size() == 1 ? "no other rank holds it" : "all of them are faulty"));
   }
-  return sentences;
+  return messages;
 }
 
 RestoreEnvironment restore_environment(const RestoreChoice& choice) {
@@ -115,12 +115,12 @@ Status check_copies(const RestoreChoice& choice, const std::map<std::uint32_t, H
   const std::uint64_t step = common_step(choice, held);
   for (const GroupChoice& group : choice) {
     const auto chosen = held.find(*group.chosen);
-    const std::string who = format("{}, chosen for {},", rank_text(*group.chosen), group_text(group.ranks));
-    if (chosen == held.end()) return fail(ErrorCode::refused, who + " has no checkpoint");
+    const std::string subject = format("{}, chosen for {},", rank_text(*group.chosen), group_text(group.ranks));
+    if (chosen == held.end()) return fail(ErrorCode::refused, subject + " has no checkpoint");
     if (chosen->second.step != step) {
       return fail(ErrorCode::refused,
-                  format("{} has step {} where others have step {}; parts of different steps do not fit together", who,
-                         chosen->second.step, step));
+                  format("{} has step {} where others have step {}; parts of different steps do not fit together",
+                         subject, chosen->second.step, step));
     }
     for (const std::uint32_t rank : group.usable) {
       const auto copy = held.find(rank);
@@ -129,7 +129,7 @@ Status check_copies(const RestoreChoice& choice, const std::map<std::uint32_t, H
           ErrorCode::refused,
           format(
               "{} and {} hold different parameters for step {} though they should be copies; at least one is damaged",
-              who, rank_text(rank), step));
+              subject, rank_text(rank), step));
     }
   }
   return {};

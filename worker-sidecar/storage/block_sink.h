@@ -38,13 +38,15 @@ constexpr auto enum_names(WriteWay) {
 
 struct BlockOptions {
   std::size_t block_bytes = 4u << 20;
-  WriteWay way_max = WriteWay::queued;  // a test or a person may ask for less
+  // a test or a person may request less
+  WriteWay way_max = WriteWay::queued;
   // each byte once, in order, as it is written
   std::function<void(const char*, std::size_t)> on_bytes;
-  // asked for each block, and all through the pauses of a capped write
+  // called for each block, and all through the pauses of a capped write
   std::function<Status()> may_go_on;
-  std::uint64_t bytes_per_second_max = 0;  // 0: as fast as the storage takes them
-  Waiter* waiter = nullptr;                // null: the kernel's clock
+  // 0: as fast as the storage takes them
+  std::uint64_t bytes_per_second_max = 0;
+  Waiter* waiter = nullptr;  // null: the kernel's clock
 };
 
 class BlockSink {

@@ -32,7 +32,7 @@ struct BlockSource::State {
   std::function<std::optional<BlockSpan>()> take;
   ReadWay way = ReadWay::plain;
   std::vector<Slot> slots;
-  std::deque<std::size_t> order;     // slots whose blocks have been asked for, the next first
+  std::deque<std::size_t> order;     // slots whose blocks have been requested, the next first
   bool delivered = false;            // the first of them is in the hands of the caller
   BlockMemory common;                // of blocks that are read when their turn has come
   std::unique_ptr<ReadQueue> queue;  // gone before the slots are
@@ -71,7 +71,7 @@ struct BlockSource::State {
     else slot.under_way = true;
   }
 
-  void ask_for_more() {
+  void begin_more() {
     while (take && order.size() < options.blocks_max) {
       const std::optional<BlockSpan> span = take();
       if (!span) {
@@ -143,10 +143,10 @@ void BlockSource::start(const SourceFile& file, std::function<std::optional<Bloc
 
 Result<std::optional<BlockSource::Block>> BlockSource::next() {
   State& state = *state_;
-  // The block before has been looked at; its memory is the next one's.
+  // The caller is done with the block before; its memory is the next one's.
   if (state.delivered) state.order.pop_front();
   state.delivered = false;
-  state.ask_for_more();
+  state.begin_more();
   if (state.order.empty()) return std::optional<Block>();
   Result<Block> block = state.end(state.order.front());
   if (!block) return std::unexpected(block.error());

@@ -29,7 +29,7 @@ Status check_root(FileSystem& file_system, const CheckpointRootOptions& options)
       return storage_failure(-result, "creating the checkpoint folder", options.root);
     result = file_system.stat(options.root, info);
   }
-  // A trailing slash makes the kernel look through a symbolic link, which is how people mount
+  // A trailing slash makes the kernel follow a symbolic link, which is how people mount
   // volumes elsewhere.
   if (result == 0 && info.kind == FileKind::other) result = file_system.stat(options.root + "/.", info);
   if (result == -ENOENT) {

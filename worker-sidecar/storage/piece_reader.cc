@@ -19,7 +19,7 @@
 namespace rekindle {
 namespace {
 
-// a block is a chunk: whoever reads it can verify it
+// a block is a chunk: its reader can verify it
 constexpr std::size_t kBlockBytes = kHashChunkBytes;
 constexpr std::size_t kBlocksAThreadMin = 4;  // of work, for a thread to be worth its start
 // between runs, read rather than left out by one more call of the system
@@ -124,7 +124,7 @@ class Reading {
     return {};
   }
 
-  // Each thread takes the next block that nobody has taken.
+  // Each thread takes the next block that no thread has taken.
   Status read_chunks(const SourceFile& file, const ManifestFile& expected, const std::vector<DataEntry>& entries,
                      const WantedParts& wanted) {
     // Data begins where the header ends.

@@ -13,7 +13,7 @@ namespace {
 Status check_files_are_there(FileSystem& file_system, const std::string& folder, const Manifest& manifest) {
   for (const ManifestFile& expected : manifest.files) {
     const std::string path = join_path(folder, expected.name);
-    // Opened, not only looked at: network file systems compare their cache with the server then.
+    // Opened, not only queried: network file systems compare their cache with the server then.
     FileInfo info;
     const Result<OpenFile> file = open_for_reading(file_system, path, &info);
     if (!file) return std::unexpected(file.error());
@@ -65,11 +65,11 @@ Result<std::string> publish_manifest(FileSystem& file_system, const std::string&
                   format("the manifest of {} reads back differently: the storage is not reliable", folder));
     return fail(ErrorCode::conflict, folder + " was published already with another manifest");
   }
-  // Whoever linked an equal one may have died before this.
+  // The process that linked an equal one may have died before this.
   if (!status) {
     if (Status synced = fsync_folder(file_system, folder); !synced) return std::unexpected(synced.error());
   }
-  // The folder's own name, which nobody needed before.
+  // The folder's own name, which no reader needed before.
   if (Status synced = fsync_folder(file_system, job_folder); !synced) return std::unexpected(synced.error());
   return encoded.hash;
 }

@@ -1,5 +1,5 @@
 // A file that is about to be read in large blocks: open through the page cache, and past it where
-// that is wanted and the storage can.
+// that is requested and the storage can.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ constexpr auto enum_names(ReadWay) {
 
 class SourceFile {
  public:
-  // Small files are opened plainly whatever is asked for. Any number of sources may read it at
+  // Small files are opened plainly whatever is requested. Any number of sources may read it at
   // once.
   static Result<SourceFile> open(FileSystem& file_system, std::string path, ReadWay way_max);
 

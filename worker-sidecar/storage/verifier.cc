@@ -47,9 +47,8 @@ class FileCheck {
   }
 
  private:
-  void report(std::uint64_t begin, std::uint64_t end, std::string sentence) {
-    Finding finding{
-        .file = expected_.file->name, .begin_byte = begin, .end_byte = end, .sentence = std::move(sentence)};
+  void report(std::uint64_t begin, std::uint64_t end, std::string message) {
+    Finding finding{.file = expected_.file->name, .begin_byte = begin, .end_byte = end, .message = std::move(message)};
     for (const DataEntry& entry : expected_.entries) {
       if (entry.begin_byte < end && begin < entry.end_byte) finding.tensors.push_back(entry.key);
     }
@@ -116,10 +115,10 @@ Verification verify_checkpoint(FileSystem& file_system, const std::string& job_f
   Verification result{.folder = folder_name};
   const std::string folder = join_path(job_folder, folder_name);
   const std::string manifest_path = join_path(folder, kManifestName);
-  const auto report_manifest = [&](std::string sentence) {
+  const auto report_manifest = [&](std::string message) {
     FileInfo info;
     const std::uint64_t bytes = file_system.stat(manifest_path, info) == 0 ? info.bytes : 0;
-    result.findings.push_back({.file = std::string(kManifestName), .end_byte = bytes, .sentence = std::move(sentence)});
+    result.findings.push_back({.file = std::string(kManifestName), .end_byte = bytes, .message = std::move(message)});
   };
 
   Result<SealedManifest> sealed = read_manifest(file_system, job_folder, folder_name);

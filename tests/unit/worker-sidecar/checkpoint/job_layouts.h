@@ -25,10 +25,10 @@ struct JobOfLayouts {
 inline TensorDescription part_of_tensor(std::string name, Extents global, std::size_t dimension, std::uint64_t index,
                                         std::uint64_t parts) {
   TensorDescription tensor = whole_tensor(std::move(name), Dtype::f32, global);
-  const std::uint64_t least = global[dimension] / parts;
+  const std::uint64_t rows_min = global[dimension] / parts;
   const std::uint64_t larger = global[dimension] % parts;
-  tensor.offset[dimension] = index * least + std::min(index, larger);
-  tensor.shape[dimension] = least + (index < larger ? 1 : 0);
+  tensor.offset[dimension] = index * rows_min + std::min(index, larger);
+  tensor.shape[dimension] = rows_min + (index < larger ? 1 : 0);
   return tensor;
 }
 

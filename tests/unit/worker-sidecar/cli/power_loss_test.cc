@@ -89,7 +89,7 @@ std::string judge_import(const Story& story, MemoryFileSystem& found, std::size_
     if (!each.manifest) continue;
     const Verification verification = verify_checkpoint(found, folder->path, each.path, job);
     if (!verification.fine())
-      return format("{} is published and not whole: {}", each.path, verification.findings.front().sentence);
+      return format("{} is published and not whole: {}", each.path, verification.findings.front().message);
   }
   const CandidateOrder order = order_candidates(*scan, job);
   const bool had_one = folder->path == kOldFolder;
@@ -245,19 +245,20 @@ TEST_P(PowerLossOfAnExport, IsHurtByEveryFsyncThatIsMissing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Formats, PowerLossOfAnExport,
-    testing::Values(Export{"safetensors", {.directory = kOldCheckpoint, .target = "/out/model.safetensors"}},
-                    Export{
-                        "merged",
-                        {.directory = kOldCheckpoint, .target = "/out", .format = ExportFormat::mindspore, .epoch = 1}},
-                    Export{"tft",
-                           {.directory = kOldCheckpoint,
-                            .target = "/out",
-                            .format = ExportFormat::mindspore,
-                            .layout = ExportLayout::tft,
-                            .epoch = 1}}),
-    [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(Formats, PowerLossOfAnExport,
+                         testing::Values(Export{"safetensors",
+                                                {.directory = kOldCheckpoint, .target = "/out/model.safetensors"}},
+                                         Export{"merged",
+                                                {.directory = kOldCheckpoint,
+                                                 .target = "/out",
+                                                 .format = ExportFormat::mindspore,
+                                                 .mindspore = {.epoch = 1}}},
+                                         Export{"tft",
+                                                {.directory = kOldCheckpoint,
+                                                 .target = "/out",
+                                                 .format = ExportFormat::mindspore,
+                                                 .mindspore = {.layout = MindSporeLayout::tft, .epoch = 1}}}),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
 }  // namespace rekindle::cli

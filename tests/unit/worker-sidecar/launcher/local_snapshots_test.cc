@@ -26,9 +26,9 @@ class LocalSnapshots : public LocalRun {
   }
   // The least step that all ranks said they had committed.
   std::uint64_t step_of_all() {
-    std::uint64_t least = number_in("step-0");
-    for (int rank = 1; rank < kRanks; ++rank) least = std::min(least, number_in(format("step-{}", rank)));
-    return least;
+    std::uint64_t step_min = number_in("step-0");
+    for (int rank = 1; rank < kRanks; ++rank) step_min = std::min(step_min, number_in(format("step-{}", rank)));
+    return step_min;
   }
   static std::string run_folder(const TestProcess& run) {
     const std::vector<pid_t> ranks = ranks_of(run);

@@ -41,5 +41,16 @@ TEST(MindSporeFileNames, ARanksFolderIsKnownByEitherName) {
     EXPECT_FALSE(rank_of_folder(name)) << name;
 }
 
+TEST(MindSporeFileNames, ACopyForAnotherRankIsNamedAfterIt) {
+  EXPECT_EQ(file_name_for_rank("ttp_rank_1-2_84.ckpt", 1, 5), "ttp_rank_5-2_84.ckpt");
+  EXPECT_EQ(file_name_for_rank("ttp_rank_3-2_84.ckpt", 1, 5), "ttp_rank_3-2_84.ckpt") << "it is no file of rank 1";
+  EXPECT_EQ(file_name_for_rank("resnet-2_84_breakpoint.ckpt", 1, 5), "resnet-2_84_breakpoint.ckpt");
+}
+
+TEST(MindSporeFileNames, ALostRanksFolderIsNamedLikeTheOthers) {
+  EXPECT_EQ(folder_name_like("device3", 5), "device5");
+  EXPECT_EQ(folder_name_like("rank_3", 5), "rank_5");
+}
+
 }  // namespace
 }  // namespace rekindle

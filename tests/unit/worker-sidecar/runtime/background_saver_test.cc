@@ -75,7 +75,7 @@ TEST_F(ProcessThatSavesByItself, WhatItWroteVerifiesAndIsPeriodic) {
   }
   for (const std::string& name : folders()) {
     const Verification verification = verify_checkpoint(real_file_system(), root.at("local.local"), name);
-    EXPECT_TRUE(verification.fine()) << verification.findings[0].sentence;
+    EXPECT_TRUE(verification.fine()) << verification.findings[0].message;
     EXPECT_EQ(verification.sealed->manifest.kind, CheckpointKind::periodic);
     EXPECT_EQ(verification.sealed->manifest.trigger.detail, "every 10 steps");
   }

@@ -43,7 +43,7 @@ class StandAloneProcess : public ::testing::Test {
 TEST_F(StandAloneProcess, ResumesWhereItsCheckpointWasMade) {
   const std::string name = leave_checkpoint_at(7);
   const Verification verification = verify_checkpoint(real_file_system(), job_folder(), name);
-  EXPECT_TRUE(verification.fine()) << (verification.findings.empty() ? "" : verification.findings[0].sentence);
+  EXPECT_TRUE(verification.fine()) << (verification.findings.empty() ? "" : verification.findings[0].message);
   EXPECT_EQ(verification.sealed->manifest.kind, CheckpointKind::periodic);
   CSession run;
   start(run);

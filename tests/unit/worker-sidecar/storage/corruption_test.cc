@@ -86,9 +86,9 @@ void copy_folder(Disk& disk, const std::string& from, const std::string& to) {
 }
 
 // Every number and text of a document, in order.
-void for_each_leaf(Json& value, const std::function<void(Json&)>& look) {
-  if (!value.is_structured()) return look(value);
-  for (auto& each : value) for_each_leaf(each, look);
+void for_each_leaf(Json& value, const std::function<void(Json&)>& visit) {
+  if (!value.is_structured()) return visit(value);
+  for (auto& each : value) for_each_leaf(each, visit);
 }
 
 void change_one_value(Prng& prng, Json& manifest) {

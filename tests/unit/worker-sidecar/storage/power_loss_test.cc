@@ -77,7 +77,7 @@ std::string judge(const Story& story, MemoryFileSystem& found, std::size_t at) {
     if (!folder.manifest) continue;
     const Verification verification = verify_checkpoint(found, kJobFolder, folder.path, make_job());
     if (!verification.fine())
-      return format("{} is published and not whole: {}", folder.path, verification.findings.front().sentence);
+      return format("{} is published and not whole: {}", folder.path, verification.findings.front().message);
   }
   const CandidateOrder order = order_candidates(*scan, make_job());
   if (order.usable.empty()) return "nothing is left to restore";

@@ -39,7 +39,7 @@ TEST_F(VerifyCheckpoint, AGoodOneIsFine) {
                                                   EXPECT_LE(done, all);
                                                   last = done;
                                                 });
-  EXPECT_TRUE(result.fine()) << result.findings[0].sentence;
+  EXPECT_TRUE(result.fine()) << result.findings[0].message;
   EXPECT_EQ(result.bytes_read, file_bytes(result.sealed->manifest));
   EXPECT_EQ(last, result.bytes_read);
 }
@@ -91,7 +91,7 @@ TEST_F(VerifyCheckpoint, AFileThatSaysSomethingElseThanTheManifestIsFound) {
   write_bytes(path_of("manifest.json"), encode_manifest(manifest).text);
   const Verification result = verify();
   ASSERT_EQ(result.findings.size(), 1u);
-  EXPECT_NE(result.findings[0].sentence.find("w9"), std::string::npos);
+  EXPECT_NE(result.findings[0].message.find("w9"), std::string::npos);
 }
 
 TEST_F(VerifyCheckpoint, AnotherJobsCheckpointAndARenamedFolderAreFound) {
