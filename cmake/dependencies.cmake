@@ -8,6 +8,7 @@ find_package(yaml-cpp REQUIRED)
 find_package(GTest REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Protobuf 3.21 REQUIRED)
+find_package(ZLIB REQUIRED)
 pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
 
 # Header-only use: the runtime may link libc only, so the same inlined hash serves every part.
@@ -27,3 +28,7 @@ target_link_libraries(rekindle_asio INTERFACE Threads::Threads)
 # The small runtime, for the CLI only. By name and not by path, so that the linker may take the archive for the static `rekindle`.
 add_library(rekindle_protobuf INTERFACE)
 target_link_libraries(rekindle_protobuf INTERFACE protobuf-lite Threads::Threads)
+
+# By name for the same reason.
+add_library(rekindle_zlib INTERFACE)
+target_link_libraries(rekindle_zlib INTERFACE z)

@@ -312,7 +312,7 @@ const char* abi_use_everything(const char* folder) {
   rk_memory cuda;
   rk_status status;
   EXPECT(rk_abi_version() == RK_ABI_VERSION);
-  EXPECT(strcmp(rk_version(), "0.1.0") == 0);
+  EXPECT(strcmp(rk_version(), REKINDLE_VERSION) == 0);
   EXPECT(strcmp(rk_status_name(RK_ERROR_STORAGE), "RK_ERROR_STORAGE") == 0);
   memset(&cuda, 0, sizeof cuda);
   cuda.struct_size = sizeof cuda;

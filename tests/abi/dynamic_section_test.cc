@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "common/base/format.h"
 #include "tests/abi/elf_file.h"
 #include "tests/support/source_folder.h"
 #include "tests/support/temporary_folder.h"
@@ -22,9 +23,7 @@ std::set<std::string> listed_symbols() {
 
 class Library : public testing::TestWithParam<const char*> {
  protected:
-  ElfFile file() const {
-    return ElfFile(test::source_path(std::string("build/") + GetParam() + "/lib/librekindle.so"));
-  }
+  ElfFile file() const { return ElfFile(test::source_path(format("build/{}/lib/librekindle.so", GetParam()))); }
 };
 
 TEST_P(Library, ExportsTheListedSymbolsAndNothingElse) { EXPECT_EQ(file().exported(), listed_symbols()); }

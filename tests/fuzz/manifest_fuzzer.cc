@@ -33,14 +33,14 @@ void check_restore(const Manifest& manifest) {
   for (const FileReads& reads : plan->files) {
     RK_ASSERT(reads.ranges.size() <= parts);
     for (const ReadRange& range : reads.ranges) {
-      RK_ASSERT(filled_bytes(range) <= kTensorBytesMax);
+      RK_ASSERT(run_count(range) * range.bytes <= kTensorBytesMax);
       check_file(manifest, reads.file, range.begin_byte, end_byte(range));
       const bool is_tensor = range.kind == TargetKind::tensor;
       RK_ASSERT(range.index < (is_tensor ? target.layout.tensors.size() : target.states.size()));
       const std::uint64_t room =
           is_tensor ? tensor_bytes(target.layout.tensors[range.index]) : target.states[range.index].bytes;
       RK_ASSERT(range.target_byte <= room && target_end_byte(range) <= room);
-      filled += is_tensor ? filled_bytes(range) : 0;
+      filled += is_tensor ? run_count(range) * range.bytes : 0;
     }
   }
   RK_ASSERT(filled == wanted);

@@ -13,7 +13,6 @@ SEVERAL_FILES_ALLOWED = {
     "tests/scenario/operator World": "to be split",
     "tests/support CoordinationHarness": "to be split",
     "worker-sidecar/coordination BreakpointCoordinator": "to be split",
-    "worker-sidecar/runtime/src Link": "to be split",
     "worker-sidecar/sidecar Host::Parts": "to be split",
 }
 

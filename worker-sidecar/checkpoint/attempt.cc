@@ -1,5 +1,6 @@
 #include "worker-sidecar/checkpoint/attempt.h"
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/checkpoint/names.h"
 
@@ -49,9 +50,9 @@ Result<AttemptRecord> decode_attempt(std::string_view text) {
   JsonFields in(*json, "the record of an attempt");
   if (in.text("format") != kAttemptFormat) in.refuse("format", "must be " + std::string(kAttemptFormat));
   if (const std::uint64_t version = in.number("version"); version > kAttemptVersion) {
-    return fail(ErrorCode::refused, "the record of an attempt has version " + std::to_string(version) +
-                                        "; this program reads up to " + std::to_string(kAttemptVersion) +
-                                        ": use a newer one");
+    return fail(ErrorCode::refused,
+                format("the record of an attempt has version {}; this program reads up to {}: use a newer one", version,
+                       kAttemptVersion));
   }
   AttemptRecord record{.attempt = in.number("attempt"), .job_uid = in.text("job_uid"), .time = in.text("time")};
   if (record.attempt == 0) in.refuse("attempt", "must not be 0");

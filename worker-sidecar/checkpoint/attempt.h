@@ -19,7 +19,8 @@ inline constexpr std::uint64_t kAttemptVersion = 1;
 struct ParentPoint {
   std::uint64_t attempt = 0;
   std::uint64_t step = 0;
-  std::string path;  // name of the folder inside the job's folder
+  // name of the folder inside the job's folder
+  std::string path;
 
   bool operator==(const ParentPoint&) const = default;
 };

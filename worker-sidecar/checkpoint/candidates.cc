@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/restore_policy.h"
 
 namespace rekindle {
@@ -21,24 +22,23 @@ std::map<std::uint64_t, Origin> gather_origins(const FolderScan& scan, std::vect
     if (found.record && found.record->attempt == found.attempt) {
       origins[found.attempt] = {found.record->parent};
     } else {
-      notes.push_back("the record of attempt " + std::to_string(found.attempt) + " cannot be used: " +
-                      (found.record ? "it speaks of attempt " + std::to_string(found.record->attempt)
-                                    : found.record.error().message));
+      notes.push_back(format(
+          "the record of attempt {} cannot be used: {}", found.attempt,
+          found.record ? format("it speaks of attempt {}", found.record->attempt) : found.record.error().message));
     }
   }
   for (const FoundFolder& folder : scan.folders) {
     if (!folder.manifest || !*folder.manifest) continue;
     const Manifest& manifest = (*folder.manifest)->manifest;
     if (origins.emplace(manifest.attempt, Origin{manifest.parent}).second) {
-      notes.push_back("attempt " + std::to_string(manifest.attempt) +
-                      " has no record; its checkpoints say where it came from");
+      notes.push_back(format("attempt {} has no record; its checkpoints say where it came from", manifest.attempt));
     }
   }
   return origins;
 }
 
 // For each attempt of the line the last step that counts, and the attempt that left it there (0:
-// nobody).
+// none).
 struct LinePoint {
   std::uint64_t last_step = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t left_by = 0;
@@ -63,17 +63,16 @@ std::map<std::uint64_t, LinePoint> trace_line(const std::map<std::uint64_t, Orig
 std::string find_refusal(const FoundFolder& folder, const Manifest& manifest, const JobIdentity& job,
                          const std::map<std::uint64_t, LinePoint>& line) {
   if (manifest.attempt != folder.name.attempt || manifest.step != folder.name.step) {
-    return "its manifest is of attempt " + std::to_string(manifest.attempt) + ", step " +
-           std::to_string(manifest.step) + ": the folder was renamed or the manifest copied";
+    return format("its manifest is of attempt {}, step {}: the folder was renamed or the manifest copied",
+                  manifest.attempt, manifest.step);
   }
   if (Status status = check_job(manifest, job); !status) return status.error().message;
   const auto point = line.find(manifest.attempt);
   if (point == line.end())
-    return "attempt " + std::to_string(manifest.attempt) +
-           " was abandoned: the newest attempt does not descend from it";
+    return format("attempt {} was abandoned: the newest attempt does not descend from it", manifest.attempt);
   if (manifest.step > point->second.last_step) {
-    return "attempt " + std::to_string(point->second.left_by) + " left attempt " + std::to_string(manifest.attempt) +
-           " at step " + std::to_string(point->second.last_step) + ", this is step " + std::to_string(manifest.step);
+    return format("attempt {} left attempt {} at step {}, this is step {}", point->second.left_by, manifest.attempt,
+                  point->second.last_step, manifest.step);
   }
   return {};
 }
@@ -133,10 +132,11 @@ void leave_out_other_jobs(CandidateOrder& order, const std::string& job_uid) {
   std::erase_if(order.usable, [&](const Candidate& candidate) {
     const std::string& made_by = candidate.sealed.manifest.job.uid;
     if (made_by == job_uid) return false;
-    order.refused.push_back({.path = candidate.path,
-                             .complete = true,
-                             .reason = "it was made by an earlier job of this name (uid " + made_by +
-                                       "), and this one resumes from its own only"});
+    order.refused.push_back(
+        {.path = candidate.path,
+         .complete = true,
+         .reason = format("it was made by an earlier job of this name (uid {}), and this one resumes from its own only",
+                          made_by)});
     return true;
   });
 }
@@ -146,12 +146,12 @@ Status may_start_afresh(const CandidateOrder& order, const std::string& job_fold
   std::string broken;
   for (const RefusedFolder& refused : order.refused) {
     if (refused.published && !refused.complete)
-      broken += (broken.empty() ? "" : "; ") + refused.path + ": " + refused.reason;
+      broken += format("{}{}: {}", broken.empty() ? "" : "; ", refused.path, refused.reason);
   }
   if (broken.empty()) return {};
-  return fail(ErrorCode::corrupt, "no checkpoint in " + job_folder + " can be used (" + broken +
-                                      "). Training is not begun anew over them: repair them from a copy, or move the "
-                                      "folder away to start from the beginning");
+  return fail(ErrorCode::corrupt, format("no checkpoint in {} can be used ({}). Training is not begun anew over them: "
+                                         "repair them from a copy, or move the folder away to start from the beginning",
+                                         job_folder, broken));
 }
 
 std::uint64_t newest_attempt(const FolderScan& scan) {

@@ -27,7 +27,8 @@ struct FoundAttempt {
 };
 
 struct FoundFolder {
-  std::string path;  // name of the folder inside the job's folder
+  // name of the folder inside the job's folder
+  std::string path;
   FolderName name;
   std::optional<Result<SealedManifest>> manifest;  // empty: not published
 };
@@ -46,13 +47,17 @@ struct Candidate {
 
 struct RefusedFolder {
   std::string path;
-  bool complete = false;  // it has a manifest that reads well
-  std::string reason;     // "attempt 3 left attempt 2 at step 184, this is step 190"
-  bool published = true;  // it has a manifest, which may be unreadable
+  // it has a manifest that reads well
+  bool complete = false;
+  // "attempt 3 left attempt 2 at step 184, this is step 190"
+  std::string reason;
+  // it has a manifest, which may be unreadable
+  bool published = true;
 };
 
 struct CandidateOrder {
-  std::vector<Candidate> usable;  // in the order in which a restore tries them
+  // in the order in which a restore tries them
+  std::vector<Candidate> usable;
   std::vector<RefusedFolder> refused;
   std::vector<std::string> notes;
   // Something newer than every usable one may be there: storage failed where its manifest or its
@@ -68,7 +73,7 @@ void leave_out_other_jobs(CandidateOrder& order, const std::string& job_uid);
 
 // Whether a job that finds nothing usable may begin from nothing. Not when checkpoints have been
 // published and cannot be read: that would look like success and lose everything, so it is left to
-// a person (corrupt; the sentence names the folders).
+// a person (corrupt; the message names the folders).
 Status may_start_afresh(const CandidateOrder& order, const std::string& job_folder);
 
 // Highest attempt that anything in the folder speaks of, 0 for none. The next claim starts one

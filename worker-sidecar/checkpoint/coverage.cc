@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/format.h"
+
 namespace rekindle {
 namespace {
 
@@ -19,11 +21,10 @@ std::string find_row_gap(const Extents& global_shape, const std::vector<const Ma
   std::uint64_t covered = 0;
   for (const ManifestPiece* piece : sorted) {
     if (!std::equal(piece->shape.begin() + 1, piece->shape.end(), global_shape.begin() + 1)) return {};
-    if (piece->offset[0] > covered)
-      return "rows " + std::to_string(covered) + " to " + std::to_string(piece->offset[0]) + " are in no file";
+    if (piece->offset[0] > covered) return format("rows {} to {} are in no file", covered, piece->offset[0]);
     covered = piece->offset[0] + piece->shape[0];
   }
-  return "rows " + std::to_string(covered) + " to " + std::to_string(global_shape[0]) + " are in no file";
+  return format("rows {} to {} are in no file", covered, global_shape[0]);
 }
 
 }  // namespace
@@ -38,29 +39,29 @@ std::string describe_box(const Extents& offset, const Extents& shape) {
   if (shape.empty()) return "the scalar";
   std::string text;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    text += (i == 0 ? "[" : " x [") + std::to_string(offset[i]) + ", " + std::to_string(offset[i] + shape[i]) + ")";
+    text += format("{}{}, {})", i == 0 ? "[" : " x [", offset[i], offset[i] + shape[i]);
   }
   return text;
 }
 
 std::string describe_shape(const Extents& shape) {
   std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  for (std::size_t i = 0; i < shape.size(); ++i) text += format("{}{}", i == 0 ? "" : ", ", shape[i]);
   return text + "]";
 }
 
 std::string find_coverage_fault(const Extents& global_shape, const std::vector<ManifestPiece>& pieces) {
   if (pieces.empty()) return "has no pieces";
-  if (pieces.size() > kPiecesMax) return "has more than " + std::to_string(kPiecesMax) + " pieces";
+  if (pieces.size() > kPiecesMax) return format("has more than {} pieces", kPiecesMax);
   std::uint64_t covered = 0;
   std::vector<const ManifestPiece*> filled;
   for (const ManifestPiece& piece : pieces) {
     if (piece.offset.size() != global_shape.size() || piece.shape.size() != global_shape.size()) {
-      return "has a piece with another number of dimensions: \"" + piece.key + "\"";
+      return format("has a piece with another number of dimensions: \"{}\"", piece.key);
     }
     for (std::size_t i = 0; i < global_shape.size(); ++i) {
       if (piece.offset[i] > global_shape[i] || piece.shape[i] > global_shape[i] - piece.offset[i]) {
-        return "has a piece outside its shape: \"" + piece.key + "\"";
+        return format("has a piece outside its shape: \"{}\"", piece.key);
       }
     }
     // Inside the global shape, whose volume fits: neither this product nor the sum of kPiecesMax of
@@ -81,19 +82,19 @@ std::string find_coverage_fault(const Extents& global_shape, const std::vector<M
     }
     for (const ManifestPiece* other : open) {
       if (overlap(*piece, *other)) {
-        return "has pieces that overlap: \"" + other->key + "\" of " + other->file + " at " +
-               describe_box(other->offset, other->shape) + " and \"" + piece->key + "\" of " + piece->file + " at " +
-               describe_box(piece->offset, piece->shape);
+        return format("has pieces that overlap: \"{}\" of {} at {} and \"{}\" of {} at {}", other->key, other->file,
+                      describe_box(other->offset, other->shape), piece->key, piece->file,
+                      describe_box(piece->offset, piece->shape));
       }
     }
     open.push_back(piece);
   }
 
-  const std::uint64_t wanted = volume_of(global_shape);
-  if (covered == wanted) return {};
+  const std::uint64_t expected_elements = volume_of(global_shape);
+  if (covered == expected_elements) return {};
   const std::string rows = find_row_gap(global_shape, filled);
   return "is not complete: " +
-         (rows.empty() ? std::to_string(wanted - covered) + " of " + std::to_string(wanted) + " elements are in no file"
+         (rows.empty() ? format("{} of {} elements are in no file", expected_elements - covered, expected_elements)
                        : rows);
 }
 

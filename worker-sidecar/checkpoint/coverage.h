@@ -14,7 +14,7 @@ inline constexpr std::size_t kPiecesMax = 16'384;
 // Elements of a box.
 std::uint64_t volume_of(const Extents& shape);
 
-// The first thing wrong, as the rest of a sentence that begins with the tensor ("has no piece that
+// The first thing wrong, as the rest of a message that begins with the tensor ("has no piece that
 // covers ..."); empty when every element of the global shape lies in exactly one piece. An empty
 // tensor has at least one piece, too.
 std::string find_coverage_fault(const Extents& global_shape, const std::vector<ManifestPiece>& pieces);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "common/base/format.h"
+
 namespace rekindle {
 namespace {
 
@@ -13,8 +15,7 @@ std::uint64_t little_endian(std::string_view bytes) {
 }
 
 std::string describe(std::uint32_t rank, const Cursor& cursor) {
-  return "rank " + std::to_string(rank) + " was at sample " + std::to_string(cursor.samples) + " of epoch " +
-         std::to_string(cursor.epoch);
+  return format("rank {} was at sample {} of epoch {}", rank, cursor.samples, cursor.epoch);
 }
 
 }  // namespace
@@ -30,8 +31,7 @@ std::vector<const ManifestState*> find_cursor(const Manifest& manifest) {
 
 Result<Cursor> decode_cursor(std::string_view bytes) {
   if (bytes.size() != kCursorBytes) {
-    return fail(ErrorCode::corrupt,
-                "a cursor has " + std::to_string(bytes.size()) + " bytes instead of " + std::to_string(kCursorBytes));
+    return fail(ErrorCode::corrupt, format("a cursor has {} bytes instead of {}", bytes.size(), kCursorBytes));
   }
   return Cursor{.epoch = little_endian(bytes.substr(0, 8)), .samples = little_endian(bytes.substr(8))};
 }
@@ -43,9 +43,9 @@ Result<Cursor> agree_on_cursor(std::string_view copies, std::span<const std::uin
     const Result<Cursor> other = decode_cursor(copies.substr(std::min(copies.size(), i * kCursorBytes), kCursorBytes));
     if (!other) return other;
     if (*other != *first) {
-      return fail(ErrorCode::corrupt,
-                  "the ranks do not agree on how far the data was read: " + describe(ranks[0], *first) + ", " +
-                      describe(ranks[i], *other) + "; rk_cursor counts over all ranks and has to be equal on each");
+      return fail(ErrorCode::corrupt, format("the ranks do not agree on how far the data was read: {}, {}; rk_cursor "
+                                             "counts over all ranks and has to be equal on each",
+                                             describe(ranks[0], *first), describe(ranks[i], *other)));
     }
   }
   return first;

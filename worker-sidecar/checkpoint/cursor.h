@@ -20,7 +20,8 @@ inline constexpr std::uint64_t kCursorBytes = 16;
 
 struct Cursor {
   std::uint64_t epoch = 0;
-  std::uint64_t samples = 0;  // of this epoch, over all ranks
+  // of this epoch, over all ranks
+  std::uint64_t samples = 0;
 
   bool operator==(const Cursor&) const = default;
 };

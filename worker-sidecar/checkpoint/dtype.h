@@ -5,7 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
+
+#include "common/base/enum_names.h"
 
 namespace rekindle {
 
@@ -34,8 +35,31 @@ enum class Dtype : std::uint8_t {
   f6_e3m2 = 22,
 };
 
-// The name that safetensors uses, "BF16".
-std::string_view to_string(Dtype dtype);
+// As safetensors calls them.
+constexpr auto enum_names(Dtype) {
+  return std::to_array<EnumName<Dtype>>({{Dtype::boolean, "BOOL"},
+                                         {Dtype::u8, "U8"},
+                                         {Dtype::i8, "I8"},
+                                         {Dtype::i16, "I16"},
+                                         {Dtype::u16, "U16"},
+                                         {Dtype::f16, "F16"},
+                                         {Dtype::bf16, "BF16"},
+                                         {Dtype::i32, "I32"},
+                                         {Dtype::u32, "U32"},
+                                         {Dtype::f32, "F32"},
+                                         {Dtype::f64, "F64"},
+                                         {Dtype::i64, "I64"},
+                                         {Dtype::u64, "U64"},
+                                         {Dtype::f8_e4m3, "F8_E4M3"},
+                                         {Dtype::f8_e5m2, "F8_E5M2"},
+                                         {Dtype::f8_e8m0, "F8_E8M0"},
+                                         {Dtype::f8_e4m3fnuz, "F8_E4M3FNUZ"},
+                                         {Dtype::f8_e5m2fnuz, "F8_E5M2FNUZ"},
+                                         {Dtype::c64, "C64"},
+                                         {Dtype::f4, "F4"},
+                                         {Dtype::f6_e2m3, "F6_E2M3"},
+                                         {Dtype::f6_e3m2, "F6_E3M2"}});
+}
 
 std::size_t element_bits(Dtype dtype);
 
@@ -46,8 +70,7 @@ std::size_t packed_elements(Dtype dtype);
 // Of a number of elements that is a multiple of packed_elements.
 std::uint64_t bytes_of_elements(Dtype dtype, std::uint64_t elements);
 
-// Empty when nobody knows the name or the number.
-std::optional<Dtype> parse_dtype(std::string_view name);
+// Empty for a number that no type has.
 std::optional<Dtype> dtype_from_number(int number);
 
 }  // namespace rekindle

@@ -14,9 +14,9 @@
 
 namespace rekindle {
 
-// Training time between the end of one checkpoint and the begin of the next that loses least. For C
-// below 2 M Daly's series, otherwise M: a checkpoint that costs more than failures do is made once
-// in the time of a failure. Both are positive; C of 0 counts as a microsecond.
+// Training time between the end of one checkpoint and the begin of the next that loses the least.
+// For C below 2 M Daly's series, otherwise M: a checkpoint that costs more than failures do is made
+// once in the time of a failure. Both are positive; C of 0 counts as a microsecond.
 Duration best_interval(Duration checkpoint_cost, Duration mean_time_between_failures);
 
 // What is known of a job's failures so far. With nothing seen the expectation is `prior`; every

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "common/base/json_text.h"
 #include "worker-sidecar/checkpoint/hash.h"
@@ -46,13 +47,13 @@ bool looks_like_piece_key(std::string_view name) {
 }
 
 Status tensor_fault(const TensorDescription& tensor, const std::string& what) {
-  return fail(ErrorCode::invalid_input, "tensor \"" + tensor.name + "\" " + what);
+  return fail(ErrorCode::invalid_input, format("tensor \"{}\" {}", tensor.name, what));
 }
 
 Status check_whole_bytes(const TensorDescription& tensor) {
   const std::string packed = std::to_string(packed_elements(tensor.dtype));
-  const std::string kind = "is " + std::string(to_string(tensor.dtype)) + ", of which only " + packed +
-                           " elements together are whole bytes: ";
+  const std::string kind =
+      format("is {}, of which only {} elements together are whole bytes: ", to_string(tensor.dtype), packed);
   if (tensor.shape.empty() && packed_elements(tensor.dtype) > 1)
     return tensor_fault(tensor, kind + "it cannot be a scalar; keep its byte as U8");
   struct Field {
@@ -62,9 +63,9 @@ Status check_whole_bytes(const TensorDescription& tensor) {
   for (const Field& field :
        {Field{"shape", tensor.shape}, Field{"global shape", tensor.global_shape}, Field{"offset", tensor.offset}}) {
     if (is_whole_bytes(tensor.dtype, field.extents)) continue;
-    return tensor_fault(tensor, kind + "in its " + field.name + " the last dimension is " +
-                                    std::to_string(field.extents.back()) + " and has to be a multiple of " + packed +
-                                    "; pad it, cut it elsewhere, or keep its bytes as U8");
+    return tensor_fault(tensor, format("{}in its {} the last dimension is {} and has to be a multiple of {}; pad it, "
+                                       "cut it elsewhere, or keep its bytes as U8",
+                                       kind, field.name, field.extents.back(), packed));
   }
   return {};
 }
@@ -89,14 +90,12 @@ Result<std::uint64_t> array_bytes(Dtype dtype, const Extents& shape) {
     if (extent == 0) {
       empty = true;
     } else if (__builtin_mul_overflow(bits, extent, &bits) || bits > kBitsMax) {
-      return fail(ErrorCode::invalid_input,
-                  "its shape makes more than " + std::to_string(kTensorBytesMax >> 40) + " TiB");
+      return fail(ErrorCode::invalid_input, format("its shape makes more than {} TiB", kTensorBytesMax >> 40));
     }
   }
   if (empty) return 0;
   if (bits % 8 != 0)
-    return fail(ErrorCode::invalid_input,
-                "its shape makes " + std::to_string(bits) + " bits, which are not whole bytes");
+    return fail(ErrorCode::invalid_input, format("its shape makes {} bits, which are not whole bytes", bits));
   return bits / 8;
 }
 
@@ -130,7 +129,7 @@ bool has_rows(const TensorDescription& tensor, std::uint64_t begin_row, std::uin
 
 std::string find_name_fault(std::string_view name) {
   if (name.empty()) return "is empty";
-  if (name.size() > kNameBytesMax) return "is longer than " + std::to_string(kNameBytesMax) + " bytes";
+  if (name.size() > kNameBytesMax) return format("is longer than {} bytes", kNameBytesMax);
   if (name == "__metadata__") return "is reserved by the safetensors format";
   if (looks_like_piece_key(name)) return "ends like the key of a piece ([begin:end]); use other brackets";
   for (std::size_t i = 0; i < name.size();) {
@@ -145,11 +144,11 @@ std::string find_name_fault(std::string_view name) {
 
 Status check_tensor(const TensorDescription& tensor) {
   if (const std::string fault = find_name_fault(tensor.name); !fault.empty()) {
-    return fail(ErrorCode::invalid_input, "the name of a tensor " + fault + ": \"" + tensor.name.substr(0, 80) + "\"");
+    return fail(ErrorCode::invalid_input, format("the name of a tensor {}: \"{}\"", fault, tensor.name.substr(0, 80)));
   }
   if (tensor.shape.size() > kDimensionsMax) {
-    return tensor_fault(tensor, "has " + std::to_string(tensor.shape.size()) + " dimensions; at most " +
-                                    std::to_string(kDimensionsMax) + " are possible");
+    return tensor_fault(tensor,
+                        format("has {} dimensions; at most {} are possible", tensor.shape.size(), kDimensionsMax));
   }
   if (tensor.global_shape.size() != tensor.shape.size() || tensor.offset.size() != tensor.shape.size()) {
     return tensor_fault(tensor, "has a shape, global shape and offset with different numbers of dimensions");
@@ -163,10 +162,9 @@ Status check_tensor(const TensorDescription& tensor) {
   }
   for (std::size_t i = 0; i < tensor.shape.size(); ++i) {
     if (tensor.offset[i] > tensor.global_shape[i] || tensor.shape[i] > tensor.global_shape[i] - tensor.offset[i]) {
-      return tensor_fault(tensor, "does not lie inside its global shape in dimension " + std::to_string(i) +
-                                      ": offset " + std::to_string(tensor.offset[i]) + " and " +
-                                      std::to_string(tensor.shape[i]) + " elements of " +
-                                      std::to_string(tensor.global_shape[i]));
+      return tensor_fault(
+          tensor, format("does not lie inside its global shape in dimension {}: offset {} and {} elements of {}", i,
+                         tensor.offset[i], tensor.shape[i], tensor.global_shape[i]));
     }
   }
   return {};
@@ -174,8 +172,8 @@ Status check_tensor(const TensorDescription& tensor) {
 
 Status check_layout(const Layout& layout) {
   if (layout.tensors.size() > kTensorsMax) {
-    return fail(ErrorCode::invalid_input, std::to_string(layout.tensors.size()) + " tensors are registered; at most " +
-                                              std::to_string(kTensorsMax) + " are possible");
+    return fail(ErrorCode::invalid_input,
+                format("{} tensors are registered; at most {} are possible", layout.tensors.size(), kTensorsMax));
   }
   std::set<std::string_view> names;
   std::uint64_t total = 0;
@@ -185,7 +183,7 @@ Status check_layout(const Layout& layout) {
     total += tensor_bytes(tensor);
     if (total > kTensorBytesMax) {
       return fail(ErrorCode::invalid_input,
-                  "the tensors together are larger than " + std::to_string(kTensorBytesMax >> 40) + " TiB");
+                  format("the tensors together are larger than {} TiB", kTensorBytesMax >> 40));
     }
   }
   return {};
@@ -195,18 +193,18 @@ Status check_states(const std::vector<StateDescription>& states) {
   std::set<std::string_view> names;
   for (const StateDescription& state : states) {
     if (const std::string fault = find_name_fault(state.name); !fault.empty()) {
-      return fail(ErrorCode::invalid_input, "the name of a state " + fault + ": \"" + state.name.substr(0, 80) + "\"");
+      return fail(ErrorCode::invalid_input, format("the name of a state {}: \"{}\"", fault, state.name.substr(0, 80)));
     }
     if (state.bytes > kTensorBytesMax)
-      return fail(ErrorCode::invalid_input, "state \"" + state.name + "\" is too large");
+      return fail(ErrorCode::invalid_input, format("state \"{}\" is too large", state.name));
     if (!names.insert(state.name).second) {
-      return fail(ErrorCode::invalid_input, "state \"" + state.name + "\" is registered twice; names are unique");
+      return fail(ErrorCode::invalid_input, format("state \"{}\" is registered twice; names are unique", state.name));
     }
   }
   return {};
 }
 
-std::string layout_hash(const Layout& layout) { return hash_of("[" + layout_elements(layout) + "]"); }
+std::string layout_hash(const Layout& layout) { return hash_of(format("[{}]", layout_elements(layout))); }
 
 std::string layout_elements(const Layout& layout) {
   std::string text;
@@ -227,14 +225,14 @@ std::string layout_elements(const Layout& layout) {
 }
 
 Json encode_layout(const Layout& layout) {
-  return *parse_json("[" + layout_elements(layout) + "]", "a layout", SIZE_MAX);
+  return *parse_json(format("[{}]", layout_elements(layout)), "a layout", SIZE_MAX);
 }
 
 Result<TensorDescription> decode_layout_element(const Json& item) {
   JsonFields in(item, "tensor");
   TensorDescription tensor;
   tensor.name = in.text("name");
-  if (const std::optional<Dtype> dtype = parse_dtype(in.text("dtype"))) {
+  if (const std::optional<Dtype> dtype = parse_enum<Dtype>(in.text("dtype"))) {
     tensor.dtype = *dtype;
   } else {
     in.refuse("dtype", "is none that this version knows");

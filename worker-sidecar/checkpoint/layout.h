@@ -48,7 +48,8 @@ struct Layout {
 struct StateDescription {
   std::string name;
   std::uint64_t bytes = 0;  // variable: at most
-  bool variable = false;    // what is saved has a length of its own at each step
+  // what is saved has a length of its own at each step
+  bool variable = false;
 
   bool operator==(const StateDescription&) const = default;
 };

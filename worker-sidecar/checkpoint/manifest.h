@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/attempt.h"
 #include "worker-sidecar/checkpoint/layout.h"
@@ -20,12 +21,16 @@ inline constexpr std::size_t kManifestBytesMax = 64u << 20;
 inline constexpr std::uint64_t kHashChunkBytes = 4u << 20;
 
 enum class CheckpointKind : std::uint8_t { breakpoint, periodic };
-std::string_view to_string(CheckpointKind kind);
+constexpr auto enum_names(CheckpointKind) {
+  return std::to_array<EnumName<CheckpointKind>>(
+      {{CheckpointKind::breakpoint, "breakpoint"}, {CheckpointKind::periodic, "periodic"}});
+}
 
 struct JobIdentity {
   std::string namespace_name;
   std::string name;
-  std::string uid;  // not compared at restore: a job of the same name that comes later resumes
+  // not compared at restore: a job of the same name that comes later resumes
+  std::string uid;
 
   bool operator==(const JobIdentity&) const = default;
 };
@@ -88,7 +93,8 @@ struct Manifest {
   std::uint64_t step = 0;
   std::uint64_t term = 0;
   std::uint32_t world_size = 0;
-  std::uint32_t live_ranks = 0;  // that lived when it was made
+  // that lived when it was made
+  std::uint32_t live_ranks = 0;
   // from the trigger until all agreed on the step; 0: not known
   std::uint64_t agreed_milliseconds = 0;
   CheckpointTrigger trigger;
@@ -102,7 +108,7 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-// What is told about a checkpoint to those who do not read its manifest.
+// What is reported about a checkpoint to those who do not read its manifest.
 struct CheckpointSummary {
   std::uint64_t bytes = 0;  // of all files
   std::uint32_t world_size = 0;

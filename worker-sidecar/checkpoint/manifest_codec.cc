@@ -1,6 +1,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "common/base/json_text.h"
 #include "worker-sidecar/checkpoint/hash.h"
@@ -12,12 +13,11 @@ namespace {
 constexpr std::string_view kManifestFormat = "rekindle-checkpoint";
 
 std::string seal(const std::string& manifest_text, const std::string& hash) {
-  return R"({"hash":")" + hash + R"(","manifest":)" + manifest_text + "}";
+  return format(R"({{"hash":"{}","manifest":{}}})", hash, manifest_text);
 }
 
 void append_piece(std::string& text, const ManifestPiece& piece) {
-  text += R"({"begin_byte":)" + std::to_string(piece.begin_byte) + R"(,"end_byte":)" + std::to_string(piece.end_byte) +
-          R"(,"file":)";
+  text += format(R"({{"begin_byte":{},"end_byte":{},"file":)", piece.begin_byte, piece.end_byte);
   append_json_string(text, piece.file);
   text += R"(,"key":)";
   append_json_string(text, piece.key);
@@ -108,7 +108,7 @@ Result<ManifestPiece> decode_piece(const Json& item) {
 Result<ManifestTensor> decode_tensor(const Json& item) {
   JsonFields in(item, "tensor");
   ManifestTensor tensor{.name = in.text("name"), .global_shape = in.numbers("global_shape")};
-  const std::optional<Dtype> dtype = parse_dtype(in.text("dtype"));
+  const std::optional<Dtype> dtype = parse_enum<Dtype>(in.text("dtype"));
   if (!dtype) in.refuse("dtype", "is none that this version knows");
   tensor.dtype = dtype.value_or(Dtype::f32);
   for (const Json& piece : in.array("pieces")) {
@@ -161,12 +161,8 @@ Result<Manifest> decode_body(const Json& body) {
   Manifest manifest;
   if (in.text("format") != kManifestFormat) in.refuse("format", "must be " + std::string(kManifestFormat));
   if (in.number("version") == 0) in.refuse("version", "must not be 0");
-  const std::string kind = in.text("kind");
-  if (kind == to_string(CheckpointKind::periodic)) {
-    manifest.kind = CheckpointKind::periodic;
-  } else if (kind != to_string(CheckpointKind::breakpoint)) {
-    in.refuse("kind", "must be breakpoint or periodic");
-  }
+  if (const std::optional<CheckpointKind> kind = parse_enum<CheckpointKind>(in.text("kind"))) manifest.kind = *kind;
+  else in.refuse("kind", "must be breakpoint or periodic");
   JsonFields job(in.object("job"), "the manifest's job");
   manifest.job = {job.text("namespace"), job.text("name"), job.text("uid")};
   JsonFields trigger(in.object("trigger"), "the manifest's trigger");
@@ -231,12 +227,11 @@ Result<SealedManifest> decode_manifest(std::string_view text) {
                                                     });
   if (!envelope) {
     return fail(ErrorCode::corrupt,
-                envelope.error().message + " (" + std::to_string(text.size()) + " bytes): it is cut short or damaged");
+                format("{} ({} bytes): it is cut short or damaged", envelope.error().message, text.size()));
   }
   if (const std::optional<std::uint64_t> version = newer_version(*envelope)) {
-    return fail(ErrorCode::refused, "the manifest has version " + std::to_string(*version) +
-                                        "; this program reads up to " + std::to_string(kManifestVersion) +
-                                        ": use a newer one");
+    return fail(ErrorCode::refused, format("the manifest has version {}; this program reads up to {}: use a newer one",
+                                           *version, kManifestVersion));
   }
   JsonFields in(*envelope, "the manifest");
   const std::string hash = in.text("hash");
@@ -248,8 +243,11 @@ Result<SealedManifest> decode_manifest(std::string_view text) {
   const std::string_view body_text =
       text.size() < seal_bytes ? std::string_view() : text.substr(seal_bytes - 1, text.size() - seal_bytes);
   if (const std::string actual = hash_of(body_text); actual != hash) {
-    return fail(ErrorCode::corrupt, "the manifest does not have the hash that it carries (" + hash.substr(0, 40) +
-                                        ", found " + actual + "): it was changed after it was written");
+    return fail(
+        ErrorCode::corrupt,
+        format(
+            "the manifest does not have the hash that it carries ({}, found {}): it was changed after it was written",
+            hash.substr(0, 40), actual));
   }
   if (std::string(text.substr(0, seal_bytes - 1)) + "}" != seal("", hash) || !text.ends_with('}'))
     return fail(ErrorCode::corrupt, "the manifest is not spelled as it was written: it was changed");
@@ -259,11 +257,12 @@ Result<SealedManifest> decode_manifest(std::string_view text) {
   if (!tensors_read) return std::unexpected(tensors_read.error());
   manifest->tensors = std::move(tensors);
   if (Status status = check_manifest(*manifest); !status) return std::unexpected(status.error());
-  // A field of this version that we would not write means something to somebody, and not to us: it
-  // is not read past.
+  // A field of this version that we would not write means something to its writer, and not to us:
+  // it is not read past.
   if (body["version"] == kManifestVersion && encode_body(*manifest) != body_text) {
-    return fail(ErrorCode::invalid_input, "the manifest has a field that version " + std::to_string(kManifestVersion) +
-                                              " does not have: use the program that wrote it");
+    return fail(ErrorCode::invalid_input,
+                format("the manifest has a field that version {} does not have: use the program that wrote it",
+                       kManifestVersion));
   }
   return SealedManifest{std::move(*manifest), hash};
 }

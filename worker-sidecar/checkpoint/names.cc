@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 
 namespace rekindle {
 namespace {
@@ -31,7 +32,7 @@ bool take(std::string_view& text, std::string_view expected) {
 
 std::string checkpoint_folder_name(const FolderName& name) {
   RK_ASSERT(is_nonce(name.nonce));
-  return "a" + std::to_string(name.attempt) + "-s" + std::to_string(name.step) + "-" + name.nonce;
+  return format("a{}-s{}-{}", name.attempt, name.step, name.nonce);
 }
 
 std::optional<FolderName> parse_folder_name(std::string_view name) {
@@ -48,11 +49,11 @@ bool is_nonce(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
 }
 
-std::string rank_file_name(std::uint32_t rank) { return "rank-" + std::to_string(rank) + ".safetensors"; }
+std::string rank_file_name(std::uint32_t rank) { return format("rank-{}.safetensors", rank); }
 
-std::string state_file_name(std::uint32_t ordinal) { return "state-" + std::to_string(ordinal) + ".safetensors"; }
+std::string state_file_name(std::uint32_t ordinal) { return format("state-{}.safetensors", ordinal); }
 
-std::string attempt_file_name(std::uint64_t attempt) { return std::to_string(attempt) + ".json"; }
+std::string attempt_file_name(std::uint64_t attempt) { return format("{}.json", attempt); }
 
 std::optional<std::uint64_t> parse_attempt_file_name(std::string_view name) {
   const std::optional<std::uint64_t> attempt = take_number(name);
@@ -63,12 +64,10 @@ std::optional<std::uint64_t> parse_attempt_file_name(std::string_view name) {
 std::string piece_key(std::string_view tensor, std::uint64_t begin_row, std::uint64_t end_row, std::uint64_t rows) {
   std::string key(tensor);
   if (begin_row == 0 && end_row == rows) return key;
-  return key + "[" + std::to_string(begin_row) + ":" + std::to_string(end_row) + "]";
+  return format("{}[{}:{}]", key, begin_row, end_row);
 }
 
-std::string state_key(std::uint32_t rank, std::string_view name) {
-  return "state/" + std::to_string(rank) + "/" + std::string(name);
-}
+std::string state_key(std::uint32_t rank, std::string_view name) { return format("state/{}/{}", rank, name); }
 
 bool is_safe_file_name(std::string_view name) {
   return !name.empty() && name.size() <= kFileNameBytesMax && name.front() != '.' &&
@@ -78,16 +77,15 @@ bool is_safe_file_name(std::string_view name) {
 Result<std::string> job_folder_name(std::string_view namespace_name, std::string_view job) {
   for (const auto& [what, text] : {std::pair{"namespace", namespace_name}, std::pair{"job name", job}}) {
     if (!is_safe_file_name(text)) {
-      return fail(ErrorCode::invalid_input,
-                  "the " + std::string(what) + " \"" + std::string(text.substr(0, 80)) +
-                      "\" cannot name a checkpoint folder: it must not be empty, begin with a dot or contain a slash");
+      return fail(ErrorCode::invalid_input, format("the {} \"{}\" cannot name a checkpoint folder: it must not be "
+                                                   "empty, begin with a dot or contain a slash",
+                                                   what, text.substr(0, 80)));
     }
   }
   if (namespace_name.find('.') != std::string_view::npos) {
-    return fail(ErrorCode::invalid_input,
-                "the namespace \"" + std::string(namespace_name) + "\" must not contain a dot");
+    return fail(ErrorCode::invalid_input, format("the namespace \"{}\" must not contain a dot", namespace_name));
   }
-  std::string name = std::string(namespace_name) + "." + std::string(job);
+  std::string name = format("{}.{}", namespace_name, job);
   if (name.size() > kFileNameBytesMax) {
     return fail(ErrorCode::invalid_input, "namespace and job name together are longer than a folder's name may be");
   }

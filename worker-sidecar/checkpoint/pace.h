@@ -24,7 +24,8 @@ class Pace {
 
   std::uint64_t bytes_per_second_max_;
   Duration burst_;
-  Duration earned_until_;  // when what has gone will have been earned
+  // when what has gone will have been earned
+  Duration earned_until_;
 };
 
 }  // namespace rekindle

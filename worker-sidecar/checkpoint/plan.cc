@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/checkpoint/names.h"
 
@@ -153,8 +154,6 @@ constexpr auto kEverybody = [](std::uint32_t) { return true; };
 
 }  // namespace
 
-std::string_view to_string(WriteSource source) { return source == WriteSource::shadow ? "shadow" : "memory"; }
-
 std::vector<WriterPlan> split_for_writers(const std::vector<ReplicaGroup>& groups) {
   std::map<std::uint32_t, WriterPlan> plans;
   for (GroupShares& shares : cut_groups(groups, kEverybody)) gather(std::move(shares), WriteSource::memory, plans);
@@ -215,13 +214,13 @@ std::string describe_group(const ReplicaGroup& group) {
   std::string text = "tensor";
   if (!group.shards.empty()) {
     const Shard& first = group.shards.front();
-    text += " \"" + first.tensor->name + "\"";
+    text += format(" \"{}\"", first.tensor->name);
     if (first.rows != row_count(*first.tensor) || !is_whole(*first.tensor)) {
-      text += " at " + describe_place(first) + " of " + describe_shape(first.tensor->global_shape);
+      text += format(" at {} of {}", describe_place(first), describe_shape(first.tensor->global_shape));
     }
-    if (group.shards.size() > 1) text += " and " + std::to_string(group.shards.size() - 1) + " more";
+    if (group.shards.size() > 1) text += format(" and {} more", group.shards.size() - 1);
   }
-  return text + ", held by " + describe_ranks(group.ranks);
+  return format("{}, held by {}", text, describe_ranks(group.ranks));
 }
 
 }  // namespace rekindle

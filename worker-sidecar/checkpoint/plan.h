@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "worker-sidecar/checkpoint/layout.h"
 #include "worker-sidecar/checkpoint/shards.h"
 
@@ -25,13 +25,16 @@ struct PiecePlan {
 // Where a rank's bytes come from: its registered memory, or the copy of its stripe in its shadow
 // (docs/decisions/0006).
 enum class WriteSource : std::uint8_t { memory = 0, shadow = 1 };
-std::string_view to_string(WriteSource source);
+constexpr auto enum_names(WriteSource) {
+  return std::to_array<EnumName<WriteSource>>({{WriteSource::memory, "memory"}, {WriteSource::shadow, "shadow"}});
+}
 
 struct WriterPlan {
   std::uint32_t rank = 0;
   std::string file;  // rank_file_name(rank)
   std::vector<PiecePlan> pieces;
-  std::uint64_t bytes = 0;  // of data, without the file's header
+  // of data, without the file's header
+  std::uint64_t bytes = 0;
   WriteSource source = WriteSource::memory;
 
   bool operator==(const WriterPlan&) const = default;
@@ -58,7 +61,7 @@ std::vector<std::vector<std::uint32_t>> ranks_with_shares(const std::vector<Repl
 
 struct WritePlan {
   std::vector<WriterPlan> writers;  // by rank
-  // of which nobody has a copy: the checkpoint cannot be made
+  // of which no rank has a copy: the checkpoint cannot be made
   std::vector<std::size_t> lost_groups;
 
   bool operator==(const WritePlan&) const = default;
@@ -70,7 +73,7 @@ struct WritePlan {
 WritePlan plan_write(const std::vector<ReplicaGroup>& groups, const std::vector<std::uint32_t>& live,
                      const std::vector<std::uint32_t>& shadows);
 
-// For a sentence about what is lost: "tensor \"w\" at [0, 2) x [0, 8) of [4, 8] and 11 more, held
+// For a message about what is lost: "tensor \"w\" at [0, 2) x [0, 8) of [4, 8] and 11 more, held
 // by ranks 2, 3".
 std::string describe_group(const ReplicaGroup& group);
 

@@ -12,8 +12,6 @@ std::uint64_t run_count(const ReadRange& range) {
   return count;
 }
 
-std::uint64_t filled_bytes(const ReadRange& range) { return run_count(range) * range.bytes; }
-
 std::uint64_t end_byte(const ReadRange& range) {
   std::uint64_t end = range.begin_byte + range.bytes;
   for (const Repeat& repeat : range.repeats) end += (repeat.count - 1) * repeat.file_step;

@@ -32,13 +32,13 @@ struct ReadRange {
   TargetKind kind = TargetKind::tensor;
   std::size_t index = 0;
   std::uint64_t target_byte = 0;
-  std::vector<Repeat> repeats = {};  // the outermost first; none: one run
+  // the outermost first; none: one run
+  std::vector<Repeat> repeats = {};
 
   bool operator==(const ReadRange&) const = default;
 };
 
 std::uint64_t run_count(const ReadRange& range);
-std::uint64_t filled_bytes(const ReadRange& range);
 // Behind the last run.
 std::uint64_t end_byte(const ReadRange& range);
 std::uint64_t target_end_byte(const ReadRange& range);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/checkpoint/cursor.h"
 
@@ -23,12 +24,12 @@ TensorsByName tensors_by_name(const Manifest& manifest) {
 }
 
 std::string describe(Dtype dtype, const Extents& shape) {
-  return std::string(to_string(dtype)) + " " + describe_shape(shape);
+  return format("{} {}", to_string(dtype), describe_shape(shape));
 }
 
 std::string describe_state_size(const std::string& name, std::uint64_t here, bool variable, std::uint64_t saved) {
-  return "state \"" + name + "\" has " + (variable ? "at most " : "") + std::to_string(here) + " bytes here and " +
-         std::to_string(saved) + " in the checkpoint";
+  return format("state \"{}\" has {}{} bytes here and {} in the checkpoint", name, variable ? "at most " : "", here,
+                saved);
 }
 
 std::optional<std::size_t> find_cursor_state(const std::vector<StateDescription>& states) {
@@ -51,11 +52,11 @@ std::map<std::string_view, const ManifestState*> states_of(const Manifest& manif
 
 std::string describe_difference(const TensorDescription& tensor, Dtype dtype, const Extents& global_shape,
                                 std::string_view where) {
-  return "tensor \"" + tensor.name + "\" is " + describe(tensor.dtype, tensor.global_shape) + " here and " +
-         describe(dtype, global_shape) + " " + std::string(where);
+  return format("tensor \"{}\" is {} here and {} {}", tensor.name, describe(tensor.dtype, tensor.global_shape),
+                describe(dtype, global_shape), where);
 }
 
-// `whole_job`: the layouts are those of all ranks, so that what nobody registers is gone from the
+// `whole_job`: the layouts are those of all ranks, so that what no rank registers is gone from the
 // model.
 void list_tensor_differences(const Manifest& manifest, std::span<const Layout* const> layouts, bool whole_job,
                              std::vector<std::string>& differences) {
@@ -77,7 +78,7 @@ void list_tensor_differences(const Manifest& manifest, std::span<const Layout* c
     const TensorDescription& tensor = *described;
     const auto found = saved.find(tensor.name);
     if (found == saved.end()) {
-      differences.push_back("tensor \"" + tensor.name + "\" is registered and not in the checkpoint");
+      differences.push_back(format("tensor \"{}\" is registered and not in the checkpoint", tensor.name));
     } else if (found->second->dtype != tensor.dtype || found->second->global_shape != tensor.global_shape) {
       differences.push_back(
           describe_difference(tensor, found->second->dtype, found->second->global_shape, "in the checkpoint"));
@@ -86,7 +87,7 @@ void list_tensor_differences(const Manifest& manifest, std::span<const Layout* c
   if (!whole_job) return;
   for (const ManifestTensor& tensor : manifest.tensors) {
     if (!registered.contains(tensor.name))
-      differences.push_back("tensor \"" + tensor.name + "\" is in the checkpoint and not registered");
+      differences.push_back(format("tensor \"{}\" is in the checkpoint and not registered", tensor.name));
   }
 }
 
@@ -167,7 +168,7 @@ std::vector<std::string> list_differences(const Manifest& manifest, const Restor
     registered.emplace(state.name, &state);
     const auto found = saved.find(state.name);
     if (found == saved.end()) {
-      differences.push_back("state \"" + state.name + "\" is registered and not in the checkpoint");
+      differences.push_back(format("state \"{}\" is registered and not in the checkpoint", state.name));
     } else if (state.name != kCursorName &&
                (state.variable ? found->second->bytes > state.bytes : found->second->bytes != state.bytes)) {
       differences.push_back(describe_state_size(state.name, state.bytes, state.variable, found->second->bytes));
@@ -175,7 +176,7 @@ std::vector<std::string> list_differences(const Manifest& manifest, const Restor
   }
   for (const auto& [name, state] : saved) {
     if (!registered.contains(name))
-      differences.push_back("state \"" + std::string(name) + "\" is in the checkpoint and not registered");
+      differences.push_back(format("state \"{}\" is in the checkpoint and not registered", name));
   }
   return differences;
 }
@@ -190,15 +191,14 @@ std::string describe_differences(const std::vector<std::string>& differences) {
   std::string text;
   for (std::size_t i = 0; i < std::min(differences.size(), kDifferencesShown); ++i)
     text += (i == 0 ? "" : "; ") + differences[i];
-  if (differences.size() > kDifferencesShown)
-    text += "; and " + std::to_string(differences.size() - kDifferencesShown) + " more";
+  if (differences.size() > kDifferencesShown) text += format("; and {} more", differences.size() - kDifferencesShown);
   return text;
 }
 
 Result<RestorePlan> plan_restore(const Manifest& manifest, const RestoreTarget& target) {
   if (const std::vector<std::string> differences = list_differences(manifest, target); !differences.empty()) {
-    return fail(ErrorCode::invalid_input, "the checkpoint of step " + std::to_string(manifest.step) +
-                                              " does not fit what is registered: " + describe_differences(differences));
+    return fail(ErrorCode::invalid_input, format("the checkpoint of step {} does not fit what is registered: {}",
+                                                 manifest.step, describe_differences(differences)));
   }
 
   std::map<std::string, std::vector<ReadRange>> files;

@@ -42,12 +42,12 @@ struct RestoreTarget {
   std::uint32_t world_size = 1;
   Layout layout;
   std::vector<StateDescription> states;
-  // Somebody has compared the whole job with the checkpoint (list_job_differences): tensors that
+  // The leader has compared the whole job with the checkpoint (list_job_differences): tensors that
   // this rank does not register are other ranks'. Otherwise they are a difference.
   bool job_checked = false;
 };
 
-// Each difference as one sentence, for both directions: "w1 is F32 [64, 32] here and F32 [64, 16]
+// Each difference as one message, for both directions: "w1 is F32 [64, 32] here and F32 [64, 16]
 // in the checkpoint". Empty: they fit.
 std::vector<std::string> list_differences(const Manifest& manifest, const RestoreTarget& target);
 
@@ -56,7 +56,7 @@ std::vector<std::string> list_differences(const Manifest& manifest, const Restor
 // shape, and what is in the checkpoint and no rank registers. Each once.
 std::vector<std::string> list_job_differences(const Manifest& manifest, std::span<const Layout* const> layouts);
 
-// The first of them as the rest of a sentence, and how many more there are. `differences` is not
+// The first of them as the rest of a message, and how many more there are. `differences` is not
 // empty.
 std::string describe_differences(const std::vector<std::string>& differences);
 

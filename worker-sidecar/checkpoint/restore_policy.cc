@@ -1,5 +1,7 @@
 #include "worker-sidecar/checkpoint/restore_policy.h"
 
+#include "common/base/format.h"
+
 namespace rekindle {
 
 AfterFailure after_failure(ErrorCode code, std::uint32_t tries, Duration elapsed, const RestoreLimits& limits) {
@@ -30,9 +32,10 @@ Error as_damage(Error error) {
 }
 
 std::string why_no_older(const std::string& path) {
-  return ". No older checkpoint is taken instead, because " + path +
-         " may be whole: make the storage readable and start again, or move " + path +
-         " away to go on from the one before it";
+  return format(
+      ". No older checkpoint is taken instead, because {} may be whole: make the storage readable and start again, or "
+      "move {} away to go on from the one before it",
+      path, path);
 }
 
 }  // namespace rekindle

@@ -34,7 +34,7 @@ bool is_damage(ErrorCode code);
 // A file of a checkpoint that is or says what it cannot be is damage, too.
 Error as_damage(Error error);
 
-// What a person is told when the start ends over a checkpoint that may be whole.
+// What a person reads when the start ends over a checkpoint that may be whole.
 std::string why_no_older(const std::string& path);
 
 }  // namespace rekindle

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/contract/wall_time.h"
 
 namespace rekindle {
@@ -13,7 +14,7 @@ namespace {
 
 void remove_all_but_newest(const std::vector<Candidate>& usable, std::size_t keep, std::vector<Removal>& removals) {
   for (std::size_t i = keep; i < usable.size(); ++i)
-    removals.push_back({usable[i].path, "older than the " + std::to_string(keep) + " newest"});
+    removals.push_back({usable[i].path, format("older than the {} newest", keep)});
 }
 
 // From the oldest on: one stays, and the next that stays is at least so much younger. The newest
@@ -24,7 +25,7 @@ void remove_all_but_one_each(const std::vector<Candidate>& usable, std::chrono::
   for (std::size_t i = usable.size(); i-- > 1;) {
     const std::optional<WallTime> made = parse_wall_time(usable[i].sealed.manifest.time);
     if (made && last_kept && *made - *last_kept < apart) {
-      removals.push_back({usable[i].path, "another one stays for these " + std::to_string(apart.count()) + " s"});
+      removals.push_back({usable[i].path, format("another one stays for these {} s", apart.count())});
     } else if (made) {
       last_kept = made;
     }
@@ -46,12 +47,11 @@ std::vector<Removal> plan_retention(const FolderScan& scan, const JobIdentity& j
   for (const RefusedFolder& refused : order.refused) {
     const FoundFolder& folder = *folders.at(refused.path);
     // A live writer of our own attempt may still be in an incomplete one; of earlier attempts
-    // nobody lives.
+    // no writer lives.
     if (folder.name.attempt >= policy.own_attempt || std::pair(folder.name.attempt, folder.name.step) >= newest)
       continue;
     if (!folder.manifest) {
-      removals.push_back(
-          {refused.path, "the save of attempt " + std::to_string(folder.name.attempt) + " did not finish"});
+      removals.push_back({refused.path, format("the save of attempt {} did not finish", folder.name.attempt)});
     } else if (refused.complete && check_job((*folder.manifest)->manifest, job) &&
                (*folder.manifest)->manifest.attempt == folder.name.attempt &&
                (*folder.manifest)->manifest.step == folder.name.step) {

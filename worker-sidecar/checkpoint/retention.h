@@ -15,9 +15,9 @@ struct Removal {
 };
 
 // Nothing goes while there is no usable checkpoint, or when a newer attempt than the own exists (a
-// late process of an old attempt may not prune). Otherwise the `keep` newest usable ones stay; what
-// goes is: older usable ones, complete ones of an abandoned line, and incomplete folders of earlier
-// attempts. Folders whose manifest cannot be read stay for a person to look at.
+// late process of an earlier attempt may not prune). Otherwise the `keep` newest usable ones stay;
+// what goes is: older usable ones, complete ones of an abandoned line, and incomplete folders of
+// earlier attempts. Folders whose manifest cannot be read stay for a person to inspect.
 std::vector<Removal> plan_retention(const FolderScan& scan, const JobIdentity& job, const RetentionPolicy& policy);
 
 }  // namespace rekindle

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/checkpoint/names.h"
 
@@ -37,14 +38,15 @@ Result<DataFileLayout> lay_out_data_file(const std::vector<DataEntry>& entries) 
     if (!bytes) return std::unexpected(with_context(bytes.error(), entry.key));
     if (*bytes > kTensorBytesMax - position) {
       return fail(ErrorCode::invalid_input,
-                  "a data file would become larger than " + std::to_string(kTensorBytesMax >> 40) + " TiB");
+                  format("a data file would become larger than {} TiB", kTensorBytesMax >> 40));
     }
     entry.begin_byte = position;
     entry.end_byte = position += *bytes;
     const auto [place, added] = header.emplace(entry.key, Json{{"dtype", to_string(entry.dtype)},
                                                                {"shape", entry.shape},
                                                                {"data_offsets", {entry.begin_byte, entry.end_byte}}});
-    if (!added) return fail(ErrorCode::invalid_input, "two arrays of one data file are called \"" + entry.key + "\"");
+    if (!added)
+      return fail(ErrorCode::invalid_input, format("two arrays of one data file are called \"{}\"", entry.key));
     layout.entries.push_back(std::move(entry));
   }
 
@@ -69,8 +71,7 @@ Result<std::uint64_t> data_header_bytes(std::string_view first_bytes, std::uint6
     return fail(ErrorCode::corrupt, "the data file is shorter than the 8 bytes that begin it");
   }
   const std::uint64_t length = load_little_endian(first_bytes);
-  if (length > kDataHeaderBytesMax)
-    return corrupt("claims to be larger than " + std::to_string(kDataHeaderBytesMax) + " bytes");
+  if (length > kDataHeaderBytesMax) return corrupt(format("claims to be larger than {} bytes", kDataHeaderBytesMax));
   if (length > file_bytes - kDataLengthBytes) return corrupt("is longer than the file");
   return kDataLengthBytes + length;
 }
@@ -88,9 +89,9 @@ Result<std::vector<DataEntry>> decode_data_header(std::string_view header, std::
   std::vector<DataEntry> entries;
   for (const auto& [key, value] : json->items()) {
     if (key == "__metadata__") continue;
-    JsonFields in(value, "\"" + key + "\"");
+    JsonFields in(value, format("\"{}\"", key));
     DataEntry entry{.key = key};
-    const std::optional<Dtype> dtype = parse_dtype(in.text("dtype"));
+    const std::optional<Dtype> dtype = parse_enum<Dtype>(in.text("dtype"));
     if (!dtype) in.refuse("dtype", "is none that this version knows");
     entry.dtype = dtype.value_or(Dtype::u8);
     entry.shape = in.numbers("shape");
@@ -101,7 +102,7 @@ Result<std::vector<DataEntry>> decode_data_header(std::string_view header, std::
     if (Status status = in.finish(); !status) return corrupt("is wrong: " + status.error().message);
     const Result<std::uint64_t> bytes = array_bytes(entry.dtype, entry.shape);
     if (!bytes || *bytes != offsets[1] - offsets[0])
-      return corrupt("gives \"" + key + "\" a range that does not fit its type and shape");
+      return corrupt(format("gives \"{}\" a range that does not fit its type and shape", key));
     entry.begin_byte = *header_bytes + offsets[0];
     entry.end_byte = *header_bytes + offsets[1];
     entries.push_back(std::move(entry));
@@ -112,13 +113,14 @@ Result<std::vector<DataEntry>> decode_data_header(std::string_view header, std::
   std::uint64_t position = *header_bytes;
   for (const DataEntry& entry : entries) {
     if (entry.begin_byte != position) {
-      return corrupt((entry.begin_byte < position ? "has overlapping arrays at \"" : "leaves a gap before \"") +
-                     entry.key + "\"");
+      return corrupt(format("{}{}\"",
+                            entry.begin_byte < position ? "has overlapping arrays at \"" : "leaves a gap before \"",
+                            entry.key));
     }
     position = entry.end_byte;
   }
   if (position != file_bytes)
-    return corrupt("does not account for the last " + std::to_string(file_bytes - position) + " bytes of the file");
+    return corrupt(format("does not account for the last {} bytes of the file", file_bytes - position));
   return entries;
 }
 

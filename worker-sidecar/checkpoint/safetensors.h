@@ -29,15 +29,18 @@ struct DataEntry {
 };
 
 struct DataFileLayout {
-  std::string header;               // the first bytes of the file: length, JSON, padding
-  std::vector<DataEntry> entries;   // in the order of their data in the file
-  std::vector<std::size_t> source;  // entries[i] was the source[i]-th of what was given
+  // the first bytes of the file: length, JSON, padding
+  std::string header;
+  // in the order of their data in the file
+  std::vector<DataEntry> entries;
+  // entries[i] was the source[i]-th of what was given
+  std::vector<std::size_t> source;
   std::uint64_t file_bytes = 0;
 };
 
 // Places the entries (their byte fields are not read) one after the other: large elements first, so
-// that each is aligned for whoever maps the file, in the given order within a size. Errors: a key
-// twice, sizes beyond the limits.
+// that each is aligned for a reader that maps the file, in the given order within a size. Errors: a
+// key twice, sizes beyond the limits.
 Result<DataFileLayout> lay_out_data_file(const std::vector<DataEntry>& entries);
 
 // Length of header and length field together, from the first 8 bytes of a file of `file_bytes`.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 
 namespace rekindle {
@@ -147,12 +148,11 @@ class Grouping {
         const TensorDescription& known = *held.front().tensor;
         if (known.dtype != tensor.dtype || known.global_shape != tensor.global_shape) {
           return fail(ErrorCode::invalid_input,
-                      "tensor \"" + tensor.name + "\" is " + std::string(to_string(known.dtype)) + " " +
-                          describe_shape(known.global_shape) + " as a whole for " +
-                          describe_ranks(classes_[held.front().holder].ranks) + " and " +
-                          std::string(to_string(tensor.dtype)) + " " + describe_shape(tensor.global_shape) + " for " +
-                          describe_ranks(classes_[holder].ranks) +
-                          "; ranks that share a name must register it with the same type and global shape");
+                      format("tensor \"{}\" is {} {} as a whole for {} and {} {} for {}; ranks that share a name must "
+                             "register it with the same type and global shape",
+                             tensor.name, to_string(known.dtype), describe_shape(known.global_shape),
+                             describe_ranks(classes_[held.front().holder].ranks), to_string(tensor.dtype),
+                             describe_shape(tensor.global_shape), describe_ranks(classes_[holder].ranks)));
         }
       }
       held.push_back({&tensor, holder, position});
@@ -166,9 +166,9 @@ class Grouping {
     const bool alike = std::all_of(held.begin(), held.end(), [&](const Held& other) {
       return other.tensor->offset == first.offset && other.tensor->shape == first.shape;
     });
-    const std::uint64_t wanted = volume_of(first.global_shape);
-    if (alike || wanted == 0) {
-      if (volume_of(first.shape) != wanted) return gap(held, wanted - volume_of(first.shape));
+    const std::uint64_t expected_elements = volume_of(first.global_shape);
+    if (alike || expected_elements == 0) {
+      if (volume_of(first.shape) != expected_elements) return gap(held, expected_elements - volume_of(first.shape));
       Cell cell{first_row(first), end_row(first), {}};
       for (std::size_t i = 0; i < held.size(); ++i) {
         // Of an empty tensor any box will do; those that hold another one have no part in it.
@@ -196,7 +196,8 @@ class Grouping {
     for (const CrossSection& section : sections) {
       for (const Cell& cell : section.cells) covered += (cell.end - cell.begin) * cross_volume(*section.sample);
     }
-    if (covered != wanted) return clash.first < held.size() ? overlap(held, clash) : gap(held, wanted - covered);
+    if (covered != expected_elements)
+      return clash.first < held.size() ? overlap(held, clash) : gap(held, expected_elements - covered);
     for (const CrossSection& section : sections) {
       for (const Cell& cell : section.cells) add(held, cell);
     }
@@ -223,7 +224,7 @@ class Grouping {
     for (auto& [keeps, yields] : pairs) {
       if (cross_volume(*sections[yields].sample) > cross_volume(*sections[keeps].sample)) std::swap(keeps, yields);
     }
-    // The largest first: what has yielded itself drives nobody away.
+    // The largest first: what has yielded itself drives no other shard away.
     std::stable_sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) {
       return cross_volume(*sections[a.first].sample) > cross_volume(*sections[b.first].sample);
     });
@@ -237,17 +238,18 @@ class Grouping {
   }
 
   std::string describe_held(const Held& held) const {
-    return describe_ranks(classes_[held.holder].ranks) + " at " + describe_box(held.tensor->offset, held.tensor->shape);
+    return format("{} at {}", describe_ranks(classes_[held.holder].ranks),
+                  describe_box(held.tensor->offset, held.tensor->shape));
   }
 
   std::unexpected<Error> overlap(const std::vector<Held>& held, std::pair<std::size_t, std::size_t> clash) const {
     const Held& left = held[clash.first];
     const Held& right = held[clash.second];
     return fail(ErrorCode::invalid_input,
-                "tensor \"" + left.tensor->name + "\" of " + describe_shape(left.tensor->global_shape) +
-                    " is held by " + describe_held(left) + " and by " + describe_held(right) +
-                    ": the parts overlap and cannot be put together so that each element is saved once; let all "
-                    "ranks hold equal parts or parts that do not overlap");
+                format("tensor \"{}\" of {} is held by {} and by {}: the parts overlap and cannot be put together so "
+                       "that each element is saved once; let all ranks hold equal parts or parts that do not overlap",
+                       left.tensor->name, describe_shape(left.tensor->global_shape), describe_held(left),
+                       describe_held(right)));
   }
 
   std::unexpected<Error> gap(const std::vector<Held>& held, std::uint64_t missing) const {
@@ -259,11 +261,10 @@ class Grouping {
       break;
     }
     const TensorDescription& tensor = *held.front().tensor;
-    return fail(ErrorCode::invalid_input, "tensor \"" + tensor.name + "\" of " + describe_shape(tensor.global_shape) +
-                                              " is not complete: " + std::to_string(missing) + " of " +
-                                              std::to_string(volume_of(tensor.global_shape)) +
-                                              " elements are held by no rank (" + holders +
-                                              "); every element must be registered by at least one rank");
+    return fail(ErrorCode::invalid_input, format("tensor \"{}\" of {} is not complete: {} of {} elements are held by "
+                                                 "no rank ({}); every element must be registered by at least one rank",
+                                                 tensor.name, describe_shape(tensor.global_shape), missing,
+                                                 volume_of(tensor.global_shape), holders));
   }
 
   void add(const std::vector<Held>& held, const Cell& cell) {
@@ -313,8 +314,8 @@ std::string describe_place(const Shard& shard) {
 std::string describe_ranks(const std::vector<std::uint32_t>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   const std::size_t named = ranks.size() > kRanksNamed + 1 ? kRanksNamed : ranks.size();
-  for (std::size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  if (named < ranks.size()) text += " and " + std::to_string(ranks.size() - named) + " more";
+  for (std::size_t i = 0; i < named; ++i) text += format("{}{}", i == 0 ? "" : ", ", ranks[i]);
+  if (named < ranks.size()) text += format(" and {} more", ranks.size() - named);
   return text;
 }
 

@@ -6,7 +6,7 @@
 // without being equal are cut along their first dimension where they differ in nothing else (one
 // rank holds the whole, others a half each: the halves have two holders); where they differ in
 // other dimensions the larger boxes are used and the smaller ones are not, as long as every element
-// is still held by somebody.
+// is still held by a rank.
 #pragma once
 
 #include <cstdint>
@@ -26,23 +26,27 @@ struct RankLayout {
 
 // Rows of a part of a tensor; a scalar has one.
 struct Shard {
-  const TensorDescription* tensor = nullptr;  // the part, as the lowest holder registered it
-  std::uint64_t begin_row = 0;                // in the whole tensor
+  // the part, as the lowest holder registered it
+  const TensorDescription* tensor = nullptr;
+  std::uint64_t begin_row = 0;  // in the whole tensor
   std::uint64_t rows = 0;
-  std::size_t position = 0;  // in the registration of the lowest holder
+  // in the registration of the lowest holder
+  std::size_t position = 0;
   // in the part of each holder, in the order of the group's ranks; empty: 0 for all
   std::vector<std::uint64_t> first_rows;
 };
 
 struct ReplicaGroup {
-  std::vector<std::uint32_t> ranks;  // that hold all of these shards, sorted
-  std::vector<Shard> shards;         // in the order in which the lowest rank registered them
+  // that hold all of these shards, sorted
+  std::vector<std::uint32_t> ranks;
+  // in the order in which the lowest rank registered them
+  std::vector<Shard> shards;
   std::uint64_t bytes = 0;
 };
 
 // Groups with fewer ranks first, equally many by their ranks. `ranks` may come in any order, none
 // twice. invalid_input when they cannot be one job: a name with two types or global shapes,
-// elements that nobody holds, boxes that overlap in a way that cannot be cut. The sentence names
+// elements that no rank holds, boxes that overlap in a way that cannot be cut. The message names
 // the tensor, the ranks and both shapes.
 Result<std::vector<ReplicaGroup>> group_shards(std::vector<RankLayout> ranks);
 

@@ -11,7 +11,7 @@ namespace {
 constexpr Duration kTravel = std::chrono::milliseconds(20);
 constexpr Duration kLookEach = std::chrono::milliseconds(50);
 constexpr std::uint64_t kMarginMax = 1u << 20;
-// The storage is not asked to do nothing else than checkpoints.
+// The storage has other work besides checkpoints.
 constexpr int kWriteShare = 2;
 
 std::string decimal(double number) {
@@ -63,7 +63,7 @@ std::optional<std::uint64_t> SnapshotSchedule::next_target(std::uint64_t step, I
   if (!begun_ || settings_.rhythm == SnapshotRhythm::off) return std::nullopt;
   observe(step, now);
   if (settings_.rhythm == SnapshotRhythm::steps) {
-    // The next multiple that nobody can have passed by the time the word arrives.
+    // The next multiple that no rank can have passed by the time the order arrives.
     const std::uint64_t ahead = std::max(step + margin_steps_, announced_ + 1);
     const std::uint64_t rest = ahead % settings_.every_steps;
     announced_ = rest == 0 ? ahead : ahead + settings_.every_steps - rest;
@@ -85,10 +85,10 @@ void SnapshotSchedule::done(const SnapshotCost& cost, Instant now) {
   due_ = now + interval();
 }
 
-std::optional<Instant> SnapshotSchedule::next_look() const {
+std::optional<Instant> SnapshotSchedule::next_check() const {
   if (!begun_ || settings_.rhythm == SnapshotRhythm::off) return std::nullopt;
   if (settings_.rhythm == SnapshotRhythm::steps) return looked_ + kLookEach;
-  // Shortly before it is due the pace of the steps is looked at.
+  // Shortly before it is due the pace of the steps is checked.
   return std::max(looked_ + kLookEach, due_ - 2 * kLookEach);
 }
 

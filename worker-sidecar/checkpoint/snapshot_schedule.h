@@ -19,8 +19,10 @@ namespace rekindle {
 
 // What one periodic checkpoint cost.
 struct SnapshotCost {
-  Duration stopped{0};  // training stood for the copy, the longest of all ranks
-  Duration written{0};  // from the copy until it was durable
+  // training stood for the copy, the longest of all ranks
+  Duration stopped{0};
+  // from the copy until it was durable
+  Duration written{0};
 };
 
 class SnapshotSchedule {
@@ -34,15 +36,15 @@ class SnapshotSchedule {
   // while it is not due yet.
   std::optional<std::uint64_t> next_target(std::uint64_t step, Instant now);
 
-  // Ranks had passed the target before they heard of it.
+  // Ranks had passed the target before they were notified of it.
   void missed();
   // It failed or was given up: the next one comes after the usual time, or at the next multiple of
   // the steps.
   void abandoned(Instant now);
   void done(const SnapshotCost& cost, Instant now);
 
-  // When to look again at the ranks' steps.
-  std::optional<Instant> next_look() const;
+  // When to check the ranks' steps again.
+  std::optional<Instant> next_check() const;
 
   // Between checkpoints, for rhythm time and automatic.
   Duration interval() const;

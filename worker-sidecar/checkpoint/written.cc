@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/checkpoint/names.h"
 
@@ -12,7 +13,7 @@ namespace rekindle {
 namespace {
 
 std::unexpected<Error> wrong(const WrittenFile& file, std::string what) {
-  return fail(ErrorCode::invalid_input, "the report of " + file.file + " is wrong: " + std::move(what));
+  return fail(ErrorCode::invalid_input, format("the report of {} is wrong: {}", file.file, std::move(what)));
 }
 
 // Place of each tensor in manifest.tensors, which keeps the order in which layouts first name them.
@@ -27,10 +28,9 @@ Status add_layout(Manifest& manifest, Places& places, const WrittenStripe& strip
     }
     const ManifestTensor& known = manifest.tensors[place->second];
     if (known.dtype != tensor.dtype || known.global_shape != tensor.global_shape) {
-      return wrong(stripe.written, "tensor \"" + tensor.name + "\" is " + std::string(to_string(tensor.dtype)) + " " +
-                                       describe_shape(tensor.global_shape) + " for this writer and " +
-                                       std::string(to_string(known.dtype)) + " " + describe_shape(known.global_shape) +
-                                       " for another");
+      return wrong(stripe.written, format("tensor \"{}\" is {} {} for this writer and {} {} for another", tensor.name,
+                                          to_string(tensor.dtype), describe_shape(tensor.global_shape),
+                                          to_string(known.dtype), describe_shape(known.global_shape)));
     }
   }
   return {};
@@ -42,13 +42,13 @@ Status add_pieces(Manifest& manifest, const Places& places, const WrittenStripe&
   for (const WrittenEntry& entry : stripe.written.entries) {
     const auto found = tensors.find(entry.tensor);
     if (found == tensors.end())
-      return wrong(stripe.written, "it names \"" + entry.tensor + "\", which is not registered");
+      return wrong(stripe.written, format("it names \"{}\", which is not registered", entry.tensor));
     const TensorDescription& tensor = *found->second;
     if (!has_rows(tensor, entry.begin_row, entry.end_row)) {
-      return wrong(stripe.written, "it names rows of \"" + entry.tensor + "\" that do not exist");
+      return wrong(stripe.written, format("it names rows of \"{}\" that do not exist", entry.tensor));
     }
     if (entry.key != piece_key(tensor.name, entry.begin_row, entry.end_row, row_count(tensor))) {
-      return wrong(stripe.written, "the key \"" + entry.key + "\" does not fit its rows");
+      return wrong(stripe.written, format("the key \"{}\" does not fit its rows", entry.key));
     }
     ManifestPiece piece{.file = stripe.written.file,
                         .key = entry.key,
@@ -78,7 +78,7 @@ Status add_tensors(Manifest& manifest, const std::vector<WrittenStripe>& stripes
   }
   for (const ManifestTensor& tensor : manifest.tensors) {
     if (const std::string fault = find_coverage_fault(tensor.global_shape, tensor.pieces); !fault.empty()) {
-      return fail(ErrorCode::invalid_input, "tensor \"" + tensor.name + "\" " + fault);
+      return fail(ErrorCode::invalid_input, format("tensor \"{}\" {}", tensor.name, fault));
     }
   }
   return {};

@@ -26,7 +26,8 @@ struct WrittenFile {
   std::string file;
   std::uint64_t bytes = 0;
   std::string hash;
-  std::vector<std::string> chunks;  // as in ManifestFile; empty when the reporter did not say
+  // as in ManifestFile; empty when the reporter did not say
+  std::vector<std::string> chunks;
   std::vector<WrittenEntry> entries;
   // how the bytes went to the disk, for people: plain, direct, queued; empty when the reporter did
   // not say

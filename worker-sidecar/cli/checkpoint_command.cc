@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,13 +35,14 @@ struct Arguments {
   bool progress = false;
 };
 
-// One of a few words.
-template <typename Choice>
-void add_choice(CLI::App& verb, const std::string& name, Choice& chosen, std::map<std::string, Choice> choices,
-                const std::string& what) {
+// One of the names of an enum's values.
+template <NamedEnum Choice>
+void add_choice(CLI::App& verb, const std::string& name, Choice& chosen, const std::string& what) {
+  std::set<std::string> names;
+  for (const EnumName<Choice>& named : enum_names(chosen)) names.emplace(named.name);
   verb.add_option_function<std::string>(
-          name, [&chosen, choices](const std::string& word) { chosen = choices.at(word); }, what)
-      ->check(CLI::IsMember(std::move(choices)));
+          name, [&chosen](const std::string& text) { chosen = *parse_enum<Choice>(text); }, what)
+      ->check(CLI::IsMember(std::move(names)));
 }
 
 CLI::App* add_verb(CLI::App& app, Arguments& arguments, const std::string& name, const std::string& what) {
@@ -52,7 +53,7 @@ CLI::App* add_verb(CLI::App& app, Arguments& arguments, const std::string& name,
   return verb;
 }
 
-CLI::App* add_looking_verb(CLI::App& app, Arguments& arguments, const std::string& name, const std::string& what) {
+CLI::App* add_inspecting_verb(CLI::App& app, Arguments& arguments, const std::string& name, const std::string& what) {
   CLI::App* verb = add_verb(app, arguments, name, what);
   verb->add_option("DIR", arguments.directories, "A checkpoint, the folder of a job, or the root above jobs")
       ->required();
@@ -73,26 +74,23 @@ CLI::App* add_export_verb(CLI::App& app, Arguments& arguments) {
       app, arguments, "export",
       "Write all tensors of a checkpoint (of a job: its newest) as a safetensors file, or as MindSpore's files");
   verb->add_option("DIR", question.directory, "A checkpoint, or the folder of a job: its newest")->required();
-  // Given as --to or as the second word.
+  // Given as --to or as the second argument.
   verb->add_option("TO,--to", question.target,
                    "safetensors: the file to write, which must not exist; mindspore: the folder to write into")
       ->required();
-  add_choice(*verb, "--format", question.format,
-             {{"safetensors", ExportFormat::safetensors}, {"mindspore", ExportFormat::mindspore}},
-             "safetensors (the default) or mindspore");
-  add_choice(*verb, "--layout", question.layout,
-             {{"merged", ExportLayout::merged}, {"ranks", ExportLayout::ranks}, {"tft", ExportLayout::tft}},
+  add_choice(*verb, "--format", question.format, "safetensors (the default) or mindspore");
+  add_choice(*verb, "--layout", question.mindspore.layout,
              "mindspore: merged (one file, the default), ranks (rank_<r>/PREFIX-...) or tft "
              "(tft_saved_checkpoints-step_<n>/...)");
-  verb->add_option("--prefix", question.prefix,
+  verb->add_option("--prefix", question.mindspore.prefix,
                    "mindspore: how the names of files begin; without it with the job's name");
-  verb->add_option("--epoch", question.epoch,
+  verb->add_option("--epoch", question.mindspore.epoch,
                    "mindspore: the epoch in the names, where the checkpoint does not say it");
-  verb->add_option("--steps-per-epoch", question.steps_per_epoch,
+  verb->add_option("--steps-per-epoch", question.mindspore.steps_per_epoch,
                    "mindspore: names then have the step within the epoch, as MindSpore's own")
       ->check(CLI::PositiveNumber);
   verb->add_option(
-          "--sharded", question.sharded,
+          "--sharded", question.mindspore.sharded,
           "mindspore, ranks and tft: NAME=DIMENSION of a tensor of which ranks hold equal parts; NAME may end in *")
       ->allow_extra_args(false);
   return verb;
@@ -166,12 +164,12 @@ int run_checkpoint_command(int argc, const char* const* argv, const CommandHost&
       "rekindle checkpoint");
   app.require_subcommand(1);
   Arguments arguments;
-  const CLI::App* list = add_looking_verb(
+  const CLI::App* list = add_inspecting_verb(
       app, arguments, "ls",
       "List checkpoints, the one that a restart would take first, with the reason for each that is refused");
   const CLI::App* show =
-      add_looking_verb(app, arguments, "show", "Show what a checkpoint holds (of a job: its newest)");
-  const CLI::App* verify = add_looking_verb(
+      add_inspecting_verb(app, arguments, "show", "Show what a checkpoint holds (of a job: its newest)");
+  const CLI::App* verify = add_inspecting_verb(
       app, arguments, "verify",
       "Read every byte; say which range of which file is wrong, what lies there, and what can still be restored");
   const CLI::App* diff = add_diff_verb(app, arguments);
@@ -182,7 +180,7 @@ int run_checkpoint_command(int argc, const char* const* argv, const CommandHost&
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    // Asking for help is no mistake.
+    // A request for help is no mistake.
     return app.exit(error, host.out, host.err) == 0 ? kExitOk : kExitFailed;
   }
   Progress progress(host.err, arguments.progress || host.err_is_terminal, host.now);

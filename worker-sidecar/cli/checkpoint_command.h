@@ -14,7 +14,8 @@ namespace rekindle::cli {
 struct CommandHost {
   std::ostream& out;
   std::ostream& err;
-  bool err_is_terminal = false;             // then progress is shown without being asked for
+  // then progress is shown without --progress
+  bool err_is_terminal = false;
   std::function<Instant()> now;             // monotonic
   std::function<std::string()> wall_time;   // for people
   std::function<std::string()> draw_nonce;  // is_nonce, random

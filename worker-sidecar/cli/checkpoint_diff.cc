@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/cli/opened_checkpoint.h"
@@ -30,8 +31,7 @@ class ByteComparison {
   // Empty: the same.
   std::string result() const {
     if (different_ == 0) return "";
-    return std::to_string(different_) + " of " + std::to_string(compared_) + " bytes differ, from byte " +
-           std::to_string(first_) + " on";
+    return format("{} of {} bytes differ, from byte {} on", different_, compared_, first_);
   }
 
  private:
@@ -65,15 +65,13 @@ class Comparison {
   };
 
   static std::string compare_shapes(const ManifestTensor& left, const ManifestTensor& right) {
-    if (left.dtype != right.dtype)
-      return "type " + std::string(to_string(left.dtype)) + " against " + std::string(to_string(right.dtype));
+    if (left.dtype != right.dtype) return format("type {} against {}", to_string(left.dtype), to_string(right.dtype));
     if (left.global_shape != right.global_shape)
-      return "shape " + describe_shape(left.global_shape) + " against " + describe_shape(right.global_shape);
+      return format("shape {} against {}", describe_shape(left.global_shape), describe_shape(right.global_shape));
     return "";
   }
   static std::string compare_shapes(const ManifestState& left, const ManifestState& right) {
-    return left.bytes == right.bytes ? ""
-                                     : std::to_string(left.bytes) + " bytes against " + std::to_string(right.bytes);
+    return left.bytes == right.bytes ? "" : format("{} bytes against {}", left.bytes, right.bytes);
   }
   Result<std::string> compare_bytes(const ManifestTensor& left, const ManifestTensor& right) {
     ByteComparison comparison;
@@ -140,7 +138,7 @@ int diff_checkpoints(FileSystem& file_system, const std::string& left_directory,
   if (!left) return report(streams, left.error());
   const Result<OpenedCheckpoint> right = open_checkpoint(file_system, right_directory, streams.progress);
   if (!right) return report(streams, right.error());
-  streams.progress.begin("comparing " + left->name + " with " + right->name);
+  streams.progress.begin(format("comparing {} with {}", left->name, right->name));
   const Result<std::vector<Difference>> differences = Comparison(file_system, *left, *right, streams.progress).run();
   if (!differences) return report(streams, differences.error());
   if (streams.json) {

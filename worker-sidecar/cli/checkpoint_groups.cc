@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/cli/rank_files.h"
 #include "worker-sidecar/cli/table.h"
@@ -44,21 +45,21 @@ Result<std::map<std::uint32_t, RankGroup>> read_groups(FileSystem& file_system, 
     if (!rank) continue;
     const std::string path = join_path(join_path(root, name), kGroupFileName);
     FileInfo info;
-    // A folder whose file is gone, or a file with a folder's name: the files of others tell about
+    // A folder whose file is gone, or a file with a folder's name: the files of others list
     // that rank.
     if (const int result = file_system.stat(path, info); result == -ENOENT || result == -ENOTDIR) continue;
     Result<RankGroup> group = read_group(file_system, path);
     if (!group) return std::unexpected(group.error());
     if (!groups.emplace(*rank, std::move(*group)).second) {
-      return fail(ErrorCode::invalid_input, root + " holds two folders of rank " + std::to_string(*rank) +
-                                                " (device and rank_); remove the one of the other run");
+      return fail(
+          ErrorCode::invalid_input,
+          format("{} holds two folders of rank {} (device and rank_); remove the one of the other run", root, *rank));
     }
   }
   if (groups.empty()) {
-    return fail(ErrorCode::not_found,
-                root + " holds no device<rank>/" + std::string(kGroupFileName) + " and no rank_<rank>/" +
-                    std::string(kGroupFileName) +
-                    ". MindSpore writes it where GROUP_INFO_FILE says, when it compiles a parallel graph");
+    return fail(ErrorCode::not_found, format("{} holds no device<rank>/{} and no rank_<rank>/{}. MindSpore writes it "
+                                             "where GROUP_INFO_FILE says, when it compiles a parallel graph",
+                                             root, kGroupFileName, kGroupFileName));
   }
   return groups;
 }
@@ -76,7 +77,7 @@ void print_choice(std::ostream& out, const RestoreChoice& choice, const RestoreE
   if (environment.map) out << "RESTORE_RANKS_MAP='" << *environment.map << "'\n";
 }
 
-// What the ranks hold, where it was asked for.
+// What the ranks hold, where the user requests it.
 struct HeldByRanks {
   RankFiles files;
   std::vector<std::string> faults;  // why it cannot be restored from
@@ -174,11 +175,11 @@ int show_groups(FileSystem& file_system, const GroupsQuestion& question, const s
     if (held) print_held(streams.out, *held);
   }
   int code = kExitOk;
-  for (const std::string& sentence : lost_groups(*choice))
-    code = report(streams, {.code = ErrorCode::refused, .message = sentence + "."});
+  for (const std::string& message : lost_groups(*choice))
+    code = report(streams, {.code = ErrorCode::refused, .message = message + "."});
   if (held && code == kExitOk) {
-    for (const std::string& sentence : held->faults)
-      code = report(streams, {.code = ErrorCode::refused, .message = sentence + "."});
+    for (const std::string& message : held->faults)
+      code = report(streams, {.code = ErrorCode::refused, .message = message + "."});
   }
   return code;
 }

@@ -17,10 +17,11 @@ struct GroupsQuestion {
   std::string root;
   std::vector<std::uint32_t> faulty;
   std::optional<std::uint32_t> world_size;
-  // holds the ranks' checkpoint files; empty: they are not looked at (with rebuild: `root`)
+  // holds the ranks' checkpoint files; empty: they are not read (with rebuild: `root`)
   std::string checkpoints;
-  std::string prefix;    // of their names; empty: any
-  bool rebuild = false;  // give lost ranks a copy of the file that is chosen for them
+  std::string prefix;  // of their names; empty: any
+  // give lost ranks a copy of the file that is chosen for them
+  bool rebuild = false;
 };
 
 // The exit code: kExitProblemsFound also when a group has no living copy, or what the ranks hold

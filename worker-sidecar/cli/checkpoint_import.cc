@@ -5,6 +5,7 @@
 #include <ostream>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/checkpoint/candidates.h"
 #include "worker-sidecar/checkpoint/names.h"
@@ -26,7 +27,7 @@ namespace {
 Result<JobIdentity> parse_job(const std::string& text) {
   // A namespace has no dot in it, the name of a job may.
   const std::size_t dot = text.find('.');
-  if (dot == std::string::npos) return fail(ErrorCode::invalid_input, "--job " + text + " is not NAMESPACE.NAME");
+  if (dot == std::string::npos) return fail(ErrorCode::invalid_input, format("--job {} is not NAMESPACE.NAME", text));
   JobIdentity job{.namespace_name = text.substr(0, dot), .name = text.substr(dot + 1), .uid = ""};
   if (const Result<std::string> name = job_folder_name(job.namespace_name, job.name); !name)
     return std::unexpected(name.error());
@@ -36,7 +37,7 @@ Result<JobIdentity> parse_job(const std::string& text) {
 // The job's folder; taken away again when it was made for the import and nothing came of it.
 class ImportFolder {
  public:
-  static Result<ImportFolder> look_at(FileSystem& file_system, const std::string& root, const JobIdentity& job) {
+  static Result<ImportFolder> inspect(FileSystem& file_system, const std::string& root, const JobIdentity& job) {
     const Result<std::string> name = job_folder_name(job.namespace_name, job.name);
     if (!name) return std::unexpected(name.error());
     ImportFolder folder(file_system, root, *name);
@@ -48,7 +49,7 @@ class ImportFolder {
   }
   ~ImportFolder() {
     if (!is_new_) return;
-    // One that somebody else has put something into stays.
+    // One that another process has put something into stays.
     if (!remove_beneath(*file_system_, root_, join_path(name_, kAttemptsFolder), FileKind::folder)) return;
     static_cast<void>(remove_beneath(*file_system_, root_, join_path(name_, kJobFileName), FileKind::file));
     static_cast<void>(remove_beneath(*file_system_, root_, name_, FileKind::folder));
@@ -120,8 +121,9 @@ class Importer {
                           [&](std::uint64_t done, std::uint64_t all) { progress_.report(done, all); });
     if (!verification.fine()) {
       const Finding& finding = verification.findings.front();
-      return fail(ErrorCode::corrupt, "what was written reads back differently (" + finding.file + ": " +
-                                          finding.sentence + "): the storage is not reliable");
+      return fail(ErrorCode::corrupt,
+                  format("what was written reads back differently ({}: {}): the storage is not reliable", finding.file,
+                         finding.message));
     }
     if (Status status = claim(name); !status) return std::unexpected(status.error());
     return Imported{name, manifest_.attempt, file_bytes(manifest_)};
@@ -180,8 +182,8 @@ class Importer {
     return kept;
   }
 
-  // A start that looked before the checkpoint was published goes on from what it found then. One
-  // that looked later has taken it.
+  // A start that listed checkpoints before this one was published goes on from what it found then.
+  // One that listed them later has taken it.
   Status check_newest(const std::string& checkpoint) {
     const Result<std::vector<FoundAttempt>> attempts = list_attempts(file_system_, job_folder_);
     if (!attempts) return std::unexpected(attempts.error());
@@ -195,8 +197,8 @@ class Importer {
   }
 
   static std::unexpected<Error> begun_meanwhile(std::uint64_t attempt) {
-    return fail(ErrorCode::conflict, "attempt " + std::to_string(attempt) +
-                                         " of the job began meanwhile. Import while the job does not run");
+    return fail(ErrorCode::conflict,
+                format("attempt {} of the job began meanwhile. Import while the job does not run", attempt));
   }
 
   FileSystem& file_system_;
@@ -209,7 +211,7 @@ class Importer {
 
 Result<Imported> import_files(FileSystem& file_system, const ForeignTensors& foreign, const ImportQuestion& question,
                               const Manifest& manifest, const ImportStamp& stamp, Progress& progress) {
-  Result<ImportFolder> folder = ImportFolder::look_at(file_system, question.root, manifest.job);
+  Result<ImportFolder> folder = ImportFolder::inspect(file_system, question.root, manifest.job);
   if (!folder) return std::unexpected(folder.error());
   const Result<JobFolder> opened =
       open_job_folder(file_system, {.root = question.root, .job = manifest.job, .nonce = stamp.nonce});

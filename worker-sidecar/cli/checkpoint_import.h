@@ -14,12 +14,14 @@ namespace rekindle::cli {
 
 struct ImportQuestion {
   std::vector<std::string> files;
-  std::string root;                   // the folder above the folders of jobs
-  std::string job;                    // "<namespace>.<job>"
-  std::optional<std::uint64_t> step;  // without it the files must say it
+  // the folder above the folders of jobs
+  std::string root;
+  std::string job;  // "<namespace>.<job>"
+  // without it the files must say it
+  std::optional<std::uint64_t> step;
 };
 
-// What comes from outside the command: the wall clock as text, and names that nobody else has.
+// What comes from outside the command: the wall clock as text, and names that no other process has.
 struct ImportStamp {
   std::string time;
   std::string nonce;

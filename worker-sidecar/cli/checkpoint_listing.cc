@@ -4,6 +4,7 @@
 #include <ostream>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/cli/checkpoint_place.h"
@@ -16,7 +17,7 @@ namespace {
 
 // Ranks that lived when it was made / ranks of the job, as the Breakpoint's column has them.
 std::string describe_ranks(const Manifest& manifest) {
-  return std::to_string(manifest.live_ranks) + "/" + std::to_string(manifest.world_size);
+  return format("{}/{}", manifest.live_ranks, manifest.world_size);
 }
 
 // "next" for the one that a restart would take, "usable", "incomplete" or "refused".
@@ -71,7 +72,7 @@ void add_row(Table& table, const Judged& judged) {
   } else {
     cells.insert(cells.end(), {"-", "-", "-", "-", "-"});
   }
-  cells.push_back(judged.reason.empty() ? judged.state : judged.state + ": " + judged.reason);
+  cells.push_back(judged.reason.empty() ? judged.state : format("{}: {}", judged.state, judged.reason));
   table.add(std::move(cells));
 }
 
@@ -81,17 +82,17 @@ void print_manifest(std::ostream& out, const std::string& path, const SealedMani
     out << "  " << name << printable(value) << '\n';
   };
   out << printable(path) << '\n';
-  line("job          ", display_name(manifest.job) + " (uid " + manifest.job.uid + ")");
-  line("step         ", std::to_string(manifest.step) + " of attempt " + std::to_string(manifest.attempt));
-  line("kind         ", std::string(to_string(manifest.kind)) + ", " + manifest.trigger.cause +
-                            (manifest.trigger.detail.empty() ? "" : " (" + manifest.trigger.detail + ")"));
+  line("job          ", format("{} (uid {})", display_name(manifest.job), manifest.job.uid));
+  line("step         ", format("{} of attempt {}", manifest.step, manifest.attempt));
+  line("kind         ", format("{}, {}{}", to_string(manifest.kind), manifest.trigger.cause,
+                               manifest.trigger.detail.empty() ? "" : format(" ({})", manifest.trigger.detail)));
   line("time         ", manifest.time);
   line("continues    ", manifest.parent ? manifest.parent->path : std::string("nothing"));
   line("ranks        ", describe_ranks(manifest) + " lived when it was made");
-  line("bytes        ", human_bytes(file_bytes(manifest)) + " in " + std::to_string(manifest.files.size()) + " files");
+  line("bytes        ", format("{} in {} files", human_bytes(file_bytes(manifest)), manifest.files.size()));
   line("hash         ", sealed.hash);
   for (const std::uint32_t rank : manifest.inexact_ranks)
-    line("inexact      ", "the small state of rank " + std::to_string(rank) + " was lost with its node");
+    line("inexact      ", format("the small state of rank {} was lost with its node", rank));
   out << '\n';
   Table tensors({{"TENSOR"}, {"TYPE"}, {"SHAPE"}, {"BYTES", Table::Align::right}, {"PIECES", Table::Align::right}});
   for (const ManifestTensor& tensor : manifest.tensors) {
@@ -133,7 +134,7 @@ int list_checkpoints(FileSystem& file_system, const std::vector<std::string>& di
                      {"STATE"}});
         std::vector<std::string> notes = view.order.notes;
         for (const std::string& name : view.strangers)
-          notes.push_back("\"" + name + "\" is no name that a checkpoint has, and is left alone");
+          notes.push_back(format("\"{}\" is no name that a checkpoint has, and is left alone", name));
         for (const Judged& judged : judge(view)) {
           if (place.checkpoint && judged.folder->path != *place.checkpoint) continue;
           checkpoints.push_back(to_json(judged));
@@ -178,7 +179,7 @@ int show_checkpoints(FileSystem& file_system, const std::vector<std::string>& di
                            {"hash", sealed->hash},
                            {"manifest", manifest ? (*manifest)["manifest"] : Json()}});
         } else {
-          print_manifest(streams.out, view.folder + "/" + *name, *sealed);
+          print_manifest(streams.out, format("{}/{}", view.folder, *name), *sealed);
         }
         return 0;
       });

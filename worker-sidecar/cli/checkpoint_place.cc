@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/storage/checkpoint_root.h"
 #include "worker-sidecar/storage/files.h"
@@ -32,7 +33,8 @@ bool is_job_folder(FileSystem& file_system, const std::string& path) {
 Result<std::vector<CheckpointPlace>> find_places(FileSystem& file_system, const std::string& directory) {
   std::string resolved;
   if (const int result = file_system.resolve(directory, resolved); result < 0) {
-    return fail(ErrorCode::not_found, directory + " cannot be opened: " + std::generic_category().message(-result));
+    return fail(ErrorCode::not_found,
+                format("{} cannot be opened: {}", directory, std::generic_category().message(-result)));
   }
   const std::filesystem::path path = resolved;
   if (!is_folder(file_system, path.string())) return fail(ErrorCode::invalid_input, directory + " is not a folder");
@@ -55,9 +57,9 @@ Result<std::vector<CheckpointPlace>> find_places(FileSystem& file_system, const 
   return places;
 }
 
-std::string display_name(const JobIdentity& job) { return job.namespace_name + "/" + job.name; }
+std::string display_name(const JobIdentity& job) { return format("{}/{}", job.namespace_name, job.name); }
 
-Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_folder) {
+Result<JobView> inspect_job(FileSystem& file_system, const std::string& job_folder) {
   JobView view{.folder = job_folder};
   Result<FolderScan> scan = scan_job_folder(file_system, job_folder);
   if (!scan) return std::unexpected(scan.error());

@@ -14,7 +14,8 @@ namespace rekindle::cli {
 
 struct CheckpointPlace {
   std::string job_folder;
-  std::optional<std::string> checkpoint;  // name of the one that DIR is; empty: all of the job
+  // name of the one that DIR is; empty: all of the job
+  std::optional<std::string> checkpoint;
 };
 
 // One place, or one for each job below a root. Error: there is nothing of ours.
@@ -26,14 +27,15 @@ struct JobView {
   JobIdentity job;
   FolderScan scan;
   CandidateOrder order;
-  std::vector<std::string> strangers;  // names in the folder that are none of ours
+  // names in the folder that are none of ours
+  std::vector<std::string> strangers;
 };
 
 std::string display_name(const JobIdentity& job);  // "team-a/digits"
 
 // Whose folder it is comes from job.json, or from its checkpoints when that is missing (a copied
 // folder).
-Result<JobView> look_at_job(FileSystem& file_system, const std::string& job_folder);
+Result<JobView> inspect_job(FileSystem& file_system, const std::string& job_folder);
 
 // The one that `place` names, or the newest usable one of the job.
 Result<std::string> pick_checkpoint(const CheckpointPlace& place, const JobView& view);

@@ -18,7 +18,7 @@ int prune_job(FileSystem& file_system, const PruneQuestion& question, CommandStr
     return report(streams, {.code = ErrorCode::invalid_input,
                             .message = question.directory + " is not the folder of one job (<namespace>.<job>)"});
   }
-  const Result<JobView> view = look_at_job(file_system, places->front().job_folder);
+  const Result<JobView> view = inspect_job(file_system, places->front().job_folder);
   if (!view) return report(streams, view.error());
   int code = kExitOk;
   Json removed = Json::array();

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/cli/each_place.h"
 #include "worker-sidecar/cli/table.h"
@@ -59,7 +60,8 @@ Remains find_remains(const Verification& result, const JobView& view) {
     for (const FoundFolder& folder : view.scan.folders) {
       if (folder.path == result.folder || !folder.manifest || !*folder.manifest) continue;
       for (const ManifestFile& other : (*folder.manifest)->manifest.files) {
-        if (other.hash == file.hash && other.bytes == file.bytes) copies.push_back(folder.path + "/" + other.name);
+        if (other.hash == file.hash && other.bytes == file.bytes)
+          copies.push_back(format("{}/{}", folder.path, other.name));
       }
     }
     remains.copies.emplace_back(file.name, std::move(copies));
@@ -73,7 +75,7 @@ Json to_json(const Verification& result, const Remains& remains) {
     findings.push_back({{"file", finding.file},
                         {"begin_byte", finding.begin_byte},
                         {"end_byte", finding.end_byte},
-                        {"message", finding.sentence},
+                        {"message", finding.message},
                         {"tensors", finding.tensors}});
   }
   Json item = {{"checkpoint", result.folder},
@@ -114,7 +116,7 @@ void print_verification(std::ostream& out, const Verification& result, const Rem
   for (const Finding& finding : result.findings) {
     out << "  " << printable(finding.file);
     if (finding.end_byte > finding.begin_byte) out << " bytes " << finding.begin_byte << " to " << finding.end_byte;
-    out << ": " << printable(finding.sentence) << '\n';
+    out << ": " << printable(finding.message) << '\n';
     for (const std::string& tensor : finding.tensors) out << "    holds " << printable(tensor) << '\n';
   }
   print_remains(out, remains);

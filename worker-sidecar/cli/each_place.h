@@ -11,7 +11,7 @@
 namespace rekindle::cli {
 
 // Calls use(place, view), which returns an exit code, for every place of every directory; what
-// cannot be looked at is reported, and the rest goes on. Returns the largest exit code.
+// cannot be inspected is reported, and the rest goes on. Returns the largest exit code.
 template <typename Use>
 int for_each_place(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams,
                    Use use) {
@@ -23,7 +23,7 @@ int for_each_place(FileSystem& file_system, const std::vector<std::string>& dire
       continue;
     }
     for (const CheckpointPlace& place : *places) {
-      const Result<JobView> view = look_at_job(file_system, place.job_folder);
+      const Result<JobView> view = inspect_job(file_system, place.job_folder);
       code = std::max(code, view ? use(place, *view) : report(streams, view.error()));
     }
   }

@@ -5,10 +5,12 @@
 #include <set>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
+#include "worker-sidecar/mindspore/appended_value.h"
 #include "worker-sidecar/mindspore/crc32.h"
 #include "worker-sidecar/mindspore/dtype_names.h"
 #include "worker-sidecar/storage/files.h"
@@ -27,7 +29,7 @@ struct PlainFile {
 };
 
 Result<PlainFile> open_plain_file(FileSystem& file_system, const std::string& path) {
-  // Looked at before it is opened: opening a pipe would wait for a writer.
+  // Checked before it is opened: opening a pipe would wait for a writer.
   FileInfo info;
   const int result = file_system.stat(path, info);
   if (result < 0) return storage_failure(-result, "opening", path);
@@ -62,13 +64,13 @@ class ForeignIndex {
       return std::unexpected(in_file(tensor.path, status.error()));
     const auto [known, is_new] = tensors_.try_emplace(tensor.name, tensor);
     if (is_new) return {};
-    return fail(ErrorCode::invalid_input,
-                "\"" + tensor.name + "\" is in " + known->second.path + " and in " + tensor.path +
-                    ". Parts of one tensor, or copies of it, have to be made one before they are imported");
+    return fail(ErrorCode::invalid_input, format("\"{}\" is in {} and in {}. Parts of one tensor, or copies of it, "
+                                                 "have to be made one before they are imported",
+                                                 tensor.name, known->second.path, tensor.path));
   }
 
-  // `wanted`: the names that are to be in it, all of them and no others; null: whatever there is.
-  Status add_safetensors(const std::string& path, const std::set<std::string>* wanted) {
+  // `expected`: the names that are to be in it, all of them and no others; null: whatever there is.
+  Status add_safetensors(const std::string& path, const std::set<std::string>* expected) {
     const Result<PlainFile> file = open_plain_file(file_system_, path);
     if (!file) return std::unexpected(file.error());
     const Result<std::string> header = read_data_header(file_system_, file->file.descriptor(), file->bytes, path);
@@ -78,17 +80,18 @@ class ForeignIndex {
     std::set<std::string> found;
     for (const DataEntry& entry : *entries) {
       found.insert(entry.key);
-      if (wanted != nullptr && !wanted->contains(entry.key)) {
+      if (expected != nullptr && !expected->contains(entry.key)) {
         return fail(ErrorCode::invalid_input,
-                    path + " has \"" + entry.key + "\", which the index does not place there");
+                    format("{} has \"{}\", which the index does not place there", path, entry.key));
       }
       const ContentRange range{entry.begin_byte, entry.end_byte - entry.begin_byte};
       if (Status status = add_tensor({entry.key, entry.dtype, entry.shape, path, {range}}); !status) return status;
     }
-    if (wanted == nullptr) return {};
-    for (const std::string& name : *wanted) {
+    if (expected == nullptr) return {};
+    for (const std::string& name : *expected) {
       if (!found.contains(name))
-        return fail(ErrorCode::invalid_input, path + " does not have \"" + name + "\", which the index places there");
+        return fail(ErrorCode::invalid_input,
+                    format("{} does not have \"{}\", which the index places there", path, name));
     }
     return {};
   }
@@ -103,7 +106,7 @@ class ForeignIndex {
     for (const auto& [name, file] : in.object("weight_map").items()) {
       if (!file.is_string() || !is_safe_file_name(file.get<std::string>())) {
         return fail(ErrorCode::refused,
-                    path + " places \"" + name + "\" in something that is no plain name of a file beside it");
+                    format("{} places \"{}\" in something that is no plain name of a file beside it", path, name));
       }
       names_by_file[file.get<std::string>()].insert(name);
     }
@@ -119,22 +122,22 @@ class ForeignIndex {
   Status add_mindspore(const std::string& path) {
     const Result<MindSporeFile> file = index_mindspore_path(file_system_, path, progress_);
     if (!file) return std::unexpected(file.error());
-    const Result<std::optional<std::uint64_t>> step = find_number(file_system_, path, *file, "step_num");
+    const Result<std::optional<std::uint64_t>> step = find_number(file_system_, path, *file, kStepNumber);
     if (!step) return std::unexpected(step.error());
     if (*step && step_ && *step_ != **step) {
-      return fail(ErrorCode::invalid_input, path + " is of step " + std::to_string(**step) +
-                                                ", the files before it are of step " + std::to_string(*step_));
+      return fail(ErrorCode::invalid_input,
+                  format("{} is of step {}, the files before it are of step {}", path, **step, *step_));
     }
     if (*step) step_ = *step;
     for (const MindSporeEntry& entry : file->entries) {
-      if (entry.type == kMindSporeText || entry.name == "epoch_num" || entry.name == "step_num") {
+      if (!is_model_tensor(entry)) {
         left_out_.insert(entry.name);
         continue;
       }
       const std::optional<Dtype> dtype = parse_mindspore_name(entry.type);
       if (!dtype)
         return fail(ErrorCode::invalid_input,
-                    path + ": \"" + entry.name + "\" has the type " + entry.type + ", which has no counterpart here");
+                    format("{}: \"{}\" has the type {}, which has no counterpart here", path, entry.name, entry.type));
       if (Status status = add_tensor({entry.name, *dtype, entry.shape, path, entry.content}); !status) return status;
     }
     return {};
@@ -201,21 +204,17 @@ Result<std::optional<std::uint64_t>> find_number(FileSystem& file_system, const 
                                                  const MindSporeFile& file, std::string_view name) {
   const auto entry = std::ranges::find(file.entries, name, &MindSporeEntry::name);
   if (entry == file.entries.end()) return std::nullopt;
-  std::uint64_t value = 0;
-  const bool wide = entry->type == "Int64";
-  if ((!wide && entry->type != "Int32") || volume_of(entry->shape) != 1) {
-    return fail(ErrorCode::invalid_input, path + ": \"" + std::string(name) + "\" is no whole number");
-  }
-  int shift = 0;
+  if (!is_whole_number(*entry))
+    return fail(ErrorCode::invalid_input, format("{}: \"{}\" is no whole number", path, name));
+  std::string content;
   const Status status =
       stream_ranges(file_system, path, entry->content, [&](const char* data, std::size_t bytes) -> Status {
-        for (std::size_t i = 0; i < bytes; ++i, shift += 8)
-          value |= static_cast<std::uint64_t>(static_cast<unsigned char>(data[i])) << shift;
+        content.append(data, bytes);
         return {};
       });
   if (!status) return std::unexpected(status.error());
-  if (value >> (wide ? 63 : 31) != 0)
-    return fail(ErrorCode::invalid_input, path + ": \"" + std::string(name) + "\" is negative");
+  const std::optional<std::uint64_t> value = decode_number(*entry, content);
+  if (!value) return fail(ErrorCode::invalid_input, format("{}: \"{}\" is negative", path, name));
   return value;
 }
 

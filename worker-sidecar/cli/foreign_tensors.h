@@ -24,8 +24,10 @@ struct ForeignTensor {
 };
 
 struct ForeignTensors {
-  std::vector<ForeignTensor> tensors;  // by name; names and sizes have been checked
-  std::optional<std::uint64_t> step;   // step_num of MindSpore's files, which agree
+  // by name; names and sizes have been checked
+  std::vector<ForeignTensor> tensors;
+  // step_num of MindSpore's files, which agree
+  std::optional<std::uint64_t> step;
   // names of what is no tensor of the model: texts, epoch_num, step_num
   std::vector<std::string> left_out;
 };

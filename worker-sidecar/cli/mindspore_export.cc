@@ -2,39 +2,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/checkpoint/cursor.h"
 #include "worker-sidecar/cli/new_file.h"
 #include "worker-sidecar/mindspore/checkpoint_file.h"
-#include "worker-sidecar/mindspore/dtype_names.h"
-#include "worker-sidecar/mindspore/file_names.h"
+#include "worker-sidecar/mindspore/export_plan.h"
 #include "worker-sidecar/storage/files.h"
 
 namespace rekindle::cli {
 namespace {
-
-// A value beside the tensors: append_info, as MindSpore calls it.
-struct AppendedValue {
-  std::string name;
-  std::string_view type;
-  std::string content;
-};
-
-std::string little_endian(std::uint64_t value) {
-  std::string bytes;
-  for (int shift = 0; shift < 64; shift += 8) bytes += static_cast<char>(value >> shift & 0xff);
-  return bytes;
-}
-
-AppendedValue appended_number(std::string name, std::uint64_t value) {
-  return {std::move(name), "Int64", little_endian(value)};
-}
 
 // The epoch that training itself kept, or nothing.
 Result<std::optional<std::uint64_t>> find_epoch(FileSystem& file_system, const OpenedCheckpoint& checkpoint) {
@@ -53,160 +32,32 @@ Result<std::optional<std::uint64_t>> find_epoch(FileSystem& file_system, const O
   return cursor->epoch;
 }
 
-Result<MindSporePlace> find_place(FileSystem& file_system, const OpenedCheckpoint& checkpoint,
-                                  const ExportQuestion& question) {
-  const std::uint64_t step = checkpoint.manifest.step;
-  const std::uint64_t step_in_epoch = question.steps_per_epoch ? (step - 1) % *question.steps_per_epoch + 1 : step;
-  const Result<std::optional<std::uint64_t>> kept = find_epoch(file_system, checkpoint);
-  if (!kept) return std::unexpected(kept.error());
-  if (*kept && question.epoch && **kept != *question.epoch) {
-    return fail(ErrorCode::invalid_input, "--epoch says " + std::to_string(*question.epoch) +
-                                              ", but the checkpoint says epoch " + std::to_string(**kept) +
-                                              "; leave --epoch out");
-  }
-  if (*kept) return MindSporePlace{**kept, step_in_epoch};
-  if (question.epoch) return MindSporePlace{*question.epoch, step_in_epoch};
-  if (question.steps_per_epoch) return MindSporePlace{(step - 1) / *question.steps_per_epoch + 1, step_in_epoch};
-  return fail(ErrorCode::invalid_input,
-              checkpoint.name +
-                  " does not say its epoch (training registered no cursor), and MindSpore's names have it: "
-                  "give --epoch or --steps-per-epoch");
-}
-
-// By tensor, the dimension along which ranks hold equal parts of it.
-using Cuts = std::map<const ManifestTensor*, std::size_t>;
-
-Result<Cuts> find_cuts(const std::vector<const ManifestTensor*>& tensors, const Manifest& manifest,
-                       const std::vector<std::string>& sharded) {
-  Cuts cuts;
-  for (const std::string& each : sharded) {
-    const std::size_t equals = each.rfind('=');
-    std::size_t dimension = 0;
-    const char* const end = each.data() + each.size();
-    if (equals == std::string::npos ||
-        std::from_chars(each.data() + equals + 1, end, dimension) != std::from_chars_result{end, std::errc()}) {
-      return fail(ErrorCode::invalid_input, "--sharded " + each + " is not NAME=DIMENSION");
-    }
-    std::string name = each.substr(0, equals);
-    const bool any = name.ends_with('*');
-    if (any) name.pop_back();
-    bool found = false;
-    for (const ManifestTensor* tensor : tensors) {
-      if (any ? !tensor->name.starts_with(name) : tensor->name != name) continue;
-      found = true;
-      if (dimension >= tensor->global_shape.size() || tensor->global_shape[dimension] % manifest.world_size != 0) {
-        return fail(ErrorCode::invalid_input, "\"" + tensor->name + "\" is " + describe_shape(tensor->global_shape) +
-                                                  "; " + std::to_string(manifest.world_size) +
-                                                  " ranks cannot hold equal parts of it along dimension " +
-                                                  std::to_string(dimension));
-      }
-      cuts[tensor] = dimension;
-    }
-    if (!found)
-      return fail(ErrorCode::invalid_input,
-                  "--sharded names \"" + each.substr(0, equals) + "\", which is not in the checkpoint");
-  }
-  for (const ManifestTensor* tensor : tensors) {
-    // Rows are also cut to share the writing; anything else only because ranks hold parts.
-    const bool in_shards = std::ranges::any_of(tensor->pieces, [&](const ManifestPiece& piece) {
-      return !piece.shape.empty() && !std::ranges::equal(piece.shape.begin() + 1, piece.shape.end(),
-                                                         tensor->global_shape.begin() + 1, tensor->global_shape.end());
-    });
-    if (in_shards && !cuts.contains(tensor)) {
-      return fail(ErrorCode::invalid_input,
-                  "\"" + tensor->name +
-                      "\" was held in parts by the ranks, and the checkpoint does not keep by which: " +
-                      "name it with --sharded \"" + tensor->name + "=DIMENSION\", or export one merged file");
-    }
-  }
-  return cuts;
-}
-
-Status check_tensors(const std::vector<const ManifestTensor*>& tensors, const std::vector<AppendedValue>& appended) {
-  for (const ManifestTensor* tensor : tensors) {
-    const std::string who = "tensor \"" + tensor->name + "\"";
-    if (!mindspore_name(tensor->dtype)) {
-      return fail(ErrorCode::invalid_input,
-                  who + " is " + std::string(to_string(tensor->dtype)) +
-                      ", which MindSpore does not read from its checkpoint files: export as safetensors");
-    }
-    if (tensor->global_shape == Extents{0}) {
-      return fail(ErrorCode::invalid_input,
-                  who + " has the shape [0], which MindSpore would read as a scalar: export as safetensors");
-    }
-    if (std::ranges::find(appended, tensor->name, &AppendedValue::name) != appended.end()) {
-      return fail(ErrorCode::invalid_input,
-                  who + " has the name under which MindSpore keeps a number of its own: export as safetensors");
-    }
-  }
-  return {};
-}
-
-// One file that is written.
-struct FilePlan {
-  std::string folder;
-  std::string name;
-  std::uint32_t rank = 0;  // whose parts are in it, where tensors are in parts
-  std::vector<AppendedValue> appended;
-};
-
 class MindSporeWriter {
  public:
-  MindSporeWriter(FileSystem& file_system, const OpenedCheckpoint& checkpoint,
-                  const std::vector<const ManifestTensor*>& tensors, const Cuts& cuts, const std::string& nonce,
-                  Progress& progress)
-      : file_system_(file_system),
-        checkpoint_(checkpoint),
-        tensors_(tensors),
-        cuts_(cuts),
-        nonce_(nonce),
-        progress_(progress) {}
+  MindSporeWriter(FileSystem& file_system, const OpenedCheckpoint& checkpoint, const MindSporeExportPlan& plan,
+                  const std::string& nonce, Progress& progress)
+      : file_system_(file_system), checkpoint_(checkpoint), plan_(plan), nonce_(nonce), progress_(progress) {
+    for (const MindSporeFilePlan& file : plan.files()) all_bytes_ += plan.bytes_of(file);
+  }
 
-  void expect(const FilePlan& plan) { all_bytes_ += bytes_of(plan); }
-
-  Result<ExportedFile> write(const FilePlan& plan) {
-    const std::uint64_t bytes = bytes_of(plan);
-    Result<NewFile> file = NewFile::create(file_system_, plan.folder, plan.name, bytes, nonce_);
+  Result<ExportedFile> write(const MindSporeFilePlan& planned, const std::string& folder) {
+    const std::uint64_t bytes = plan_.bytes_of(planned);
+    Result<NewFile> file = NewFile::create(file_system_, folder, planned.name, bytes, nonce_);
     if (!file) return std::unexpected(file.error());
-    for (const ManifestTensor* tensor : tensors_) {
-      if (Status status = write_tensor(*file, *tensor, box_of(*tensor, plan.rank)); !status)
+    for (const ManifestTensor* tensor : plan_.tensors()) {
+      if (Status status = write_tensor(*file, *tensor, plan_.part_of(*tensor, planned)); !status)
         return std::unexpected(status.error());
     }
-    for (const AppendedValue& value : plan.appended) {
-      const std::string entry = slice_header(value.name, value.type, {}, value.content.size()) + value.content;
+    for (const AppendedValue& value : planned.appended) {
+      const std::string entry = encode(value);
       if (Status status = file->append(entry.data(), entry.size()); !status) return std::unexpected(status.error());
     }
     if (const Result<std::string> synced = file->sync(); !synced) return std::unexpected(synced.error());
     if (Status status = file->publish(); !status) return std::unexpected(status.error());
-    return ExportedFile{join_path(plan.folder, plan.name), bytes};
+    return ExportedFile{join_path(folder, planned.name), bytes};
   }
 
  private:
-  TensorBox box_of(const ManifestTensor& tensor, std::uint32_t rank) const {
-    TensorBox box = whole_box(tensor);
-    if (const auto cut = cuts_.find(&tensor); cut != cuts_.end()) {
-      box.shape[cut->second] /= checkpoint_.manifest.world_size;
-      box.offset[cut->second] = box.shape[cut->second] * rank;
-    }
-    return box;
-  }
-
-  std::uint64_t bytes_of(const FilePlan& plan) const {
-    std::uint64_t bytes = 0;
-    for (const ManifestTensor* tensor : tensors_) {
-      const TensorBox box = box_of(*tensor, plan.rank);
-      for (const std::uint64_t slice : slices_of(box_bytes(*tensor, box)))
-        bytes += header_of(*tensor, box, slice).size() + slice;
-    }
-    for (const AppendedValue& value : plan.appended)
-      bytes += slice_header(value.name, value.type, {}, value.content.size()).size() + value.content.size();
-    return bytes;
-  }
-
-  static std::string header_of(const ManifestTensor& tensor, const TensorBox& box, std::uint64_t slice) {
-    return slice_header(tensor.name, *mindspore_name(tensor.dtype), box.shape, slice);
-  }
-
   // Blocks and slices have borders of their own: a block may end one slice and begin the next.
   Status write_tensor(NewFile& file, const ManifestTensor& tensor, const TensorBox& box) {
     std::vector<std::uint64_t> slices = slices_of(box_bytes(tensor, box));
@@ -215,7 +66,7 @@ class MindSporeWriter {
     const auto begin_slice = [&] {
       left = slices.back();
       slices.pop_back();
-      const std::string header = header_of(tensor, box, left);
+      const std::string header = slice_header(tensor, box, left);
       return file.append(header.data(), header.size());
     };
     if (Status status = begin_slice(); !status) return status;
@@ -237,8 +88,7 @@ class MindSporeWriter {
 
   FileSystem& file_system_;
   const OpenedCheckpoint& checkpoint_;
-  const std::vector<const ManifestTensor*>& tensors_;
-  const Cuts& cuts_;
+  const MindSporeExportPlan& plan_;
   const std::string& nonce_;
   Progress& progress_;
   std::uint64_t all_bytes_ = 0;
@@ -256,14 +106,14 @@ class MadeSoFar {
     for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) remove(*folder, FileKind::folder);
   }
 
-  Status make_folder(const std::string& parent, const std::string& name) {
-    const std::string path = join_path(parent, name);
-    parents_.insert(parent);
-    const int result = file_system_.mkdir(path, 0777);
-    if (result == -EEXIST) return {};
-    if (result < 0) return storage_failure(-result, "creating", path);
-    folders_.push_back(path);
-    return {};
+  // One inside the other; the path of the innermost.
+  Result<std::string> make_folders(const std::vector<std::string>& names) {
+    std::string path = target_;
+    for (const std::string& name : names) {
+      if (Status status = make_folder(path, name); !status) return std::unexpected(status.error());
+      path = join_path(path, name);
+    }
+    return path;
   }
   // Files in a folder whose own name is lost with the power are lost, too.
   Status sync_folders() {
@@ -276,6 +126,15 @@ class MadeSoFar {
   void keep() { kept_ = true; }
 
  private:
+  Status make_folder(const std::string& parent, const std::string& name) {
+    const std::string path = join_path(parent, name);
+    parents_.insert(parent);
+    const int result = file_system_.mkdir(path, 0777);
+    if (result == -EEXIST) return {};
+    if (result < 0) return storage_failure(-result, "creating", path);
+    folders_.push_back(path);
+    return {};
+  }
   void remove(const std::string& path, FileKind kind) {
     remove_beneath(file_system_, target_, path.substr(join_path(target_, "").size()), kind);
   }
@@ -288,48 +147,19 @@ class MadeSoFar {
   bool kept_ = false;
 };
 
-std::vector<FilePlan> plan_files(const Manifest& manifest, const ExportQuestion& question, MindSporePlace place) {
-  const std::string prefix = question.prefix.empty() ? manifest.job.name : question.prefix;
-  const std::string name = manifest.kind == CheckpointKind::breakpoint ? breakpoint_file_name(prefix, place)
-                                                                       : periodic_file_name(prefix, place);
-  const std::vector<AppendedValue> place_values{appended_number("epoch_num", place.epoch),
-                                                appended_number("step_num", manifest.step)};
-  if (question.layout == ExportLayout::merged)
-    return {{.folder = question.target, .name = name, .appended = place_values}};
-  std::vector<FilePlan> plans;
-  for (std::uint32_t rank = 0; rank < manifest.world_size; ++rank) {
-    FilePlan plan{.folder = join_path(question.target, rank_folder_name(rank)),
-                  .name = name,
-                  .rank = rank,
-                  .appended = place_values};
-    if (question.layout == ExportLayout::tft) {
-      plan.folder = join_path(join_path(question.target, dying_folder_name(manifest.step)), rank_folder_name(rank));
-      plan.name = dying_file_name(rank, place);
-      plan.appended.push_back({"__exception_save__", "Bool", std::string(1, '\1')});
-      plan.appended.push_back(appended_number("cur_rank", rank));
-      if (question.steps_per_epoch) plan.appended.push_back(appended_number("batch_num", *question.steps_per_epoch));
-    }
-    plans.push_back(std::move(plan));
-  }
-  return plans;
-}
-
 }  // namespace
 
 Result<std::vector<ExportedFile>> export_mindspore(FileSystem& file_system, const OpenedCheckpoint& checkpoint,
                                                    const std::vector<const ManifestTensor*>& tensors,
                                                    const ExportQuestion& question, const std::string& nonce,
                                                    Progress& progress) {
-  const Result<MindSporePlace> place = find_place(file_system, checkpoint, question);
+  const Result<std::optional<std::uint64_t>> kept_epoch = find_epoch(file_system, checkpoint);
+  if (!kept_epoch) return std::unexpected(kept_epoch.error());
+  const Manifest& manifest = checkpoint.manifest;
+  const Result<MindSporePlace> place = choose_place(checkpoint.name, manifest.step, *kept_epoch, question.mindspore);
   if (!place) return std::unexpected(place.error());
-  Cuts cuts;
-  if (question.layout != ExportLayout::merged) {
-    Result<Cuts> found = find_cuts(tensors, checkpoint.manifest, question.sharded);
-    if (!found) return std::unexpected(found.error());
-    cuts = std::move(*found);
-  }
-  const std::vector<FilePlan> plans = plan_files(checkpoint.manifest, question, *place);
-  if (Status status = check_tensors(tensors, plans.front().appended); !status) return std::unexpected(status.error());
+  const Result<MindSporeExportPlan> plan = MindSporeExportPlan::make(manifest, tensors, *place, question.mindspore);
+  if (!plan) return std::unexpected(plan.error());
   FileInfo info;
   if (file_system.stat(question.target + "/.", info) != 0 || info.kind != FileKind::folder) {
     return fail(
@@ -337,25 +167,18 @@ Result<std::vector<ExportedFile>> export_mindspore(FileSystem& file_system, cons
         question.target +
             " is not a folder. MindSpore's files are named by epoch and step: give the folder to put them into");
   }
-  MindSporeWriter writer(file_system, checkpoint, tensors, cuts, nonce, progress);
-  for (const FilePlan& plan : plans) writer.expect(plan);
+  MindSporeWriter writer(file_system, checkpoint, *plan, nonce, progress);
   MadeSoFar made(file_system, question.target);
-  std::vector<ExportedFile> files;
-  std::string above = question.target;
-  if (question.layout == ExportLayout::tft) {
-    const std::string name = dying_folder_name(checkpoint.manifest.step);
-    if (Status status = made.make_folder(above, name); !status) return std::unexpected(status.error());
-    above = join_path(above, name);
-  }
-  if (question.layout != ExportLayout::merged) {
-    for (const FilePlan& plan : plans) {
-      if (Status status = made.make_folder(above, rank_folder_name(plan.rank)); !status)
-        return std::unexpected(status.error());
-    }
+  std::vector<std::string> folders;
+  for (const MindSporeFilePlan& planned : plan->files()) {
+    Result<std::string> folder = made.make_folders(planned.folders);
+    if (!folder) return std::unexpected(folder.error());
+    folders.push_back(std::move(*folder));
   }
   if (Status status = made.sync_folders(); !status) return std::unexpected(status.error());
-  for (const FilePlan& plan : plans) {
-    Result<ExportedFile> file = writer.write(plan);
+  std::vector<ExportedFile> files;
+  for (std::size_t i = 0; i < folders.size(); ++i) {
+    Result<ExportedFile> file = writer.write(plan->files()[i], folders[i]);
     if (!file) return std::unexpected(file.error());
     made.add_file(file->path);
     files.push_back(std::move(*file));

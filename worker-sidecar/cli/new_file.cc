@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/storage/block_sink.h"
 #include "worker-sidecar/storage/files.h"
@@ -41,7 +42,8 @@ NewFile::~NewFile() {
 
 Result<NewFile> NewFile::create(FileSystem& file_system, const std::string& folder, const std::string& name,
                                 std::uint64_t bytes, const std::string& nonce) {
-  if (!is_safe_file_name(name)) return fail(ErrorCode::invalid_input, "\"" + name + "\" cannot be the name of a file");
+  if (!is_safe_file_name(name))
+    return fail(ErrorCode::invalid_input, format("\"{}\" cannot be the name of a file", name));
   const std::string path = join_path(folder, name);
   FileInfo info;
   if (file_system.stat(path, info) == 0) return name_taken(path);

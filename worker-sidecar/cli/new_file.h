@@ -17,7 +17,8 @@ class NewFile {
   // `bytes`: its size, exactly. Error already_exists when there is one under the name.
   static Result<NewFile> create(FileSystem& file_system, const std::string& folder, const std::string& name,
                                 std::uint64_t bytes, const std::string& nonce);
-  ~NewFile();  // nothing is left of it unless it was published
+  // nothing is left of it unless it was published
+  ~NewFile();
   NewFile(NewFile&&) noexcept;
 
   Status append(const void* data, std::size_t bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 #include "worker-sidecar/cli/checkpoint_place.h"
 #include "worker-sidecar/storage/files.h"
@@ -41,7 +42,7 @@ Result<OpenedCheckpoint> open_checkpoint(FileSystem& file_system, const std::str
   if (!places) return std::unexpected(places.error());
   if (places->size() != 1)
     return fail(ErrorCode::invalid_input, directory + " holds several jobs; give the folder of one");
-  const Result<JobView> view = look_at_job(file_system, places->front().job_folder);
+  const Result<JobView> view = inspect_job(file_system, places->front().job_folder);
   if (!view) return std::unexpected(view.error());
   const Result<std::string> name = pick_checkpoint(places->front(), *view);
   if (!name) return std::unexpected(name.error());
@@ -51,18 +52,10 @@ Result<OpenedCheckpoint> open_checkpoint(FileSystem& file_system, const std::str
                         [&](std::uint64_t done, std::uint64_t all) { progress.report(done, all); });
   if (!verification.fine()) {
     const Finding& finding = verification.findings.front();
-    return fail(ErrorCode::corrupt, *name + " is damaged: " + finding.file + ": " + finding.sentence +
-                                        ". `rekindle checkpoint ls` shows others.");
+    return fail(ErrorCode::corrupt, format("{} is damaged: {}: {}. `rekindle checkpoint ls` shows others.", *name,
+                                           finding.file, finding.message));
   }
   return OpenedCheckpoint{join_path(view->folder, *name), *name, std::move(verification.sealed->manifest)};
-}
-
-TensorBox whole_box(const ManifestTensor& tensor) {
-  return {Extents(tensor.global_shape.size(), 0), tensor.global_shape};
-}
-
-std::uint64_t box_bytes(const ManifestTensor& tensor, const TensorBox& box) {
-  return bytes_of_elements(tensor.dtype, volume_of(box.shape));
 }
 
 std::vector<TensorBox> blocks_of(const ManifestTensor& tensor, const TensorBox& box) {

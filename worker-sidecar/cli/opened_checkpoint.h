@@ -7,6 +7,7 @@
 
 #include "common/base/error.h"
 #include "worker-sidecar/checkpoint/manifest.h"
+#include "worker-sidecar/checkpoint/tensor_box.h"
 #include "worker-sidecar/cli/progress.h"
 #include "worker-sidecar/storage/file_system.h"
 
@@ -21,15 +22,6 @@ struct OpenedCheckpoint {
 // The one that `directory` is, or the newest usable one of the job whose folder it is. Errors: not
 // found, several jobs, damaged (with what is damaged).
 Result<OpenedCheckpoint> open_checkpoint(FileSystem& file_system, const std::string& directory, Progress& progress);
-
-// A part of a tensor: `shape` elements at `offset`.
-struct TensorBox {
-  Extents offset;
-  Extents shape;
-};
-
-TensorBox whole_box(const ManifestTensor& tensor);
-std::uint64_t box_bytes(const ManifestTensor& tensor, const TensorBox& box);
 
 // The box cut into boxes of some megabytes, in row-major order: end to end their bytes are the
 // box's. None for an empty box.

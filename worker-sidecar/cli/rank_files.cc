@@ -6,20 +6,19 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/cli/foreign_tensors.h"
 #include "worker-sidecar/cli/new_file.h"
+#include "worker-sidecar/mindspore/appended_value.h"
 #include "worker-sidecar/mindspore/file_names.h"
 #include "worker-sidecar/storage/files.h"
 
 namespace rekindle::cli {
 namespace {
 
-// Everything else is alike in copies.
-constexpr std::string_view kOwnOfRank = "cur_rank";
-
 Result<std::uint64_t> step_of(FileSystem& file_system, const std::string& path, const MindSporeFile& file) {
-  const Result<std::optional<std::uint64_t>> step = find_number(file_system, path, file, "step_num");
+  const Result<std::optional<std::uint64_t>> step = find_number(file_system, path, file, kStepNumber);
   if (!step) return std::unexpected(step.error());
   if (*step) return **step;
   return fail(ErrorCode::invalid_input,
@@ -33,11 +32,8 @@ Result<std::string> hash_of_parameters(FileSystem& file_system, const std::strin
   std::uint64_t done = 0;
   progress.begin("reading " + path);
   for (const MindSporeEntry& entry : file.entries) {
-    if (entry.name == kOwnOfRank) continue;
-    // With the name's length in front, no two entries give the same bytes.
-    std::string head = std::to_string(entry.name.size()) + ' ' + entry.name + ' ' + entry.type;
-    for (const std::uint64_t extent : entry.shape) head += ' ' + std::to_string(extent);
-    head += '\n';
+    if (entry.name == kRankNumber) continue;
+    const std::string head = describe_entry(entry);
     hash.update(head.data(), head.size());
     const Status status =
         stream_ranges(file_system, path, entry.content, [&](const char* data, std::size_t bytes) -> Status {
@@ -93,18 +89,10 @@ std::optional<RankFile> find_newest(FileSystem& file_system, const std::string& 
   return std::nullopt;
 }
 
-// "ttp_rank_1-2_84.ckpt" of rank 1 is "ttp_rank_5-2_84.ckpt" for rank 5; other names do not have
-// the rank.
-std::string name_for(std::uint32_t rank, const RankFile& file, std::uint32_t from_rank) {
-  const std::optional<MindSporeFileName> parsed = parse_mindspore_file_name(file.name);
-  return parsed && file.name == dying_file_name(from_rank, parsed->place) ? dying_file_name(rank, parsed->place)
-                                                                          : file.name;
-}
-
 // The lost rank's folder, or the name that it has beside the folders of others.
 std::string folder_for(std::uint32_t rank, const RankFiles& files, const RankFile& from) {
   if (const auto known = files.folders.find(rank); known != files.folders.end()) return known->second;
-  return from.folder.starts_with("device") ? "device" + std::to_string(rank) : rank_folder_name(rank);
+  return folder_name_like(from.folder, rank);
 }
 
 Status copy_rank_file(FileSystem& file_system, const std::string& from, const HeldCheckpoint& held,
@@ -128,7 +116,8 @@ Status copy_rank_file(FileSystem& file_system, const std::string& from, const He
   if (read_back->step != held.step || read_back->hash != held.hash) {
     return fail(
         ErrorCode::corrupt,
-        "the copy of " + from + " reads back differently: the file changed meanwhile, or the storage is not reliable");
+        format("the copy of {} reads back differently: the file changed meanwhile, or the storage is not reliable",
+               from));
   }
   return file->publish();
 }
@@ -145,8 +134,9 @@ Result<RankFiles> find_rank_files(FileSystem& file_system, const std::string& ro
     FileInfo info;
     if (!rank || file_system.stat(join_path(root, name), info) < 0 || info.kind != FileKind::folder) continue;
     if (!files.folders.emplace(*rank, name).second) {
-      return fail(ErrorCode::invalid_input, root + " holds two folders of rank " + std::to_string(*rank) +
-                                                " (device and rank_); remove the one of the other run");
+      return fail(
+          ErrorCode::invalid_input,
+          format("{} holds two folders of rank {} (device and rank_); remove the one of the other run", root, *rank));
     }
     if (std::optional<RankFile> file = find_newest(file_system, root, name, prefix, files, progress))
       files.files.emplace(*rank, std::move(*file));
@@ -172,7 +162,7 @@ Result<std::vector<RebuiltFile>> rebuild_rank_files(FileSystem& file_system, con
       const int made = file_system.mkdir(place, 0777);
       if (made < 0 && made != -EEXIST) return storage_failure(-made, "creating", place);
       if (Status synced = fsync_folder(file_system, root); !synced) return std::unexpected(synced.error());
-      const std::string name = name_for(rank, from, *group.chosen);
+      const std::string name = file_name_for_rank(from.name, *group.chosen, rank);
       const Status status = copy_rank_file(file_system, join_path(join_path(root, from.folder), from.name), from.held,
                                            place, name, nonce, progress);
       if (!status) {

@@ -22,12 +22,15 @@ struct RankFile {
 };
 
 struct RankFiles {
-  std::map<std::uint32_t, std::string> folders;  // of each rank that has one
-  std::map<std::uint32_t, RankFile> files;       // the newest of each rank that reads well
-  std::vector<std::string> unreadable;           // a sentence for each file that does not
+  // of each rank that has one
+  std::map<std::uint32_t, std::string> folders;
+  // the newest of each rank that reads well
+  std::map<std::uint32_t, RankFile> files;
+  // a message for each file that does not
+  std::vector<std::string> unreadable;
 };
 
-// Looks into rank_<r>/ and device<r>/ of `root` for <prefix>-<epoch>_<step>_breakpoint.ckpt and
+// Searches rank_<r>/ and device<r>/ of `root` for <prefix>-<epoch>_<step>_breakpoint.ckpt and
 // ttp_rank_<r>-<epoch>_<step>.ckpt. The step is step_num inside the file, the hash one of
 // everything in it but what belongs to one rank only. Error: the root cannot be read, or has two
 // folders of one rank.

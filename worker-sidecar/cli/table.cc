@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 
 namespace rekindle::cli {
 
@@ -39,7 +40,7 @@ void Table::print(std::ostream& out) const {
 }
 
 std::string human_bytes(std::uint64_t bytes) {
-  if (bytes < 1024) return std::to_string(bytes) + " B";
+  if (bytes < 1024) return format("{} B", bytes);
   const char* units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
   double value = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;

@@ -120,7 +120,7 @@ void PeriodicLeader::on_kept(const PeerKeptMessage& kept, Instant now, Coordinat
 // ---- one checkpoint ----
 
 void PeriodicLeader::look(Instant now, CoordinationOutputs& out) {
-  const std::optional<Instant> due = schedule_.next_look();
+  const std::optional<Instant> due = schedule_.next_check();
   if (!due || now < *due) return;
   std::uint64_t step = 0;
   for (const auto& [number, rank] : ranks_.all()) {
@@ -256,7 +256,7 @@ std::optional<Instant> PeriodicLeader::next_wake() const {
     case PeriodicState::keeping: return asked_at_ + kAnswerMax;
     case PeriodicState::waiting: {
       if (plan_stale_) return retry_at_;
-      return config_.snapshots.periodic() ? schedule_.next_look() : std::nullopt;
+      return config_.snapshots.periodic() ? schedule_.next_check() : std::nullopt;
     }
     default: return std::nullopt;
   }

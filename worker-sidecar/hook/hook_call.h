@@ -18,8 +18,10 @@ struct HookOptions {
 };
 
 struct HookResult {
-  int exit_code = 0;  // 0: durable or nothing to save
-  std::string line;   // without line end; belongs on stderr when exit_code is not 0
+  // 0: durable or nothing to save
+  int exit_code = 0;
+  // without line end; belongs on stderr when exit_code is not 0
+  std::string line;
 };
 
 HookResult call_sidecar(const HookOptions& options);

@@ -25,7 +25,8 @@ void write_all(int descriptor, const char* data, std::size_t bytes) {
   while (bytes > 0) {
     const ssize_t written = ::write(descriptor, data, bytes);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // nobody reads our output: not a reason to end a training run
+    // No process reads our output: not a reason to end a training run.
+    if (written <= 0) return;
     data += written;
     bytes -= static_cast<std::size_t>(written);
   }
@@ -56,7 +57,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   if (error >= 0) ::dup2(error, 2);
   ::execve(program, arguments, environment);
   const int failure = errno;
-  [[maybe_unused]] const ssize_t told = ::write(report, &failure, sizeof failure);
+  [[maybe_unused]] const ssize_t written = ::write(report, &failure, sizeof failure);
   ::_exit(127);
 }
 
@@ -82,7 +83,7 @@ Result<std::string> find_program(const std::string& name) {
   const std::string path = search != nullptr ? search : "/usr/local/bin:/usr/bin:/bin";
   for (const auto part : std::views::split(path, ':')) {
     const std::string folder(part.begin(), part.end());
-    if (const std::string candidate = (folder.empty() ? std::string(".") : folder) + "/" + name; runnable(candidate))
+    if (const std::string candidate = format("{}/{}", folder.empty() ? "." : folder, name); runnable(candidate))
       return candidate;
   }
   return fail(ErrorCode::not_found, format("the command {} is not in PATH", name));
@@ -102,7 +103,7 @@ Status Children::start(std::uint32_t rank, const Environment& environment) {
 
   std::vector<std::string> arguments = options_.command;
   std::vector<std::string> variables;
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : environment) variables.push_back(format("{}={}", name, value));
   const std::vector<char*> argument_pointers = pointers(arguments);
   const std::vector<char*> variable_pointers = pointers(variables);
 
@@ -192,12 +193,6 @@ void Children::signal(std::uint32_t rank, int signal) {
   for (const auto& [pid, of] : pids_) {
     if (of == rank && ::kill(-pid, signal) != 0) ::kill(pid, signal);
   }
-}
-
-std::vector<std::uint32_t> Children::running_ranks() const {
-  std::vector<std::uint32_t> ranks;
-  for (const auto& [pid, rank] : pids_) ranks.push_back(rank);
-  return ranks;
 }
 
 std::vector<int> Children::output_descriptors() const {

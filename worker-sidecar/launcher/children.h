@@ -26,7 +26,8 @@ using Environment = std::map<std::string, std::string>;
 struct ChildEnd {
   std::uint32_t rank = 0;  // of the world
   pid_t pid = 0;
-  int exit_code = 0;  // 128 + signal when a signal ended it
+  // 128 + signal when a signal ended it
+  int exit_code = 0;
   int signal = 0;
 };
 
@@ -45,7 +46,7 @@ class Children {
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
-  // The command cannot be started: `not_found` or `refused`, with a sentence that names it.
+  // The command cannot be started: `not_found` or `refused`, with a message that names it.
   Status start(std::uint32_t rank, const Environment& environment);
 
   // Takes every child that has ended. Never waits.
@@ -54,7 +55,6 @@ class Children {
   void signal_all(int signal);
   void signal(std::uint32_t rank, int signal);
   std::size_t running() const { return pids_.size(); }
-  std::vector<std::uint32_t> running_ranks() const;
 
   // The pipes of --tag-output, to be watched for reading, and the copying itself.
   std::vector<int> output_descriptors() const;

@@ -82,7 +82,8 @@ std::string LocalHost::problem() const {
 }
 
 void LocalHost::log(Severity level, std::string_view message, const Facts& fields) {
-  // What ranks do once everything is saved is what they were told, or what we did to them.
+  // What ranks do once everything is saved is what the sidecar ordered, or what the launcher did to
+  // them.
   if (!verbose_ && saving_over_ && level != Severity::error) return;
   if (!verbose_ && level != Severity::warning && level != Severity::error) return;
   std::string line = format("rekindle: {}", message);
@@ -96,7 +97,7 @@ void LocalHost::log(Severity level, std::string_view message, const Facts& field
 }
 
 void LocalHost::rank_died(std::uint32_t rank, RankStatus word, bool finished, Instant at) {
-  // Ranks that end after the breakpoint do what they were told.
+  // Ranks that end after the breakpoint follow its order.
   if (finished || saving_over_) return;
   events_.write({.event = "rank_died",
                  .attempt = attempt(),
@@ -107,28 +108,28 @@ void LocalHost::rank_died(std::uint32_t rank, RankStatus word, bool finished, In
 }
 
 void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt, Instant at) {
-  const auto tell = [&](const char* name, const std::string& path, const std::string& message) {
+  const auto report = [&](const char* name, const std::string& path, const std::string& message) {
     events_.write(
         {.event = name, .attempt = attempt, .step = record.step, .term = record.term, .path = path, .message = message},
         at);
   };
   if (record.term != term_) {
     term_ = record.term;
-    writing_told_ = false;
-    tell("hold", {}, std::string(to_string(record.cause)));
+    agreed_reported_ = false;
+    report("hold", {}, std::string(to_string(record.cause)));
   } else if (record.state == state_) {
     return;
   }
   state_ = record.state;
-  if (!writing_told_ && record.state != SaveState::collecting && record.step != 0) {
-    writing_told_ = true;
-    tell("agreed", {}, {});
+  if (!agreed_reported_ && record.state != SaveState::collecting && record.step != 0) {
+    agreed_reported_ = true;
+    report("agreed", {}, {});
   }
   if (record.state == SaveState::durable && !record.path.empty()) {
-    tell("durable", record.path, record.message);
+    report("durable", record.path, record.message);
     const std::string when =
         record.path == newest_path_
-            ? "stands in " + record.path + ", which was saved before the cause"
+            ? format("stands in {}, which was saved before the cause", record.path)
             : format("saved in {}, {} ms after the cause", record.path, std::llround(record.durable_milliseconds));
     std::fprintf(stderr, "rekindle: step %llu %s (%s)%s%s\n", static_cast<unsigned long long>(record.step),
                  when.c_str(), std::string(to_string(record.cause)).c_str(), record.message.empty() ? "" : ": ",
@@ -138,7 +139,7 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
     saved_ = SavedPoint{.attempt = attempt, .step = record.step, .path = record.path};
   }
   if (record.state == SaveState::failed) {
-    tell("failed", {}, record.message);
+    report("failed", {}, record.message);
     std::fprintf(stderr, "rekindle: the checkpoint could not be written: %s\n", record.message.c_str());
   }
 }

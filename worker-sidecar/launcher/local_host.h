@@ -1,6 +1,6 @@
 // The sidecar inside `rekindle run`: one pod that has every rank, a loop thread of its own, no
-// other sidecars and no operator. One instance is one life of the ranks. Turns what the host tells
-// into lines for people and into the event file.
+// other sidecars and no operator. One instance is one life of the ranks. Turns what the host
+// reports into lines for people and into the event file.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ class LocalHost final : public Saver, private sidecar::HostObserver {
   // The newest durable breakpoint of this life, and the attempt that it was.
   std::optional<SavedPoint> saved() const;
   std::uint32_t attempt() const;
-  // The first sentence of a problem that keeps the job from being protected.
+  // The first message of a problem that keeps the job from being protected.
   std::string problem() const;
 
  private:
@@ -64,8 +64,9 @@ class LocalHost final : public Saver, private sidecar::HostObserver {
   // Owned by the loop thread.
   std::uint64_t term_ = 0;
   SaveState state_ = SaveState::collecting;
-  bool writing_told_ = false;
-  std::string newest_path_;  // of the newest checkpoint that is known to stand
+  bool agreed_reported_ = false;
+  // of the newest checkpoint that is known to stand
+  std::string newest_path_;
 
   mutable std::mutex mutex_;
   std::optional<SavedPoint> saved_;  // guarded by mutex_

@@ -41,8 +41,8 @@ int main(int argc, char** argv) {
     std::puts("rekindle " REKINDLE_VERSION);
     return 0;
   }
-  const bool asked = command == "--help" || command == "-h" || command == "help";
-  if (!asked && !command.empty()) std::fprintf(stderr, "rekindle: there is no command %s\n", command.c_str());
-  std::fputs(kUsage, asked ? stdout : stderr);
-  return asked ? 0 : 2;
+  const bool requested = command == "--help" || command == "-h" || command == "help";
+  if (!requested && !command.empty()) std::fprintf(stderr, "rekindle: there is no command %s\n", command.c_str());
+  std::fputs(kUsage, requested ? stdout : stderr);
+  return requested ? 0 : 2;
 }

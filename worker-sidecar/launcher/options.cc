@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "common/base/format.h"
+
 namespace rekindle::launcher {
 namespace {
 
@@ -74,11 +76,11 @@ ParsedRun parse_run(const std::vector<std::string>& words) {
     }
     return parsed;
   } catch (const CLI::ExtrasError&) {
-    parsed.text = "rekindle run: put -- in front of the command: rekindle run -n 4 -- " + own.front() + " ...\n";
+    parsed.text = format("rekindle run: put -- in front of the command: rekindle run -n 4 -- {} ...\n", own.front());
     parsed.exit_code = 2;
     return parsed;
   } catch (const CLI::ParseError& error) {
-    parsed.text = std::string("rekindle run: ") + error.what() + "\nSee rekindle run --help.\n";
+    parsed.text = format("rekindle run: {}\nSee rekindle run --help.\n", error.what());
     parsed.exit_code = 2;
     return parsed;
   }

@@ -29,7 +29,7 @@ struct RunOptions {
   std::vector<std::string> command;
 };
 
-// What the words behind `rekindle run` ask for. `text` set: print it and end with `exit_code`
+// What the arguments of `rekindle run` request. `text` set: print it and end with `exit_code`
 // (--help, or what is wrong).
 struct ParsedRun {
   RunOptions options;

@@ -48,7 +48,7 @@ Result<RunFolder> RunFolder::make() {
   int last_error = 0;
   for (const std::string& base : bases) {
     remove_leftovers(base);
-    std::string path = base + "/" + kPrefix + "XXXXXX";
+    std::string path = format("{}/{}XXXXXX", base, kPrefix);
     if (::mkdtemp(path.data()) == nullptr) {
       last_error = errno;
       continue;
@@ -75,7 +75,7 @@ Result<JobLock> JobLock::take(const std::string& checkpoint_folder, const std::s
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0660);
   if (descriptor < 0) return JobLock(-1);
   if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
-    const std::string holder = std::to_string(::getpid()) + "\n";
+    const std::string holder = format("{}\n", ::getpid());
     [[maybe_unused]] const int cut = ::ftruncate(descriptor, 0);
     [[maybe_unused]] const ssize_t written = ::pwrite(descriptor, holder.data(), holder.size(), 0);
     return JobLock(descriptor);
@@ -91,7 +91,7 @@ Result<JobLock> JobLock::take(const std::string& checkpoint_folder, const std::s
               format("another `rekindle run`{} trains the job \"{}\" in {}. Two runs in one folder would continue "
                      "each other: end that one, or "
                      "give this one its own --job or --checkpoint-dir.",
-                     process.empty() ? "" : " (process " + process + ")", job, checkpoint_folder));
+                     process.empty() ? "" : format(" (process {})", process), job, checkpoint_folder));
 }
 
 JobLock::~JobLock() {

@@ -1,6 +1,6 @@
 // The folder in memory where a local run keeps its socket and control blocks. Removed at the end;
 // what a killed launcher left behind is removed by the next one, which knows it by the lock that
-// nobody holds any more.
+// no process holds any more.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ LifeReport run_life(Children& children, Supervision& supervision, const SignalWa
     for (const ChildEnd& end : children.reap()) {
       if (end.exit_code != 0 && !report.first_failure) report.first_failure = end;
       // The sidecar first: with several deaths at once it should know of all that are known before
-      // it is asked to save.
+      // it is requested to save.
       saver.rank_ended(end);
       advance(RankEnded{end.rank, end.exit_code});
     }
@@ -52,7 +52,7 @@ LifeReport run_life(Children& children, Supervision& supervision, const SignalWa
       } else if (*signal == SIGUSR1) {
         saver.checkpoint_now();
       } else {
-        advance(TerminateAsked{});
+        advance(TerminateRequested{});
       }
     }
     if (save_ended.take()) advance(SaveEnded{});

@@ -1,5 +1,5 @@
-// One life of the local ranks: the supervision machine between processes, signals and whoever
-// saves. Blocking, on the launcher's main thread.
+// One life of the local ranks: the supervision machine between processes, signals and the host
+// that saves. Blocking, on the launcher's main thread.
 #pragma once
 
 #include <cstdint>

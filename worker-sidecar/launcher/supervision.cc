@@ -19,14 +19,14 @@ void Supervision::on(const RankEnded& event, Instant now, Actions& actions) {
   if (event.exit_code != 0 && !first_failure_) {
     first_failure_ = event.exit_code;
     if (state_ == State::running) {
-      // With nobody left there may still be something to save: the state of the ranks outlives
+      // With no rank left there may still be something to save: the state of the ranks outlives
       // them.
       become_saving(now);
       actions.emplace_back(SaveBecauseRankEnded{event.rank, event.exit_code});
       return;
     }
   }
-  // While a breakpoint is being written the life is not over even when nobody runs any more.
+  // While a breakpoint is being written the life is not over even when no rank runs any more.
   if (running_.empty() && state_ != State::saving) become_over(actions);
 }
 
@@ -37,9 +37,9 @@ void Supervision::on(const SaveEnded&, Instant now, Actions& actions) {
   until_ = now + kDrain;
 }
 
-void Supervision::on(const TerminateAsked&, Instant now, Actions& actions) {
+void Supervision::on(const TerminateRequested&, Instant now, Actions& actions) {
   if (terminated_ || !settings_.saves_on_terminate) {
-    // Asked twice, somebody does not want to wait.
+    // A second signal: the user does not wait for the save.
     terminated_ = true;
     if (state_ != State::ending && state_ != State::killing) become_ending(now, actions);
     return;

@@ -4,9 +4,9 @@
 //
 // Expected flow: running, and all end with 0. Otherwise: a rank ends by itself or a signal comes ->
 // saving (the sidecar writes the breakpoint) -> draining (the ranks leave by themselves, as they
-// were told) -> ending (SIGTERM) -> killing (SIGKILL) -> over. Guarantees: over is reached within
-// deadline + kDrain + kTerminate of the first event that is not a good end, whatever the children
-// and the sidecar do; the exit code is that of the rank that failed first.
+// were ordered) -> ending (SIGTERM) -> killing (SIGKILL) -> over. Guarantees: over is reached
+// within deadline + kDrain + kTerminate of the first event that is not a good end, whatever the
+// children and the sidecar do; the exit code is that of the rank that failed first.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +28,20 @@ inline constexpr Duration kTerminate = std::chrono::seconds(5);
 struct SupervisionSettings {
   std::set<std::uint32_t> ranks;
   Duration deadline = kBreakpointDeadlineDefault;
-  // In a pod the hook has saved before SIGTERM arrives, so there is nothing to ask for.
+  // In a pod the hook has saved before SIGTERM arrives, so there is nothing to request.
   bool saves_on_terminate = true;
 };
 
 // Events.
 struct RankEnded {
   std::uint32_t rank = 0;
-  int exit_code = 0;  // 128 + signal when a signal ended it
+  // 128 + signal when a signal ended it
+  int exit_code = 0;
 };
-struct SaveEnded {};       // durable, failed, or there was nothing to save
-struct TerminateAsked {};  // SIGTERM or SIGINT to the launcher
+struct SaveEnded {};           // durable, failed, or there was nothing to save
+struct TerminateRequested {};  // SIGTERM or SIGINT to the launcher
 struct TimePassed {};
-using SupervisionEvent = std::variant<RankEnded, SaveEnded, TerminateAsked, TimePassed>;
+using SupervisionEvent = std::variant<RankEnded, SaveEnded, TerminateRequested, TimePassed>;
 
 // Actions.
 struct SaveBecauseRankEnded {
@@ -53,7 +54,8 @@ struct SignalRanks {
 };
 struct LifeOver {
   int exit_code = 0;
-  bool terminated = false;  // the launcher was told to end: no restart
+  // the launcher was told to end: no restart
+  bool terminated = false;
 };
 using SupervisionAction = std::variant<SaveBecauseRankEnded, SaveBecauseTerminated, SignalRanks, LifeOver>;
 
@@ -72,7 +74,7 @@ class Supervision {
 
   void on(const RankEnded& event, Instant now, Actions& actions);
   void on(const SaveEnded& event, Instant now, Actions& actions);
-  void on(const TerminateAsked& event, Instant now, Actions& actions);
+  void on(const TerminateRequested& event, Instant now, Actions& actions);
   void on(const TimePassed& event, Instant now, Actions& actions);
   void become_saving(Instant now);
   void become_ending(Instant now, Actions& actions);

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/mindspore/checkpoint.pb.h"
 #include "worker-sidecar/mindspore/dtype_names.h"
 
@@ -18,8 +19,7 @@ constexpr std::string_view kChecksumMark = "crc_num";
 constexpr std::size_t kChecksumBytes = kChecksumMark.size() + 10;
 
 std::unexpected<Error> damaged(std::uint64_t at) {
-  return fail(ErrorCode::corrupt,
-              "it is damaged at byte " + std::to_string(at) + ", encrypted, or no checkpoint of MindSpore");
+  return fail(ErrorCode::corrupt, format("it is damaged at byte {}, encrypted, or no checkpoint of MindSpore", at));
 }
 
 struct Field {
@@ -76,9 +76,8 @@ class FieldReader {
   Result<std::string> text(ContentRange range, std::size_t bytes_max, std::string_view what) {
     if (range.bytes <= bytes_max)
       return range.bytes == 0 ? Result<std::string>("") : read_(range.begin_byte, range.bytes);
-    return fail(ErrorCode::invalid_input, std::string(what) + " at byte " + std::to_string(range.begin_byte) + " has " +
-                                              std::to_string(range.bytes) + " bytes; at most " +
-                                              std::to_string(bytes_max) + " are read");
+    return fail(ErrorCode::invalid_input, format("{} at byte {} has {} bytes; at most {} are read", what,
+                                                 range.begin_byte, range.bytes, bytes_max));
   }
 
  private:
@@ -109,7 +108,7 @@ Status read_dims(FieldReader& reader, const Field& field, Extents& shape) {
     shape.push_back(*extent);
   }
   if (shape.size() > kDimensionsMax)
-    return fail(ErrorCode::invalid_input, "a tensor has more than " + std::to_string(kDimensionsMax) + " dimensions");
+    return fail(ErrorCode::invalid_input, format("a tensor has more than {} dimensions", kDimensionsMax));
   return {};
 }
 
@@ -155,7 +154,8 @@ Result<MindSporeEntry> read_value(FieldReader& reader, ContentRange range) {
     }
   }
   if (has_map)
-    return fail(ErrorCode::invalid_input, "\"" + entry.name + "\" is a map parameter, which has no counterpart here");
+    return fail(ErrorCode::invalid_input,
+                format("\"{}\" is a map parameter, which has no counterpart here", entry.name));
   if (entry.name.empty() || entry.content.empty()) return damaged(range.begin_byte);
   return entry;
 }
@@ -167,8 +167,8 @@ Status check_size(MindSporeEntry& entry) {
   if (entry.shape == Extents{0} && content_bytes(entry) == bytes_of_elements(*dtype, 1)) entry.shape.clear();
   const Result<std::uint64_t> bytes = array_bytes(*dtype, entry.shape);
   if (bytes && *bytes == content_bytes(entry)) return {};
-  return fail(ErrorCode::corrupt, "\"" + entry.name + "\" has " + std::to_string(content_bytes(entry)) +
-                                      " bytes of content, which is not what its type and shape say");
+  return fail(ErrorCode::corrupt, format("\"{}\" has {} bytes of content, which is not what its type and shape say",
+                                         entry.name, content_bytes(entry)));
 }
 
 Result<std::optional<std::uint64_t>> read_checksum(std::uint64_t file_bytes, const ReadBytes& read) {
@@ -189,6 +189,13 @@ std::uint64_t content_bytes(const MindSporeEntry& entry) {
   return bytes;
 }
 
+std::string describe_entry(const MindSporeEntry& entry) {
+  // With the name's length in front, a name cannot pass for a type.
+  std::string text = format("{} {} {}", entry.name.size(), entry.name, entry.type);
+  for (const std::uint64_t extent : entry.shape) text += format(" {}", extent);
+  return text + '\n';
+}
+
 Result<MindSporeFile> index_mindspore_file(std::uint64_t file_bytes, const ReadBytes& read) {
   const Result<std::optional<std::uint64_t>> checksum = read_checksum(file_bytes, read);
   if (!checksum) return std::unexpected(checksum.error());
@@ -207,11 +214,11 @@ Result<MindSporeFile> index_mindspore_file(std::uint64_t file_bytes, const ReadB
     if (!file.entries.empty() && file.entries.back().name == entry->name) {
       MindSporeEntry& known = file.entries.back();
       if (known.type != entry->type || known.shape != entry->shape) {
-        return fail(ErrorCode::corrupt, "the slices of \"" + known.name + "\" differ in type or shape");
+        return fail(ErrorCode::corrupt, format("the slices of \"{}\" differ in type or shape", known.name));
       }
       known.content.push_back(entry->content.front());
     } else if (!names.insert(entry->name).second) {
-      return fail(ErrorCode::invalid_input, "it has \"" + entry->name + "\" twice");
+      return fail(ErrorCode::invalid_input, format("it has \"{}\" twice", entry->name));
     } else {
       file.entries.push_back(std::move(*entry));
     }

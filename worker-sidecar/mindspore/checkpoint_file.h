@@ -38,9 +38,13 @@ struct MindSporeEntry {
 
 std::uint64_t content_bytes(const MindSporeEntry& entry);
 
+// Name, type and shape in one line, for a hash: no two entries give the same bytes.
+std::string describe_entry(const MindSporeEntry& entry);
+
 struct MindSporeFile {
-  std::vector<MindSporeEntry> entries;  // in the order of the file
-  std::uint64_t message_bytes = 0;      // without the checksum behind them
+  // in the order of the file
+  std::vector<MindSporeEntry> entries;
+  std::uint64_t message_bytes = 0;  // without the checksum behind them
   // Crc32 of the message, where it was saved with crc_check
   std::optional<std::uint64_t> checksum;
 };

@@ -1,5 +1,5 @@
-// The checksum behind a MindSpore checkpoint file that was saved with crc_check (that of zlib and
-// Ethernet). Pure.
+// The checksum behind a MindSpore checkpoint file that was saved with crc_check: zlib's CRC-32.
+// Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@ namespace rekindle {
 class Crc32 {
  public:
   void update(const char* data, std::size_t bytes);
-  std::uint32_t value() const { return ~state_; }
+  std::uint32_t value() const { return value_; }
 
  private:
-  std::uint32_t state_ = ~std::uint32_t{0};
+  std::uint32_t value_ = 0;
 };
 
 }  // namespace rekindle

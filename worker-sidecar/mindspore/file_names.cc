@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "common/base/format.h"
+
 namespace rekindle {
 namespace {
 
@@ -18,7 +20,7 @@ std::optional<std::uint64_t> plain_number(std::string_view digits) {
 }
 
 std::string name_at(std::string_view prefix, MindSporePlace place) {
-  return std::string(prefix) + "-" + std::to_string(place.epoch) + "_" + std::to_string(place.step_in_epoch);
+  return format("{}-{}_{}", prefix, place.epoch, place.step_in_epoch);
 }
 
 }  // namespace
@@ -31,13 +33,13 @@ std::string breakpoint_file_name(std::string_view prefix, MindSporePlace place) 
   return name_at(prefix, place).append(kBreakpointEnding).append(kCheckpointEnding);
 }
 
-std::string dying_folder_name(std::uint64_t step) { return "tft_saved_checkpoints-step_" + std::to_string(step); }
+std::string dying_folder_name(std::uint64_t step) { return format("tft_saved_checkpoints-step_{}", step); }
 
 std::string dying_file_name(std::uint32_t rank, MindSporePlace place) {
-  return periodic_file_name(std::string(kDyingPrefix) + std::to_string(rank), place);
+  return periodic_file_name(format("{}{}", kDyingPrefix, rank), place);
 }
 
-std::string rank_folder_name(std::uint32_t rank) { return "rank_" + std::to_string(rank); }
+std::string rank_folder_name(std::uint32_t rank) { return format("rank_{}", rank); }
 
 std::optional<std::uint32_t> rank_of_folder(std::string_view name) {
   for (const std::string_view prefix : {"device", "rank_"}) {
@@ -46,6 +48,10 @@ std::optional<std::uint32_t> rank_of_folder(std::string_view name) {
       return static_cast<std::uint32_t>(*rank);
   }
   return std::nullopt;
+}
+
+std::string folder_name_like(std::string_view folder, std::uint32_t rank) {
+  return folder.starts_with("device") ? format("device{}", rank) : rank_folder_name(rank);
 }
 
 std::optional<MindSporeFileName> parse_mindspore_file_name(std::string_view name) {
@@ -62,6 +68,11 @@ std::optional<MindSporeFileName> parse_mindspore_file_name(std::string_view name
   const std::string_view prefix = name.substr(0, dash);
   const bool gasp = prefix.starts_with(kDyingPrefix) && plain_number(prefix.substr(kDyingPrefix.size()));
   return MindSporeFileName{.prefix = std::string(prefix), .place = {*epoch, *step}, .dying = breakpoint || gasp};
+}
+
+std::string file_name_for_rank(const std::string& name, std::uint32_t from_rank, std::uint32_t rank) {
+  const std::optional<MindSporeFileName> parsed = parse_mindspore_file_name(name);
+  return parsed && name == dying_file_name(from_rank, parsed->place) ? dying_file_name(rank, parsed->place) : name;
 }
 
 }  // namespace rekindle

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/format.h"
 #include "worker-sidecar/mindspore/group_info.pb.h"
 
 namespace rekindle {
@@ -11,16 +12,15 @@ using mindspore::straspb::ParallelGroupMap;
 Result<RankGroup> decode_group_info(std::string_view bytes) {
   if (bytes.empty()) return fail(ErrorCode::corrupt, "the file is empty");
   if (bytes.size() > kGroupInfoBytesMax) {
-    return fail(ErrorCode::invalid_input, "it has " + std::to_string(bytes.size()) + " bytes; at most " +
-                                              std::to_string(kGroupInfoBytesMax) + " are read");
+    return fail(ErrorCode::invalid_input,
+                format("it has {} bytes; at most {} are read", bytes.size(), kGroupInfoBytesMax));
   }
   ParallelGroupMap map;
   if (!map.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return fail(ErrorCode::corrupt, "it is damaged, or is not a group_info.pb of MindSpore");
   if (map.parallel_group_item_size() > kCommunicationGroupsMax) {
-    return fail(ErrorCode::invalid_input, "it has " + std::to_string(map.parallel_group_item_size()) +
-                                              " communication groups; at most " +
-                                              std::to_string(kCommunicationGroupsMax) + " are read");
+    return fail(ErrorCode::invalid_input, format("it has {} communication groups; at most {} are read",
+                                                 map.parallel_group_item_size(), kCommunicationGroupsMax));
   }
   if (!map.has_ckpt_restore_rank_list()) {
     return fail(ErrorCode::invalid_input, "it has no list of ranks that restore (ckpt_restore_rank_list, field 2)");
@@ -31,11 +31,10 @@ Result<RankGroup> decode_group_info(std::string_view bytes) {
     return fail(ErrorCode::invalid_input, "its list of ranks that restore (ckpt_restore_rank_list) is empty");
   std::ranges::sort(group);
   if (group.back() > kGroupRankMax) {
-    return fail(ErrorCode::invalid_input,
-                "it lists rank " + std::to_string(group.back()) + "; ranks go up to " + std::to_string(kGroupRankMax));
+    return fail(ErrorCode::invalid_input, format("it lists rank {}; ranks go up to {}", group.back(), kGroupRankMax));
   }
   if (const auto twice = std::ranges::adjacent_find(group); twice != group.end()) {
-    return fail(ErrorCode::invalid_input, "it lists rank " + std::to_string(*twice) + " twice");
+    return fail(ErrorCode::invalid_input, format("it lists rank {} twice", *twice));
   }
   return group;
 }

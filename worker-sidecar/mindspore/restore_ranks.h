@@ -30,11 +30,12 @@ Result<RestoreChoice> choose_restore_ranks(const std::map<std::uint32_t, RankGro
                                            const std::set<std::uint32_t>& faulty,
                                            std::optional<std::uint32_t> world_size = {});
 
-// A sentence for each group that has no living copy.
+// A message for each group that has no living copy.
 std::vector<std::string> lost_groups(const RestoreChoice& choice);
 
 struct RestoreEnvironment {
-  std::string ranks;               // RESTORE_RANKS; "-1": take the periodic checkpoint
+  // RESTORE_RANKS; "-1": take the periodic checkpoint
+  std::string ranks;
   std::optional<std::string> map;  // RESTORE_RANKS_MAP, JSON; nothing with "-1"
 };
 
@@ -42,7 +43,8 @@ RestoreEnvironment restore_environment(const RestoreChoice& choice);
 
 struct HeldCheckpoint {
   std::uint64_t step = 0;
-  std::string hash;  // of the parameters, without what belongs to one rank only
+  // of the parameters, without what belongs to one rank only
+  std::string hash;
 };
 
 // Refuses (by name) a choice that would mix steps or trust one of two copies that differ. `held`:

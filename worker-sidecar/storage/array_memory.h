@@ -19,8 +19,8 @@ class ArrayMemory {
   virtual Status copy_out(void* to, std::uint64_t begin_byte, std::size_t bytes) const = 0;
   virtual Status copy_in(std::uint64_t begin_byte, const void* from, std::size_t bytes) const = 0;
 
-  // A call takes about as long, beside its bytes, as copying so many. Whoever has many small parts
-  // weighs with it whether to put them together first.
+  // A call takes about as long, beside its bytes, as copying so many. A caller that has many small
+  // parts weighs with it whether to put them together first.
   virtual std::size_t bytes_worth_a_call() const = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/storage/files.h"
 
@@ -42,19 +43,19 @@ Result<AttemptRecord> claim_attempt(FileSystem& file_system, const std::string& 
     const std::string name = attempt_file_name(record.attempt);
     if (Status status = publish_file(file_system, folder, name, text, nonce); !status) {
       if (status.error().code == ErrorCode::already_exists) continue;
-      return std::unexpected(with_context(status.error(), "claiming attempt " + std::to_string(record.attempt)));
+      return std::unexpected(with_context(status.error(), format("claiming attempt {}", record.attempt)));
     }
     const Result<std::string> read = read_whole_file(file_system, join_path(folder, name), kRecordBytesMax);
-    if (!read)
-      return std::unexpected(with_context(read.error(), "reading back attempt " + std::to_string(record.attempt)));
+    if (!read) return std::unexpected(with_context(read.error(), format("reading back attempt {}", record.attempt)));
     if (*read != text)
-      return fail(ErrorCode::corrupt, "the record of attempt " + std::to_string(record.attempt) +
-                                          " reads back differently: the storage is not reliable");
+      return fail(
+          ErrorCode::corrupt,
+          format("the record of attempt {} reads back differently: the storage is not reliable", record.attempt));
     return record;
   }
   return fail(
       ErrorCode::conflict,
-      "no attempt could be claimed in " + folder + ": others claim them all the time. Is the job running twice?",
+      format("no attempt could be claimed in {}: others claim them all the time. Is the job running twice?", folder),
       Retry::yes);
 }
 

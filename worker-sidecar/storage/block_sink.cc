@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/pace.h"
 #include "worker-sidecar/storage/block_memory.h"
 #include "worker-sidecar/storage/transfer_queue.h"
@@ -19,19 +20,10 @@ namespace {
 
 // copied and hashed while it is in the processor's cache
 constexpr std::size_t kSliceBytes = 256u << 10;
-// of a capped write, between two looks at whether it may go on
+// of a capped write, between two checks whether it may go on
 constexpr Duration kPauseMax = std::chrono::milliseconds(50);
 
 }  // namespace
-
-std::string_view to_string(WriteWay way) {
-  switch (way) {
-    case WriteWay::plain: return "plain";
-    case WriteWay::direct: return "direct";
-    case WriteWay::queued: return "queued";
-  }
-  return "plain";
-}
 
 struct BlockSink::State {
   struct Block {
@@ -65,7 +57,7 @@ struct BlockSink::State {
     way = WriteWay::direct;
     if (const int result = file_system.allocate(plain, file_bytes);
         result == -ENOSPC || result == -EDQUOT || result == -EFBIG) {
-      return storage_failure(-result, "reserving " + std::to_string(file_bytes) + " bytes for", path);
+      return storage_failure(-result, format("reserving {} bytes for", file_bytes), path);
     }
     if (options.way_max == WriteWay::queued) queue = file_system.make_write_queue(kBlocksMax);
     if (queue) way = WriteWay::queued;
@@ -113,13 +105,13 @@ struct BlockSink::State {
     std::size_t free = 0;
     while (free < blocks.size() && blocks[free].under_way) ++free;
     if (free == blocks.size()) {
-      const std::size_t most = way == WriteWay::queued ? kBlocksMax : 1;
-      BlockMemory memory = blocks.size() < most ? BlockMemory(memory_bytes()) : BlockMemory();
+      const std::size_t blocks_max = way == WriteWay::queued ? kBlocksMax : 1;
+      BlockMemory memory = blocks.size() < blocks_max ? BlockMemory(memory_bytes()) : BlockMemory();
       if (memory) {
         blocks.push_back({.memory = std::move(memory)});
       } else if (blocks.empty()) {
         return fail(ErrorCode::unavailable,
-                    "there is no memory for a write buffer of " + std::to_string(memory_bytes()) + " bytes");
+                    format("there is no memory for a write buffer of {} bytes", memory_bytes()));
       } else {
         if (Status status = end_one(); !status) return status;
         return take_block();
@@ -133,13 +125,13 @@ struct BlockSink::State {
 
   // A file that is smaller than a block needs no more memory than it has bytes.
   std::size_t memory_bytes() const {
-    const std::uint64_t wanted = std::min<std::uint64_t>(options.block_bytes, std::max<std::uint64_t>(file_bytes, 1));
-    return round_up_to_alignment(static_cast<std::size_t>(wanted));
+    const std::uint64_t needed = std::min<std::uint64_t>(options.block_bytes, std::max<std::uint64_t>(file_bytes, 1));
+    return round_up_to_alignment(static_cast<std::size_t>(needed));
   }
 
   Status may_go_on() const { return options.may_go_on ? options.may_go_on() : Status(); }
 
-  // A cap may mean a long wait; whoever may stop the write is asked all through it.
+  // A cap may mean a long wait; may_go_on() is called all through it.
   Status wait_for_pace() {
     Duration now = waiter.now();
     for (const Duration end = now + pace.wait_for(blocks[current].filled, now); now < end; now = waiter.now()) {

@@ -13,9 +13,9 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "worker-sidecar/storage/files.h"
 #include "worker-sidecar/storage/waiter.h"
@@ -24,21 +24,29 @@ namespace rekindle {
 
 // How the bytes of a file went to the disk.
 enum class WriteWay : std::uint8_t {
-  plain,   // through the page cache
-  direct,  // past it, one block at a time
-  queued,  // past it, several blocks at a time (io_uring)
+  // through the page cache
+  plain,
+  // past it, one block at a time
+  direct,
+  // past it, several blocks at a time (io_uring)
+  queued,
 };
-std::string_view to_string(WriteWay way);
+constexpr auto enum_names(WriteWay) {
+  return std::to_array<EnumName<WriteWay>>(
+      {{WriteWay::plain, "plain"}, {WriteWay::direct, "direct"}, {WriteWay::queued, "queued"}});
+}
 
 struct BlockOptions {
   std::size_t block_bytes = 4u << 20;
-  WriteWay way_max = WriteWay::queued;  // a test or a person may ask for less
+  // a test or a person may request less
+  WriteWay way_max = WriteWay::queued;
   // each byte once, in order, as it is written
   std::function<void(const char*, std::size_t)> on_bytes;
-  // asked for each block, and all through the pauses of a capped write
+  // called for each block, and all through the pauses of a capped write
   std::function<Status()> may_go_on;
-  std::uint64_t bytes_per_second_max = 0;  // 0: as fast as the storage takes them
-  Waiter* waiter = nullptr;                // null: the kernel's clock
+  // 0: as fast as the storage takes them
+  std::uint64_t bytes_per_second_max = 0;
+  Waiter* waiter = nullptr;  // null: the kernel's clock
 };
 
 class BlockSink {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/storage/block_memory.h"
 
 namespace rekindle {
@@ -31,7 +32,7 @@ struct BlockSource::State {
   std::function<std::optional<BlockSpan>()> take;
   ReadWay way = ReadWay::plain;
   std::vector<Slot> slots;
-  std::deque<std::size_t> order;     // slots whose blocks have been asked for, the next first
+  std::deque<std::size_t> order;     // slots whose blocks have been requested, the next first
   bool delivered = false;            // the first of them is in the hands of the caller
   BlockMemory common;                // of blocks that are read when their turn has come
   std::unique_ptr<ReadQueue> queue;  // gone before the slots are
@@ -70,7 +71,7 @@ struct BlockSource::State {
     else slot.under_way = true;
   }
 
-  void ask_for_more() {
+  void begin_more() {
     while (take && order.size() < options.blocks_max) {
       const std::optional<BlockSpan> span = take();
       if (!span) {
@@ -114,8 +115,7 @@ struct BlockSource::State {
     char* memory = slot.memory.get();
     if (!slot.result) {
       if (!reserve(common))
-        return fail(ErrorCode::unavailable,
-                    "there is no memory for a read buffer of " + std::to_string(memory_bytes()) + " bytes");
+        return fail(ErrorCode::unavailable, format("there is no memory for a read buffer of {} bytes", memory_bytes()));
       memory = common.get();
       const bool direct = way != ReadWay::plain;
       slot.result =
@@ -143,10 +143,10 @@ void BlockSource::start(const SourceFile& file, std::function<std::optional<Bloc
 
 Result<std::optional<BlockSource::Block>> BlockSource::next() {
   State& state = *state_;
-  // The block before has been looked at; its memory is the next one's.
+  // The caller is done with the block before; its memory is the next one's.
   if (state.delivered) state.order.pop_front();
   state.delivered = false;
-  state.ask_for_more();
+  state.begin_more();
   if (state.order.empty()) return std::optional<Block>();
   Result<Block> block = state.end(state.order.front());
   if (!block) return std::unexpected(block.error());

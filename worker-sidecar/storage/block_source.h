@@ -1,4 +1,4 @@
-// The bytes of files on their way from the disk, in blocks: while one is looked at, the next are
+// The bytes of files on their way from the disk, in blocks: while one is consumed, the next are
 // already coming. Past the page cache where the storage can, which is as fast as the disk; what the
 // disk will not give that way comes through the cache.
 //

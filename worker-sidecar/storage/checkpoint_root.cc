@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/storage/files.h"
@@ -17,7 +18,7 @@ constexpr std::string_view kJobFormat = "rekindle-job";
 constexpr std::uint64_t kJobVersion = 1;
 constexpr std::size_t kJobFileBytesMax = 64u << 10;
 
-std::string describe(const JobIdentity& job) { return job.namespace_name + "/" + job.name; }
+std::string describe(const JobIdentity& job) { return format("{}/{}", job.namespace_name, job.name); }
 
 Status check_root(FileSystem& file_system, const CheckpointRootOptions& options) {
   FileInfo info;
@@ -28,19 +29,18 @@ Status check_root(FileSystem& file_system, const CheckpointRootOptions& options)
       return storage_failure(-result, "creating the checkpoint folder", options.root);
     result = file_system.stat(options.root, info);
   }
-  // A trailing slash makes the kernel look through a symbolic link, which is how people mount
+  // A trailing slash makes the kernel follow a symbolic link, which is how people mount
   // volumes elsewhere.
   if (result == 0 && info.kind == FileKind::other) result = file_system.stat(options.root + "/.", info);
   if (result == -ENOENT) {
-    return fail(
-        ErrorCode::not_found,
-        "the checkpoint folder " + options.root +
-            " does not exist. Mount a volume there (annotation rekindle.dev/checkpoint-claim) or create the folder.");
+    return fail(ErrorCode::not_found, format("the checkpoint folder {} does not exist. Mount a volume there "
+                                             "(annotation rekindle.dev/checkpoint-claim) or create the folder.",
+                                             options.root));
   }
   if (result < 0) return storage_failure(-result, "looking at the checkpoint folder", options.root);
   if (info.kind != FileKind::folder) {
     return fail(ErrorCode::invalid_input,
-                "the checkpoint folder " + options.root + " is not a folder. Give the path of one.");
+                format("the checkpoint folder {} is not a folder. Give the path of one.", options.root));
   }
   FileInfo inner;
   if (file_system.stat(join_path(options.root, kJobFileName), inner) == 0) {
@@ -72,9 +72,10 @@ Status check_owner(FileSystem& file_system, const std::string& folder, const Job
   const Result<JobIdentity> owner = read_job_file(file_system, folder);
   if (!owner) return std::unexpected(owner.error());
   if (owner->namespace_name == job.namespace_name && owner->name == job.name) return {};
-  return fail(ErrorCode::refused, "the checkpoint folder " + folder + " belongs to job " + describe(*owner) +
-                                      " and cannot be used by " + describe(job) +
-                                      ". Give each job a folder of its own.");
+  return fail(
+      ErrorCode::refused,
+      format("the checkpoint folder {} belongs to job {} and cannot be used by {}. Give each job a folder of its own.",
+             folder, describe(*owner), describe(job)));
 }
 
 Status claim_for_job(FileSystem& file_system, const std::string& folder, const JobIdentity& job,
@@ -95,34 +96,32 @@ Status probe_with(FileSystem& file_system, const std::string& folder, const std:
   const int again = file_system.open(probe, O_WRONLY | O_CREAT | O_EXCL, kSharedFileMode);
   if (again >= 0) {
     file_system.close(again);
-    return fail(ErrorCode::refused, "the storage at " + folder +
-                                        " creates a file twice (O_EXCL does not hold): checkpoints would not be safe "
-                                        "there. Use a POSIX file system or NFS 4.");
+    return fail(ErrorCode::refused, format("the storage at {} creates a file twice (O_EXCL does not hold): checkpoints "
+                                           "would not be safe there. Use a POSIX file system or NFS 4.",
+                                           folder));
   }
   if (again != -EEXIST) return storage_failure(-again, "creating", probe);
   if (const int result = file_system.link(probe, linked); result < 0) {
     if (result == -EPERM || result == -ENOTSUP || result == -ENOSYS || result == -EMLINK) {
-      return fail(
-          ErrorCode::refused,
-          "the storage at " + folder +
-              " cannot make hard links, which publish a checkpoint in one step. Use a POSIX file system or NFS 4.");
+      return fail(ErrorCode::refused, format("the storage at {} cannot make hard links, which publish a checkpoint in "
+                                             "one step. Use a POSIX file system or NFS 4.",
+                                             folder));
     }
     return storage_failure(-result, "linking", linked);
   }
   if (const int result = file_system.link(probe, linked); result < 0 && result != -EEXIST) {
     return storage_failure(-result, "linking", linked);
   } else if (result == 0) {
-    return fail(
-        ErrorCode::refused,
-        "the storage at " + folder +
-            " lets a link replace another one: checkpoints would not be safe there. Use a POSIX file system or NFS 4.");
+    return fail(ErrorCode::refused, format("the storage at {} lets a link replace another one: checkpoints would not "
+                                           "be safe there. Use a POSIX file system or NFS 4.",
+                                           folder));
   }
   if (Status status = fsync_folder(file_system, folder); !status) return status;
   const Result<std::string> read = read_whole_file(file_system, linked, content.size());
   if (!read) return std::unexpected(read.error());
   if (*read != content) {
     return fail(ErrorCode::refused,
-                "the storage at " + folder + " gives back other bytes than were written. Do not use it.");
+                format("the storage at {} gives back other bytes than were written. Do not use it.", folder));
   }
   return {};
 }
@@ -142,8 +141,8 @@ Result<JobIdentity> read_job_file(FileSystem& file_system, const std::string& jo
   JsonFields in(*json, path);
   if (in.text("format") != kJobFormat) in.refuse("format", "must be " + std::string(kJobFormat));
   if (const std::uint64_t version = in.number("version"); version > kJobVersion) {
-    return fail(ErrorCode::refused, path + " has version " + std::to_string(version) + "; this program reads up to " +
-                                        std::to_string(kJobVersion) + ": use a newer one");
+    return fail(ErrorCode::refused,
+                format("{} has version {}; this program reads up to {}: use a newer one", path, version, kJobVersion));
   }
   JobIdentity owner{.namespace_name = in.text("namespace"), .name = in.text("name")};
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
@@ -153,7 +152,7 @@ Result<JobIdentity> read_job_file(FileSystem& file_system, const std::string& jo
 Status probe_storage(FileSystem& file_system, const std::string& folder, const std::string& nonce) {
   RK_ASSERT(is_nonce(nonce));
   const std::string probe = join_path(folder, ".probe-" + nonce);
-  const std::string linked = join_path(folder, ".probe-" + nonce + "-linked");
+  const std::string linked = join_path(folder, format(".probe-{}-linked", nonce));
   // The nonce is ours alone: what lies there is from a probe of our own that was cut off.
   file_system.unlink(linked);
   file_system.unlink(probe);

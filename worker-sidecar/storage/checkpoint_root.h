@@ -21,11 +21,12 @@ struct CheckpointRootOptions {
 struct JobFolder {
   std::string path;  // <root>/<namespace>.<job>
   bool created = false;
-  bool shared = false;  // it belongs to the shared group 64532
+  // it belongs to the shared group 64532
+  bool shared = false;
 };
 
 // Opens or creates the job's folder with `attempts/` and `job.json` in it, then probes it. Errors,
-// each with a sentence that says what to change: root missing, not a folder, read-only, full, no
+// each with a message that says what to change: root missing, not a folder, read-only, full, no
 // permission; the folder belongs to another job (both named); storage that cannot create or link
 // exclusively (refused). Safe when several processes of the job do it at once.
 Result<JobFolder> open_job_folder(FileSystem& file_system, const CheckpointRootOptions& options);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/checkpoint/names.h"
@@ -103,7 +104,7 @@ Result<WrittenDataFile> DataFileWriter::finish() {
   const std::uint64_t taken = state.sink->bytes_taken();
   if (taken != state.layout.file_bytes) {
     return fail(ErrorCode::internal,
-                state.path + " is missing " + std::to_string(state.layout.file_bytes - taken) + " bytes of its data");
+                format("{} is missing {} bytes of its data", state.path, state.layout.file_bytes - taken));
   }
   if (Status status = state.make_durable(); !status) return std::unexpected(status.error());
   WrittenDataFile written{

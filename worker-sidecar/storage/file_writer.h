@@ -2,8 +2,8 @@
 // durable at the end. One file, one thread.
 //
 // The source memory is read once. A source that changes meanwhile is caught by `may_go_on`, which
-// is asked after each block and once more before the file is reported (PROTOCOL P4); on any failure
-// the file is removed and its space given back.
+// is called after each block and once more before the file is reported (PROTOCOL P4); on any
+// failure the file is removed and its space given back.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,8 @@ struct WriteOptions {
   WriteWay way_max = WriteWay::queued;
   // An error stops the write and becomes its result. Empty: never stopped.
   std::function<Status()> may_go_on;
-  std::uint64_t bytes_per_second_max = 0;  // of this file; 0: no cap
+  // of this file; 0: no cap
+  std::uint64_t bytes_per_second_max = 0;
   // for the pauses of a capped write; null: the kernel's clock
   Waiter* waiter = nullptr;
 };
@@ -49,7 +50,8 @@ struct WrittenDataFile {
   std::uint64_t bytes = 0;
   std::string hash;                 // xxh3_128 of the whole file
   std::vector<std::string> chunks;  // xxh3_64 of each kHashChunkBytes
-  std::vector<DataEntry> entries;   // entries[i] is pieces[i] with its place in the file
+  // entries[i] is pieces[i] with its place in the file
+  std::vector<DataEntry> entries;
   WriteWay way = WriteWay::plain;
 };
 
@@ -65,7 +67,8 @@ class DataFileWriter {
   // Creates the file and writes the header.
   static Result<DataFileWriter> create(FileSystem& file_system, const std::string& folder, const std::string& file_name,
                                        const std::vector<DataEntry>& entries, WriteOptions options = {});
-  ~DataFileWriter();  // removes the file unless it was finished
+  // removes the file unless it was finished
+  ~DataFileWriter();
   DataFileWriter(DataFileWriter&&) noexcept;
 
   const DataFileLayout& layout() const;

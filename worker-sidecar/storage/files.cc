@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
 
 namespace rekindle {
@@ -60,7 +61,7 @@ std::string join_path(std::string_view folder, std::string_view name) {
 }
 
 std::unexpected<Error> storage_failure(int error_number, std::string_view doing, std::string_view path) {
-  std::unexpected<Error> failure = fail_errno(error_number, std::string(doing) + " " + std::string(path) + " failed");
+  std::unexpected<Error> failure = fail_errno(error_number, format("{} {} failed", doing, path));
   if (const std::string_view advice = advice_for(error_number); !advice.empty())
     failure.error().message.append(".").append(advice);
   return failure;
@@ -176,9 +177,7 @@ Status read_exactly(FileSystem& file_system, int descriptor, void* data, std::si
     const ssize_t read = file_system.pread(descriptor, position, bytes, offset);
     if (read == -EINTR) continue;
     if (read < 0) return storage_failure(static_cast<int>(-read), "reading", path);
-    if (read == 0)
-      return fail(ErrorCode::corrupt,
-                  std::string(path) + " ends at byte " + std::to_string(offset) + ", before its time");
+    if (read == 0) return fail(ErrorCode::corrupt, format("{} ends at byte {}, before its time", path, offset));
     position += read;
     offset += static_cast<std::uint64_t>(read);
     bytes -= static_cast<std::size_t>(read);
@@ -191,8 +190,7 @@ Result<std::string> read_whole_file(FileSystem& file_system, const std::string& 
   Result<OpenFile> file = open_for_reading(file_system, path, &info);
   if (!file) return std::unexpected(file.error());
   if (info.bytes > bytes_max) {
-    return fail(ErrorCode::invalid_input, path + " has " + std::to_string(info.bytes) + " bytes; at most " +
-                                              std::to_string(bytes_max) + " are read");
+    return fail(ErrorCode::invalid_input, format("{} has {} bytes; at most {} are read", path, info.bytes, bytes_max));
   }
   std::string content(info.bytes, '\0');
   if (Status status = read_exactly(file_system, file->descriptor(), content.data(), content.size(), 0, path); !status) {
@@ -222,7 +220,7 @@ Result<std::vector<std::string>> list_folder(FileSystem& file_system, const std:
 
 Status publish_file(FileSystem& file_system, const std::string& folder, std::string_view name, std::string_view content,
                     std::string_view nonce) {
-  const std::string temporary = join_path(folder, "." + std::string(name) + "-" + std::string(nonce));
+  const std::string temporary = join_path(folder, format(".{}-{}", name, nonce));
   const std::string target = join_path(folder, name);
   // The nonce is ours alone: what lies there is from a try of our own that was cut off.
   file_system.unlink(temporary);

@@ -34,13 +34,14 @@ class OpenFile {
 
 std::string join_path(std::string_view folder, std::string_view name);
 
-// The sentence for a failed call: what was tried, on which path, and for the usual causes what a
+// The message for a failed call: what was tried, on which path, and for the usual causes what a
 // person changes (read-only mount, full disk, quota, permission with the group's number, missing
 // folder).
 std::unexpected<Error> storage_failure(int error_number, std::string_view doing, std::string_view path);
 
 // A plain file, and nothing else: what other names lead to is invalid_input, at once, also where
-// opening or reading it would wait for somebody (a FIFO). `info`: as it was found, when not null.
+// opening or reading it would wait for another process (a FIFO). `info`: as it was found, when not
+// null.
 Result<OpenFile> open_for_reading(FileSystem& file_system, const std::string& path, FileInfo* info = nullptr,
                                   int more_flags = 0);
 

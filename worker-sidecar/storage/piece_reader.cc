@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/file_entries.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/storage/block_source.h"
@@ -18,7 +19,7 @@
 namespace rekindle {
 namespace {
 
-// a block is a chunk: whoever reads it can verify it
+// a block is a chunk: its reader can verify it
 constexpr std::size_t kBlockBytes = kHashChunkBytes;
 constexpr std::size_t kBlocksAThreadMin = 4;  // of work, for a thread to be worth its start
 // between runs, read rather than left out by one more call of the system
@@ -36,13 +37,14 @@ Status check_header(FileSystem& file_system, int descriptor, const std::string& 
   const Result<std::vector<DataEntry>> misplaced = entries_misplaced(entries, *header, file.bytes);
   if (!misplaced) return std::unexpected(with_context(misplaced.error(), path));
   if (misplaced->empty()) return {};
-  return fail(ErrorCode::corrupt, path + " does not have \"" + misplaced->front().key +
-                                      "\" where its manifest says: the manifest was changed");
+  return fail(ErrorCode::corrupt, format("{} does not have \"{}\" where its manifest says: the manifest was changed",
+                                         path, misplaced->front().key));
 }
 
 std::unexpected<Error> damaged(const std::string& path, const std::string& what) {
-  return fail(ErrorCode::corrupt,
-              path + " does not have the hash that its manifest says" + what + ": it was damaged after it was written");
+  return fail(
+      ErrorCode::corrupt,
+      format("{} does not have the hash that its manifest says{}: it was damaged after it was written", path, what));
 }
 
 // What is read at once of a range, from `byte` of its file on: runs with small gaps between them,
@@ -85,8 +87,8 @@ class Reading {
     const Result<SourceFile> file = SourceFile::open(file_system_, path, way_max_);
     if (!file) return std::unexpected(file.error());
     if (file->bytes() != expected.bytes) {
-      return fail(ErrorCode::corrupt, path + " has " + std::to_string(file->bytes()) + " bytes; its manifest says " +
-                                          std::to_string(expected.bytes));
+      return fail(ErrorCode::corrupt,
+                  format("{} has {} bytes; its manifest says {}", path, file->bytes(), expected.bytes));
     }
     const WantedParts wanted(reads.ranges);
     const Status status =
@@ -122,7 +124,7 @@ class Reading {
     return {};
   }
 
-  // Each thread takes the next block that nobody has taken.
+  // Each thread takes the next block that no thread has taken.
   Status read_chunks(const SourceFile& file, const ManifestFile& expected, const std::vector<DataEntry>& entries,
                      const WantedParts& wanted) {
     // Data begins where the header ends.
@@ -161,8 +163,7 @@ class Reading {
       if (!*block) return {};
       const BlockSource::Block& found = **block;
       if (chunk_hash_of(found.data) != expected.chunks[found.offset / kHashChunkBytes]) {
-        return damaged(file.path(), " in bytes " + std::to_string(found.offset) + " to " +
-                                        std::to_string(found.offset + found.data.size()));
+        return damaged(file.path(), format(" in bytes {} to {}", found.offset, found.offset + found.data.size()));
       }
       if (Status status = wanted.put(scatter, found); !status) return status;
       if (&source == &sources_.front()) {

@@ -32,7 +32,7 @@ struct ReadOptions {
   ReadReport* report = nullptr;
 };
 
-// Reads what the plan needs of each file that it names, verifies it, and copies what the plan asks
+// Reads what the plan needs of each file that it names, verifies it, and copies what the plan needs
 // for. Where the manifest has hashes of chunks, only the chunks with something needed (and the
 // file's header) are read, by several threads when they are many; otherwise the whole file, once,
 // in order. Success means that everything that was read is as it was written. After a failure the

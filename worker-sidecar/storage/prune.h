@@ -12,7 +12,8 @@ namespace rekindle {
 
 struct PruneReport {
   std::vector<Removal> removed;
-  std::vector<Error> failures;  // what could not be removed; nothing else suffers from it
+  // what could not be removed; nothing else suffers from it
+  std::vector<Error> failures;
 };
 
 // Scans, plans, removes. Error: the scan failed, nothing was touched.

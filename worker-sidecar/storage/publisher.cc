@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/storage/files.h"
 
@@ -12,13 +13,13 @@ namespace {
 Status check_files_are_there(FileSystem& file_system, const std::string& folder, const Manifest& manifest) {
   for (const ManifestFile& expected : manifest.files) {
     const std::string path = join_path(folder, expected.name);
-    // Opened, not only looked at: network file systems compare their cache with the server then.
+    // Opened, not only queried: network file systems compare their cache with the server then.
     FileInfo info;
     const Result<OpenFile> file = open_for_reading(file_system, path, &info);
     if (!file) return std::unexpected(file.error());
     if (info.bytes != expected.bytes) {
-      return fail(ErrorCode::corrupt, path + " has " + std::to_string(info.bytes) +
-                                          " bytes where its writer reported " + std::to_string(expected.bytes));
+      return fail(ErrorCode::corrupt,
+                  format("{} has {} bytes where its writer reported {}", path, info.bytes, expected.bytes));
     }
   }
   return {};
@@ -29,9 +30,9 @@ Status check_attempt_is_newest(FileSystem& file_system, const std::string& job_f
   if (!names) return std::unexpected(names.error());
   for (const std::string& name : *names) {
     if (parse_attempt_file_name(name).value_or(0) > attempt) {
-      return fail(ErrorCode::gone, "attempt " + std::to_string(*parse_attempt_file_name(name)) +
-                                       " of the job has begun; attempt " + std::to_string(attempt) +
-                                       " may not publish checkpoints any more");
+      return fail(ErrorCode::gone,
+                  format("attempt {} of the job has begun; attempt {} may not publish checkpoints any more",
+                         *parse_attempt_file_name(name), attempt));
     }
   }
   return {};
@@ -61,14 +62,14 @@ Result<std::string> publish_manifest(FileSystem& file_system, const std::string&
   if (*read != encoded.text) {
     if (status)
       return fail(ErrorCode::corrupt,
-                  "the manifest of " + folder + " reads back differently: the storage is not reliable");
+                  format("the manifest of {} reads back differently: the storage is not reliable", folder));
     return fail(ErrorCode::conflict, folder + " was published already with another manifest");
   }
-  // Whoever linked an equal one may have died before this.
+  // The process that linked an equal one may have died before this.
   if (!status) {
     if (Status synced = fsync_folder(file_system, folder); !synced) return std::unexpected(synced.error());
   }
-  // The folder's own name, which nobody needed before.
+  // The folder's own name, which no reader needed before.
   if (Status synced = fsync_folder(file_system, job_folder); !synced) return std::unexpected(synced.error());
   return encoded.hash;
 }
@@ -77,7 +78,7 @@ Result<SealedManifest> read_manifest(FileSystem& file_system, const std::string&
                                      const std::string& folder_name) {
   // The name may have come over a wire.
   if (!is_safe_file_name(folder_name))
-    return fail(ErrorCode::refused, "\"" + folder_name + "\" cannot be the name of a checkpoint's folder");
+    return fail(ErrorCode::refused, format("\"{}\" cannot be the name of a checkpoint's folder", folder_name));
   const std::string path = join_path(join_path(job_folder, folder_name), kManifestName);
   const Result<std::string> text = read_whole_file(file_system, path, kManifestBytesMax);
   if (!text) return std::unexpected(text.error());

@@ -8,15 +8,6 @@
 
 namespace rekindle {
 
-std::string_view to_string(ReadWay way) {
-  switch (way) {
-    case ReadWay::plain: return "plain";
-    case ReadWay::direct: return "direct";
-    case ReadWay::queued: return "queued";
-  }
-  return "plain";
-}
-
 Result<SourceFile> SourceFile::open(FileSystem& file_system, std::string path, ReadWay way_max) {
   FileInfo info;
   Result<OpenFile> plain = open_for_reading(file_system, path, &info);

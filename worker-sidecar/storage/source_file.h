@@ -1,12 +1,12 @@
 // A file that is about to be read in large blocks: open through the page cache, and past it where
-// that is wanted and the storage can.
+// that is requested and the storage can.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
+#include "common/base/enum_names.h"
 #include "common/base/error.h"
 #include "worker-sidecar/storage/files.h"
 
@@ -17,14 +17,19 @@ enum class ReadWay : std::uint8_t {
   // through the page cache, which fetches ahead: the disk gives once what several processes of one
   // node read
   plain,
-  direct,  // past it, one block at a time
-  queued,  // past it, several blocks at a time (io_uring)
+  // past it, one block at a time
+  direct,
+  // past it, several blocks at a time (io_uring)
+  queued,
 };
-std::string_view to_string(ReadWay way);
+constexpr auto enum_names(ReadWay) {
+  return std::to_array<EnumName<ReadWay>>(
+      {{ReadWay::plain, "plain"}, {ReadWay::direct, "direct"}, {ReadWay::queued, "queued"}});
+}
 
 class SourceFile {
  public:
-  // Small files are opened plainly whatever is asked for. Any number of sources may read it at
+  // Small files are opened plainly whatever is requested. Any number of sources may read it at
   // once.
   static Result<SourceFile> open(FileSystem& file_system, std::string path, ReadWay way_max);
 

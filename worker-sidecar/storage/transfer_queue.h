@@ -1,6 +1,6 @@
 // Reads, or writes, that are under way while their caller goes on: as many at once as the queue is
 // deep. The memory of a read is the kernel's, that of a write stays untouched, until the end of the
-// transfer has been told. One thread. The destructor waits for all of them.
+// transfer has been reported. One thread. The destructor waits for all of them.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@ namespace rekindle {
 
 struct TransferEnd {
   std::uint64_t tag = 0;
-  std::int64_t result = 0;  // bytes moved, or minus an errno
+  // bytes moved, or minus an errno
+  std::int64_t result = 0;
 };
 
 // `Memory` is what a transfer empties or fills: const void for writes, void for reads.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/file_entries.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/checkpoint/names.h"
@@ -39,17 +40,15 @@ class FileCheck {
     if (!file) return report(0, expected_.file->bytes, file.error().message);
     if (file->bytes() != expected_.file->bytes) {
       report(std::min(file->bytes(), expected_.file->bytes), std::max(file->bytes(), expected_.file->bytes),
-             "it has " + std::to_string(file->bytes()) + " bytes; the manifest says " +
-                 std::to_string(expected_.file->bytes));
+             format("it has {} bytes; the manifest says {}", file->bytes(), expected_.file->bytes));
       if (file->bytes() < expected_.file->bytes) return;
     }
     if (hash_contents(*file)) check_header(file->plain());
   }
 
  private:
-  void report(std::uint64_t begin, std::uint64_t end, std::string sentence) {
-    Finding finding{
-        .file = expected_.file->name, .begin_byte = begin, .end_byte = end, .sentence = std::move(sentence)};
+  void report(std::uint64_t begin, std::uint64_t end, std::string message) {
+    Finding finding{.file = expected_.file->name, .begin_byte = begin, .end_byte = end, .message = std::move(message)};
     for (const DataEntry& entry : expected_.entries) {
       if (entry.begin_byte < end && begin < entry.end_byte) finding.tensors.push_back(entry.key);
     }
@@ -97,7 +96,7 @@ class FileCheck {
     if (!misplaced) return report(0, header->size(), misplaced.error().message);
     for (const DataEntry& entry : *misplaced) {
       report(entry.begin_byte, entry.end_byte,
-             "its header does not have \"" + entry.key + "\" where the manifest says");
+             format("its header does not have \"{}\" where the manifest says", entry.key));
     }
   }
 
@@ -116,10 +115,10 @@ Verification verify_checkpoint(FileSystem& file_system, const std::string& job_f
   Verification result{.folder = folder_name};
   const std::string folder = join_path(job_folder, folder_name);
   const std::string manifest_path = join_path(folder, kManifestName);
-  const auto report_manifest = [&](std::string sentence) {
+  const auto report_manifest = [&](std::string message) {
     FileInfo info;
     const std::uint64_t bytes = file_system.stat(manifest_path, info) == 0 ? info.bytes : 0;
-    result.findings.push_back({.file = std::string(kManifestName), .end_byte = bytes, .sentence = std::move(sentence)});
+    result.findings.push_back({.file = std::string(kManifestName), .end_byte = bytes, .message = std::move(message)});
   };
 
   Result<SealedManifest> sealed = read_manifest(file_system, job_folder, folder_name);
@@ -133,8 +132,8 @@ Verification verify_checkpoint(FileSystem& file_system, const std::string& job_f
   const Manifest& manifest = result.sealed->manifest;
   const std::optional<FolderName> name = parse_folder_name(folder_name);
   if (name && (name->attempt != manifest.attempt || name->step != manifest.step)) {
-    report_manifest("it is of attempt " + std::to_string(manifest.attempt) + ", step " + std::to_string(manifest.step) +
-                    ": the folder was renamed or the manifest copied");
+    report_manifest(format("it is of attempt {}, step {}: the folder was renamed or the manifest copied",
+                           manifest.attempt, manifest.step));
   }
   if (expected_job) {
     if (Status status = check_job(manifest, *expected_job); !status) report_manifest(status.error().message);

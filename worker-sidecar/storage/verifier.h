@@ -13,11 +13,14 @@
 namespace rekindle {
 
 struct Finding {
-  std::string file;  // name inside the folder, "" for the folder itself
+  // name inside the folder, "" for the folder itself
+  std::string file;
   std::uint64_t begin_byte = 0;
-  std::uint64_t end_byte = 0;  // equal to begin_byte when no range belongs to it
-  std::string sentence;
-  std::vector<std::string> tensors;  // keys of what lies in the range
+  // equal to begin_byte when no range belongs to it
+  std::uint64_t end_byte = 0;
+  std::string message;
+  // keys of what lies in the range
+  std::vector<std::string> tensors;
 
   bool operator==(const Finding&) const = default;
 };
@@ -25,7 +28,8 @@ struct Finding {
 struct Verification {
   std::string folder;
   std::optional<SealedManifest> sealed;  // when it could be read
-  std::vector<Finding> findings;         // empty: every byte is as it was written
+  // empty: every byte is as it was written
+  std::vector<Finding> findings;
   std::uint64_t bytes_read = 0;
 
   bool fine() const { return findings.empty(); }

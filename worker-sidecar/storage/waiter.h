@@ -8,8 +8,9 @@ namespace rekindle {
 class Waiter {
  public:
   virtual ~Waiter() = default;
-  virtual Duration now() = 0;                 // monotonic, from any beginning
-  virtual void pause(Duration duration) = 0;  // a signal may end it early
+  virtual Duration now() = 0;  // monotonic, from any beginning
+  // a signal may end it early
+  virtual void pause(Duration duration) = 0;
 };
 
 // The kernel's. Safe for any number of threads.

@@ -1,4 +1,4 @@
-// What a plan wants of one file: which blocks of it have to be read, and where in registered memory
+// What a plan needs of one file: which blocks of it have to be read, and where in registered memory
 // the bytes of a block go.
 //
 // Threads: blocks may be scattered at the same time, each caller with a Scatter of its own, unless
@@ -36,14 +36,15 @@ class Scatter {
 
   explicit Scatter(const RestoreMemory& memory) : memory_(memory) {}
 
-  // Copies what the range wants of the block.
+  // Copies what the range needs of the block.
   Status put(const ReadRange& range, const BlockSource::Block& block);
 
  private:
   Status put_into_array(const ReadRange& range, const BlockSource::Block& block, const ArrayMemory& array);
 
   const RestoreMemory& memory_;
-  std::vector<char> staging_;  // for arrays only, at most kStagingBytes
+  // for arrays only, at most kStagingBytes
+  std::vector<char> staging_;
 };
 
 class WantedParts {
@@ -51,15 +52,16 @@ class WantedParts {
   // Ranges by begin_byte, as in a plan, which outlives this.
   explicit WantedParts(const std::vector<ReadRange>& ranges);
 
-  // Copies what the ranges want of the block.
+  // Copies what the ranges need of the block.
   Status put(Scatter& scatter, const BlockSource::Block& block) const;
 
-  // Those blocks of the file that hold its header or something wanted, in order.
+  // Those blocks of the file that hold its header or something needed, in order.
   std::vector<BlockSpan> blocks(std::uint64_t file_bytes, std::uint64_t header_bytes, std::uint64_t block_bytes) const;
 
  private:
   const std::vector<ReadRange>& ranges_;
-  std::vector<std::uint64_t> ends_;  // ends_[i]: behind everything that the first i + 1 want
+  // ends_[i]: behind everything that the first i + 1 need
+  std::vector<std::uint64_t> ends_;
 };
 
 }  // namespace rekindle

@@ -14,8 +14,10 @@ class Adam {
   // The part that is small enough to be kept with every step.
   struct Counters {
     std::uint64_t updates = 0;
-    double first_power = 1.0;   // beta1 to the power of updates
-    double second_power = 1.0;  // beta2 to the power of updates
+    // beta1 to the power of updates
+    double first_power = 1.0;
+    // beta2 to the power of updates
+    double second_power = 1.0;
   };
 
   Adam(std::size_t parameters, double learning_rate)

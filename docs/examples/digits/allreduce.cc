@@ -127,7 +127,8 @@ Status AllReduce::await_peers() {
     }
     const Result<int> rank =
         greet_peer(*peer, std::min(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
-    if (!rank) continue;  // not one of ours; hanging up tells it so
+    // Not one of ours; the closed connection says so.
+    if (!rank) continue;
     missing -= peers_[*rank].is_open() ? 0 : 1;
     peers_[*rank] = std::move(*peer);
   }

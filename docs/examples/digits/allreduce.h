@@ -63,7 +63,8 @@ class AllReduce {
   MeetingPlace place_;
   std::uint64_t attempt_;
   bool connected_ = false;
-  std::vector<Socket> peers_;  // rank 0: by rank, its own place empty; others: one, rank 0
+  // rank 0: by rank, its own place empty; others: one, rank 0
+  std::vector<Socket> peers_;
   std::vector<float> received_;
 };
 

@@ -1,4 +1,4 @@
-// What a rank tells about itself: a line of JSON a step, and a page that says what it is doing
+// What a rank reports about itself: a line of JSON a step, and a page that says what it is doing
 // right now.
 #pragma once
 
@@ -16,8 +16,9 @@ struct StepReport {
   std::uint64_t step = 0;
   int rank = 0;
   double loss = 0.0;
-  double compute_milliseconds = 0.0;  // time on a CPU, not on the wall
-  double reduce_milliseconds = 0.0;   // on the wall
+  // time on a CPU, not on the wall
+  double compute_milliseconds = 0.0;
+  double reduce_milliseconds = 0.0;  // on the wall
 };
 
 // Appends whole lines to each of its files, each by one write, so that a kill leaves no half of one

@@ -1,4 +1,4 @@
-// What the program is asked to do: command line and environment, read once.
+// What the user requests: command line and environment, read once.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,24 @@
 namespace digits {
 
 struct Options {
-  MeetingPlace place;             // rank, world size, where rank 0 listens
-  std::string data;               // digits.csv
-  std::string output;             // where rank 0 writes the final state; empty: nowhere
-  std::vector<std::string> logs;  // a JSON line a step in each
-  std::string status_page;        // see status_page.h; empty: none
+  // rank, world size, where rank 0 listens
+  MeetingPlace place;
+  std::string data;  // digits.csv
+  // where rank 0 writes the final state; empty: nowhere
+  std::string output;
+  // a JSON line a step in each
+  std::vector<std::string> logs;
+  std::string status_page;  // see status_page.h; empty: none
   std::uint64_t seed = 7;
   std::uint64_t steps = 400;
-  std::uint64_t batch = 384;  // images a rank takes each step
+  // images a rank takes each step
+  std::uint64_t batch = 384;
   std::uint64_t log_every = 1;
   std::uint64_t print_every = 50;
-  std::uint64_t checkpoint_every = 0;  // steps; 0: only when something ends
-  int spawn = 0;                       // start that many ranks as processes instead of being one
+  // steps; 0: only when something ends
+  std::uint64_t checkpoint_every = 0;
+  // start that many ranks as processes instead of being one
+  int spawn = 0;
   bool without_rekindle = false;
   bool help = false;
 };

@@ -1,4 +1,4 @@
-// Errors as values in this program: a sentence for people is all that its callers do with one.
+// Errors as values in this program: a message for people is all that its callers do with one.
 #pragma once
 
 #include <expected>
@@ -10,6 +10,6 @@ template <typename T>
 using Result = std::expected<T, std::string>;
 using Status = Result<void>;
 
-inline std::unexpected<std::string> failure(std::string sentence) { return std::unexpected(std::move(sentence)); }
+inline std::unexpected<std::string> failure(std::string message) { return std::unexpected(std::move(message)); }
 
 }  // namespace digits

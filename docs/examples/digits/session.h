@@ -35,7 +35,7 @@ class Session {
 
   Result<Position> restore();
 
-  // RK_OK go on, RK_STOP leave the loop; negative: an error, last_sentence() says which.
+  // RK_OK go on, RK_STOP leave the loop; negative: an error, rk_last_error() says which.
   rk_status step_begin(std::uint64_t step) { return session_ == nullptr ? RK_OK : rk_step_begin(session_, step); }
   rk_status update_begin() { return session_ == nullptr ? RK_OK : rk_update_begin(session_); }
   rk_status update_end() { return session_ == nullptr ? RK_OK : rk_update_end(session_); }

@@ -158,7 +158,8 @@ Result<Socket> Socket::connect_to(const std::string& host, const std::string& po
       }
       fault = std::strerror(outcome);
     }
-    poll(nullptr, 0, 20);  // nothing tells when the other side begins to listen
+    // No event reports when the other side begins to listen.
+    poll(nullptr, 0, 20);
   }
   return failure("cannot reach " + host + ":" + port + " (" + fault + ")");
 }

@@ -1,4 +1,4 @@
-// A TCP connection whose every wait has an end. Errors are sentences; nothing throws. One thread.
+// A TCP connection whose every wait has an end. Errors are messages; nothing throws. One thread.
 #pragma once
 
 #include <chrono>

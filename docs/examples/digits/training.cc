@@ -69,8 +69,8 @@ class Training {
  private:
   bool is_first_rank() const { return options_.place.rank == 0; }
 
-  void say(const std::string& sentence) const {
-    std::printf("digits rank %d: %s\n", options_.place.rank, sentence.c_str());
+  void say(const std::string& message) const {
+    std::printf("digits rank %d: %s\n", options_.place.rank, message.c_str());
     std::fflush(stdout);
   }
 
@@ -170,24 +170,24 @@ class Training {
     }
     if (!is_first_rank()) return;
     if (is_first || (options_.print_every != 0 && step % options_.print_every == 0)) {
-      char sentence[96];
-      std::snprintf(sentence, sizeof sentence, "step %llu of %llu, loss %.4f", static_cast<unsigned long long>(step),
+      char message[96];
+      std::snprintf(message, sizeof message, "step %llu of %llu, loss %.4f", static_cast<unsigned long long>(step),
                     static_cast<unsigned long long>(options_.steps), loss);
-      say(sentence);
+      say(message);
     }
   }
 
-  // Evaluates, writes the result, and lets nobody leave before it is written: with the others gone,
-  // a death of rank 0 here would leave no copy of the last steps.
+  // Evaluates, writes the result, and lets no rank leave before it is written: with the others
+  // gone, a death of rank 0 here would leave no copy of the last steps.
   Result<Outcome> finish() {
     status_page_.set(Doing::finishing, options_.steps);
     session_.set_phase(RK_EVALUATING);
     if (is_first_rank()) {
-      char sentence[96];
-      std::snprintf(sentence, sizeof sentence, "done after step %llu, %.2f %% of the held-out digits recognised",
+      char message[96];
+      std::snprintf(message, sizeof message, "done after step %llu, %.2f %% of the held-out digits recognised",
                     static_cast<unsigned long long>(adam_.counters.updates),
                     100.0 * model_.accuracy(parameters_, dataset_.held_out));
-      say(sentence);
+      say(message);
       if (!options_.output.empty()) {
         if (Status written = write_output(); !written) return failure(written.error());
       }

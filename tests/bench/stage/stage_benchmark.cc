@@ -63,7 +63,7 @@ class Rank {
         pieces);
     Outcome<ShadowMapping> mapping = ShadowMapping::make_private(*std::move(plan));
     if (!mapping) {
-      std::fprintf(stderr, "stage_benchmark: %s\n", mapping.error().sentence.c_str());
+      std::fprintf(stderr, "stage_benchmark: %s\n", mapping.error().message.c_str());
       std::exit(1);
     }
     keeper_.offer(std::make_shared<ShadowMapping>(*std::move(mapping)));
@@ -80,7 +80,7 @@ class Rank {
     gates_.pass_step_gate(RankPhase::computing);
     gates_.pass_update_gate();
     commit();
-    if (keeper_.wanted_at_commit(gates_.word().step)) keeper_.at_commit(gates_.word(), kAttempt);
+    if (keeper_.due_at_commit(gates_.word().step)) keeper_.at_commit(gates_.word(), kAttempt);
     gates_.pass_step_gate(RankPhase::between);
   }
 

@@ -17,7 +17,7 @@ namespace {
 
 // A snapshot that has just been taken may not have been reported yet.
 constexpr Duration kReportMax = std::chrono::milliseconds(500);
-constexpr Duration kLookWhileWanted = std::chrono::milliseconds(50);
+constexpr Duration kTargetPollInterval = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -46,7 +46,7 @@ void BackgroundSaver::plan(const Registry& registry) {
   Result<ShadowPlan> plan = plan_shadow({.snapshots = true}, layout, pieces);
   Outcome<ShadowMapping> mapping =
       plan ? ShadowMapping::make_private(*std::move(plan)) : Outcome<ShadowMapping>(refuse(plan.error()));
-  if (!mapping) say(format("no periodic checkpoints: {}", mapping.error().sentence));
+  if (!mapping) say(format("no periodic checkpoints: {}", mapping.error().message));
   auto kept = mapping ? std::make_shared<ShadowMapping>(*std::move(mapping)) : nullptr;
   {
     const std::lock_guard held(mutex_);
@@ -59,16 +59,16 @@ void BackgroundSaver::plan(const Registry& registry) {
 void BackgroundSaver::taken(const SnapshottedMessage& message, StandAlone::Snapshot snapshot) {
   {
     const std::lock_guard held(mutex_);
-    wanted_ = 0;
+    target_step_ = 0;
     beyond_since_.reset();
     if (message.ok) {
       stopped_ = std::chrono::microseconds(message.microseconds);
       snapshot_ = std::move(snapshot);
     } else {
       schedule_.abandoned(monotonic_now());
-      if (told_ != message.error.message)
+      if (reported_problem_ != message.error.message)
         say(format("no snapshot of step {}: {}", message.step, message.error.message));
-      told_ = message.error.message;
+      reported_problem_ = message.error.message;
     }
   }
   changed_.notify_all();
@@ -84,30 +84,30 @@ void BackgroundSaver::run() {
     }
     if (closing_) return;
     const Instant time = monotonic_now();
-    look(time);
-    const Instant wake =
-        wanted_ != 0 ? time + kLookWhileWanted
-                     : std::max(schedule_.next_look().value_or(time + kLookWhileWanted), time + kLookWhileWanted / 10);
+    update_target(time);
+    const Instant wake = target_step_ != 0 ? time + kTargetPollInterval
+                                           : std::max(schedule_.next_check().value_or(time + kTargetPollInterval),
+                                                      time + kTargetPollInterval / 10);
     changed_.wait_for(held, wake - time);
   }
 }
 
-void BackgroundSaver::look(Instant time) {
+void BackgroundSaver::update_target(Instant time) {
   const std::uint64_t step = decode_word(block_.word.load(std::memory_order_acquire)).step;
-  if (wanted_ == 0) {
+  if (target_step_ == 0) {
     if (!planned_) return;
     const std::optional<std::uint64_t> target = schedule_.next_target(step, time);
     if (!target) return;
-    wanted_ = *target;
-    block_.snapshot_step.store(wanted_, std::memory_order_release);
+    target_step_ = *target;
+    block_.snapshot_step.store(target_step_, std::memory_order_release);
     std::atomic_thread_fence(std::memory_order_seq_cst);
     return;
   }
-  if (step <= wanted_) return;
+  if (step <= target_step_) return;
   if (!beyond_since_) beyond_since_ = time;
   if (time - *beyond_since_ < kReportMax) return;
   schedule_.missed();
-  wanted_ = 0;
+  target_step_ = 0;
   beyond_since_.reset();
 }
 
@@ -121,12 +121,12 @@ void BackgroundSaver::write(std::unique_lock<std::mutex>& held) {
   held.lock();
   if (!saved) {
     schedule_.abandoned(monotonic_now());
-    if (told_ != saved.error().sentence)
-      say(format("the periodic checkpoint of step {} could not be written: {}", snapshot.step, saved.error().sentence));
-    told_ = saved.error().sentence;
+    if (reported_problem_ != saved.error().message)
+      say(format("the periodic checkpoint of step {} could not be written: {}", snapshot.step, saved.error().message));
+    reported_problem_ = saved.error().message;
     return;
   }
-  told_.clear();
+  reported_problem_.clear();
   schedule_.done({.stopped = stopped, .written = monotonic_now() - begin}, monotonic_now());
   say(format("step {} saved in {} while training went on ({})", snapshot.step, *saved, schedule_.explain()));
 }

@@ -1,10 +1,10 @@
 // Periodic checkpoints of a process that runs without a sidecar: a thread that says at which step a
-// snapshot is wanted, and writes it while training goes on. Exists only when the user has asked for
+// snapshot is taken, and writes it while training goes on. Exists only when the user has configured
 // periodic checkpoints (REKINDLE_CHECKPOINT_EVERY or REKINDLE_CHECKPOINT_CONFIG).
 //
-// One snapshot at a time: the next one is wanted when the last is durable or has failed. Threads:
-// plan(), taken() and the destructor on the training thread. The destructor waits until a snapshot
-// that was taken is durable.
+// One snapshot at a time: the next one is requested when the last is durable or has failed.
+// Threads: plan(), taken() and the destructor on the training thread. The destructor waits until a
+// snapshot that was taken is durable.
 #pragma once
 
 #include <condition_variable>
@@ -43,7 +43,7 @@ class BackgroundSaver {
  private:
   void run();
   // All with mutex_ held.
-  void look(Instant now);
+  void update_target(Instant now);
   void write(std::unique_lock<std::mutex>& held);
 
   StandAlone& alone_;
@@ -54,13 +54,14 @@ class BackgroundSaver {
   std::condition_variable changed_;
   // Guarded by mutex_.
   SnapshotSchedule schedule_;
-  bool planned_ = false;  // there is memory for the next snapshot
-  std::uint64_t wanted_ = 0;
+  // there is memory for the next snapshot
+  bool planned_ = false;
+  std::uint64_t target_step_ = 0;
   std::optional<Instant> beyond_since_;
   std::optional<StandAlone::Snapshot> snapshot_;
   Duration stopped_{0};
   bool closing_ = false;
-  std::string told_;
+  std::string reported_problem_;
 
   std::thread thread_;
 };

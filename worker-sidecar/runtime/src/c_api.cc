@@ -77,7 +77,7 @@ extern "C" {
 
 uint32_t rk_abi_version(void) { return RK_ABI_VERSION; }
 
-const char* rk_version(void) { return rekindle::runtime::kLibraryVersion; }
+const char* rk_version(void) { return rekindle::runtime::library_version(); }
 
 const char* rk_status_name(rk_status status) { return rekindle::runtime::name_of(status); }
 

@@ -13,7 +13,7 @@
 
 namespace rekindle::runtime {
 
-// Larger is not a struct of any release but a struct_size that nobody set.
+// Larger is not a struct of any release but a struct_size that the caller did not set.
 inline constexpr std::size_t kStructBytesMax = 4096;
 
 inline Done check_struct_size(std::size_t struct_size, std::size_t own_size, std::string_view name) {

@@ -15,14 +15,14 @@ namespace rekindle::runtime {
 namespace {
 
 // A network file system may remember for some seconds that a name was not there (P17).
-constexpr int kLooksMax = 50;
-constexpr int kMillisecondsBetweenLooks = 100;
+constexpr int kTriesMax = 50;
+constexpr int kMillisecondsBetweenTries = 100;
 
 Result<SealedManifest> read_manifest_patiently(FileSystem& file_system, const CheckpointPlace& place) {
-  for (int look = 1;; ++look) {
+  for (int tries = 1;; ++tries) {
     Result<SealedManifest> sealed = read_manifest(file_system, place.job_folder, place.path);
-    if (sealed || sealed.error().code != ErrorCode::not_found || look == kLooksMax) return sealed;
-    ::poll(nullptr, 0, kMillisecondsBetweenLooks);
+    if (sealed || sealed.error().code != ErrorCode::not_found || tries == kTriesMax) return sealed;
+    ::poll(nullptr, 0, kMillisecondsBetweenTries);
   }
 }
 
@@ -84,7 +84,7 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
     states.push_back({.data = held.bytes.data(), .bytes = held.bytes.size()});
   }
   const ReadOptions options{.ranks_here = rank.ranks_here, .report = &loading.read};
-  const Status read = read_plan(file_system, place.job_folder + "/" + place.path, sealed->manifest, *plan,
+  const Status read = read_plan(file_system, format("{}/{}", place.job_folder, place.path), sealed->manifest, *plan,
                                 {.tensors = tensors, .states = states}, {}, options);
   const Status agreed = read ? settle_cursor(loading.held, registry, plan->cursor_ranks) : read;
   if (!agreed) {

@@ -17,15 +17,17 @@ namespace rekindle::runtime {
 
 struct CheckpointPlace {
   std::string job_folder;
-  std::string path;           // name of the folder inside it
+  // name of the folder inside it
+  std::string path;
   std::string manifest_hash;  // empty: whatever it is
 };
 
 struct RankPlace {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
-  std::uint32_t ranks_here = 1;  // of this pod, which read the same files at the same time
-  bool job_checked = false;      // as in RestoreTarget
+  // of this pod, which read the same files at the same time
+  std::uint32_t ranks_here = 1;
+  bool job_checked = false;  // as in RestoreTarget
 };
 
 // What the program is given only when the whole job has taken the checkpoint: states of variable

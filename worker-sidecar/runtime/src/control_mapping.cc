@@ -76,8 +76,8 @@ Outcome<ControlMapping> ControlMapping::map(int descriptor, std::uint32_t rank, 
 
 Outcome<ControlMapping> ControlMapping::make_private(std::uint32_t rank, std::uint32_t world_size,
                                                      std::uint32_t state_bytes_max) {
-  const std::uint64_t wanted = std::uint64_t{state_bytes_max} + sizeof(SlotHeader);
-  const std::uint64_t slot_bytes = (wanted + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const std::uint64_t needed = std::uint64_t{state_bytes_max} + sizeof(SlotHeader);
+  const std::uint64_t slot_bytes = (needed + kPageBytes - 1) / kPageBytes * kPageBytes;
   const std::uint64_t bytes = kControlSlotsOffset + 2 * slot_bytes;
   if (bytes > UINT32_MAX) {
     return refuse(RK_ERROR_ARGUMENT,

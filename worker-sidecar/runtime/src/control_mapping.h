@@ -19,7 +19,7 @@ class ControlMapping {
   // `descriptor` stays the caller's. VERSION, or UNAVAILABLE with what does not fit.
   static Outcome<ControlMapping> map(int descriptor, std::uint32_t rank, std::uint32_t world_size);
 
-  // A block that nobody else sees, with its gates open.
+  // A block that only this process sees, with its gates open.
   static Outcome<ControlMapping> make_private(std::uint32_t rank, std::uint32_t world_size,
                                               std::uint32_t state_bytes_max);
 

@@ -1,4 +1,4 @@
-// rk_memory for CUDA devices. The driver is looked for when somebody asks (the library itself needs
+// rk_memory for CUDA devices. The driver is loaded at the first use (the library itself needs
 // libc only), and stays loaded.
 //
 // Threads: any. The functions leave the calling thread's current context as it was.

@@ -1,5 +1,5 @@
 // What a call of rekindle.h answers when it cannot do what was asked: the status for programs, the
-// sentence for people.
+// message for people.
 #pragma once
 
 #include <expected>
@@ -13,15 +13,15 @@ namespace rekindle::runtime {
 
 struct Failure {
   rk_status status = RK_ERROR_INTERNAL;
-  std::string sentence;
+  std::string message;
 };
 
 template <typename T>
 using Outcome = std::expected<T, Failure>;
 using Done = std::expected<void, Failure>;
 
-inline std::unexpected<Failure> refuse(rk_status status, std::string sentence) {
-  return std::unexpected(Failure{status, std::move(sentence)});
+inline std::unexpected<Failure> refuse(rk_status status, std::string message) {
+  return std::unexpected(Failure{status, std::move(message)});
 }
 
 // The status under which a caller in C meets an error of the parts below.

@@ -9,8 +9,8 @@
 
 namespace rekindle::runtime {
 
-// Returns when somebody woke the word, when it no longer has this value, after `time_max`, or for
-// no reason at all: the caller looks again.
+// Returns when another thread woke the word, when it no longer has this value, after `time_max`, or
+// for no reason at all: the caller checks again.
 void wait_on_shared_word(std::atomic<std::uint32_t>& word, std::uint32_t value, Duration time_max) noexcept;
 
 void wake_shared_word(std::atomic<std::uint32_t>& word) noexcept;

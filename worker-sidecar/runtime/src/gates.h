@@ -1,10 +1,10 @@
 // The rank's side of the two gates (docs/formats/control-block.md, PROTOCOL P3): one word that only
-// the training thread writes, and a look at the hold that only the sidecar writes.
+// the training thread writes, and a check of the hold that only the sidecar writes.
 //
 // Why a fence stands between them: rank and sidecar each store their own word and then load the
 // other's. With plain stores both loads may come first, so that the rank updates while the sidecar
-// reads: a torn stripe with a valid hash. Whoever waits and tries again goes through the same
-// store, fence and load.
+// reads: a torn stripe with a valid hash. A rank that waits and tries again goes through the
+// same store, fence and load.
 //
 // Open gates cost no system call and no clock. A gate that is closed sleeps on the wake_word; the
 // sleep ends by itself now and then, because a sidecar may die between its store and its wake.
@@ -37,15 +37,15 @@ class Gates {
   RankStatus word() const noexcept { return word_; }
 
   // Says what the thread does, or that a step is committed with its state in `slot`. What was
-  // stored before is visible to whoever reads the word.
+  // stored before is visible to the process that reads the word.
   void publish(RankStatus word) noexcept {
     word_ = word;
     block_->word.store(encode_word(word), std::memory_order_release);
   }
   void publish_phase(RankPhase phase) noexcept { publish({word_.step, phase, word_.slot}); }
 
-  // The step at which the sidecar wants a snapshot; behind a gate that was passed it is not older
-  // than the gate.
+  // The step at which the sidecar requests a snapshot; behind a gate that was passed it is not
+  // older than the gate.
   std::uint64_t snapshot_step() const noexcept { return block_->snapshot_step.load(std::memory_order_acquire); }
 
   // Passes into `through`, or waits. After `stop` the word says where the rank stopped; after
@@ -87,38 +87,38 @@ class Gates {
   std::uint64_t rebuilt() const noexcept { return block_->rebuilt.load(std::memory_order_relaxed); }
 
   // Library thread: the sidecar is gone for good. The gates open for the hold that it left (a later
-  // one has another number and counts again), and nobody waits for its orders.
+  // one has another number and counts again), and the rank does not wait for its orders.
   void give_up_hold() noexcept;
   // Library thread: a sidecar is there again.
-  void expect_orders() noexcept { nobody_orders_.store(false, std::memory_order_release); }
+  void expect_orders() noexcept { without_sidecar_.store(false, std::memory_order_release); }
   // Library thread: no gate is passed any more, whatever the sidecar's words say.
   void end() noexcept;
 
   bool given_up(std::uint32_t hold) const noexcept { return given_up_hold_.load(std::memory_order_acquire) == hold; }
 
  private:
-  enum class Look : std::uint8_t { open, closed, stop, rebuild };
+  enum class GateState : std::uint8_t { open, closed, stop, rebuild };
 
-  Look look(std::uint64_t permitted_step, HonoredOrders honored) const noexcept {
+  GateState evaluate(std::uint64_t permitted_step, HonoredOrders honored) const noexcept {
     const std::uint32_t hold = block_->hold.load(std::memory_order_acquire);
     if ((hold | static_cast<std::uint32_t>(ended_.load(std::memory_order_relaxed))) == 0) [[likely]] {
       if (block_->order.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(GateOrder::go_on)) [[likely]]
-        return Look::open;
-      return look_at_order(honored);
+        return GateState::open;
+      return evaluate_order(honored);
     }
-    return look_closely(hold, permitted_step, honored);
+    return evaluate_hold(hold, permitted_step, honored);
   }
 
   GateAnswer pass(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, HonoredOrders honored) noexcept {
     publish_phase(through);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (look(permitted_step, honored) == Look::open) [[likely]]
+    if (evaluate(permitted_step, honored) == GateState::open) [[likely]]
       return GateAnswer::passed;
     return wait(through, waiting, permitted_step, honored);
   }
 
-  Look look_at_order(HonoredOrders honored) const noexcept;
-  Look look_closely(std::uint32_t hold, std::uint64_t permitted_step, HonoredOrders honored) const noexcept;
+  GateState evaluate_order(HonoredOrders honored) const noexcept;
+  GateState evaluate_hold(std::uint32_t hold, std::uint64_t permitted_step, HonoredOrders honored) const noexcept;
   GateAnswer wait_for_answer(std::uint32_t earlier_hold, bool can_rebuild) noexcept;
   GateAnswer wait(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, HonoredOrders honored) noexcept;
 
@@ -126,7 +126,7 @@ class Gates {
   RankStatus word_;
 
   std::atomic<std::uint32_t> given_up_hold_ = 0;
-  std::atomic<bool> nobody_orders_ = false;
+  std::atomic<bool> without_sidecar_ = false;
   std::atomic<bool> ended_ = false;
 };
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "common/base/format.h"
-#include "common/base/json_fields.h"
+#include "common/contract/exit_codes.h"
 #include "common/system/clock.h"
 #include "common/system/signals.h"
 #include "worker-sidecar/runtime/src/say.h"
@@ -34,24 +34,6 @@ int milliseconds_until(Instant when) {
   const auto now = monotonic_now();
   if (when > now + std::chrono::minutes(1)) return 60'000;
   return static_cast<int>(std::max<long>(std::chrono::ceil<std::chrono::milliseconds>(when - now).count(), 0));
-}
-
-constexpr std::size_t kRoomForTheRest = 256;  // of a message that is a list
-
-// What one description adds to the message.
-std::size_t described_bytes(const TensorDescription& tensor) {
-  return layout_elements({.tensors = {tensor}}).size() + 1;
-}
-std::size_t described_bytes(const StateDescription& state) {
-  return dump_json(Json(state.name)).size() + kRoomForTheRest;
-}
-
-Done check_room(std::size_t tensors, std::size_t bytes) {
-  if (bytes + kRoomForTheRest <= kRankMessageBytesMax) return {};
-  return refuse(RK_ERROR_ARGUMENT, format("the description of {} tensors takes {} bytes, and a message holds {}; "
-                                          "register fewer, larger tensors or use shorter "
-                                          "names",
-                                          tensors, bytes, kRankMessageBytesMax));
 }
 
 std::int64_t whole_seconds(Duration duration) { return std::chrono::round<std::chrono::seconds>(duration).count(); }
@@ -82,8 +64,8 @@ Link::~Link() {
 Done Link::start() {
   if (!waker_)
     return refuse(RK_ERROR_MEMORY, "no descriptor is left for the library's thread; raise the limit of open files");
-  // Refused by old kernels and some sandboxes; the sidecar then has the futex and the end of the
-  // socket. Close-on-exec by its nature.
+  // Refused by kernels before 5.3 and some sandboxes; the sidecar then has the futex and the end of
+  // the socket. Close-on-exec by its nature.
   pidfd_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   away_since_ = next_try_ = monotonic_now();
   // The new thread inherits the mask, so there is no moment in which it could take a signal of the
@@ -127,43 +109,28 @@ void Link::with_block(const std::function<void(ControlBlock&)>& use) {
 }
 
 Done Link::announce(RegisteredMessage registered) {
-  std::size_t bytes = 0;
-  for (const TensorDescription& tensor : registered.layout.tensors) bytes += described_bytes(tensor);
-  for (const StateDescription& state : registered.states) bytes += described_bytes(state);
   {
     const std::lock_guard held(mutex_);
-    if (Done done = check_room(registered.layout.tensors.size(), bytes); !done) return done;
-    registered_bytes_ = bytes;
-    registered_ = std::move(registered);
-    registered_->late = attempt_ != 0;
-    // Without a sidecar: the next one is told when it has answered.
-    announce_ = true;
+    registered.late = attempt_ != 0;
+    if (Done done = announcement_.replace(std::move(registered)); !done) return done;
   }
   wake();
   return {};
 }
 
 Done Link::announce_tensor(TensorDescription tensor) {
-  const std::size_t bytes = described_bytes(tensor);
   {
     const std::lock_guard held(mutex_);
-    if (Done done = check_room(registered_->layout.tensors.size() + 1, registered_bytes_ + bytes); !done) return done;
-    registered_bytes_ += bytes;
-    registered_->layout.tensors.push_back(std::move(tensor));
-    announce_ = true;
+    if (Done done = announcement_.add(std::move(tensor)); !done) return done;
   }
   wake();
   return {};
 }
 
 Done Link::announce_state(StateDescription state) {
-  const std::size_t bytes = described_bytes(state);
   {
     const std::lock_guard held(mutex_);
-    if (Done done = check_room(registered_->layout.tensors.size(), registered_bytes_ + bytes); !done) return done;
-    registered_bytes_ += bytes;
-    registered_->states.push_back(std::move(state));
-    announce_ = true;
+    if (Done done = announcement_.add(std::move(state)); !done) return done;
   }
   wake();
   return {};
@@ -172,12 +139,7 @@ Done Link::announce_state(StateDescription state) {
 void Link::withdraw_tensor(std::string_view name) {
   {
     const std::lock_guard held(mutex_);
-    std::vector<TensorDescription>& tensors = registered_->layout.tensors;
-    const auto found = std::ranges::find(tensors, name, &TensorDescription::name);
-    if (found == tensors.end()) return;
-    registered_bytes_ -= described_bytes(*found);
-    tensors.erase(found);
-    announce_ = true;
+    if (!announcement_.remove_tensor(name)) return;
   }
   wake();
 }
@@ -229,13 +191,13 @@ void Link::report_rebuilt(RebuiltMessage rebuilt) {
 void Link::report_snapshotted(SnapshottedMessage taken) {
   {
     const std::lock_guard held(mutex_);
-    // Without a sidecar nobody waits for it any more.
+    // Without a sidecar no process waits for it any more.
     if (reachable_) requests_.push_back(taken);
   }
   wake();
 }
 
-Done Link::ask_for_checkpoint() {
+Done Link::request_checkpoint() {
   {
     const std::lock_guard held(mutex_);
     if (!reachable_) {
@@ -283,7 +245,7 @@ void Link::run() {
     }
     if (!socket_.is_open() && monotonic_now() >= next_try_) try_to_connect();
     exchange();
-    // After the exchange: what a sidecar that has come back is told has just been put there.
+    // After the exchange: what a sidecar that has come back gets has just been put there.
     send_requests();
     if (!orders_.empty()) {
       const WriteMessage order = std::move(orders_.front());
@@ -291,7 +253,7 @@ void Link::run() {
       carry_out(order);
       continue;
     }
-    look_at_absence();
+    check_absence();
     wait_for_something();
   }
   send_goodbye();
@@ -308,7 +270,7 @@ void Link::try_to_connect() {
                      .world_size = options_.world_size,
                      .pid = ::getpid(),
                      .state_bytes_max = std::uint64_t{options_.state_bytes_max} + kRoomForNames,
-                     .library_version = kLibraryVersion,
+                     .library_version = library_version(),
                      .term = highest_term_,
                      .rebuilds = options_.rebuilds};
   std::uint32_t attempt = 0;
@@ -349,10 +311,10 @@ void Link::exchange() {
     handle(std::move(arrival));
   }
   socket_.flush();
-  look_at_connection();
+  check_connection();
 }
 
-void Link::look_at_connection() {
+void Link::check_connection() {
   if (!socket_.is_open() && stage_ != Stage::away) disconnect(socket_.problem());
 }
 
@@ -363,9 +325,10 @@ void Link::send_requests() {
     if (stage_ != Stage::linked) return;
     // What comes while the last description is on its way goes into one more, not into one each;
     // requests do not overtake it.
-    if (announce_ && socket_.has_unsent()) return;
+    if (announcement_.is_due() && socket_.has_unsent()) return;
     requests.swap(requests_);
-    if (std::exchange(announce_, false)) requests.push_front(*registered_);
+    if (std::optional<RegisteredMessage> registered = announcement_.take_due())
+      requests.push_front(*std::move(registered));
   }
   for (const LocalMessage& request : requests) send(request);
 }
@@ -390,7 +353,7 @@ void Link::disconnect(std::string problem) {
   const std::lock_guard held(mutex_);
   next_try_ = refused_ ? Instant::max() : monotonic_now() + pause_;
   pause_ = std::min(pause_ * 2, limits_.longest_pause);
-  // A sentence that says why (a refusal, a wrong block) is worth more than the end of the
+  // A message that says why (a refusal, a wrong block) is worth more than the end of the
   // connection that follows it.
   if (!problem.empty()) last_problem_ = std::move(problem);
   reachable_ = false;
@@ -399,7 +362,7 @@ void Link::disconnect(std::string problem) {
   if (attempt_ == 0) restore_events_.clear();
 }
 
-void Link::look_at_absence() {
+void Link::check_absence() {
   if (stage_ == Stage::linked || said_unprotected_ || monotonic_now() - away_since_ < limits_.away_max) return;
   std::string problem;
   {
@@ -424,7 +387,8 @@ void Link::send_goodbye() {
   {
     const std::lock_guard held(mutex_);
     exit_code = farewell_;
-    announce_ = false;  // it matters to nobody any more, and nothing waits for it
+    // A sidecar has no use for it any more, and nothing waits for it.
+    announcement_.drop();
   }
   if (!exit_code || stage_ != Stage::linked) return;
   send_requests();
@@ -434,6 +398,192 @@ void Link::send_goodbye() {
     pollfd writable{.fd = socket_.descriptor(), .events = POLLOUT, .revents = 0};
     ::poll(&writable, 1, milliseconds_until(until));
   }
+}
+
+// ---- what the sidecar says ----
+
+void Link::handle(SidecarSocket::Arrival arrival) {
+  {
+    const std::lock_guard held(mutex_);
+    // Of a life of the job that is over; what came before the first one has 0.
+    if (arrival.attempt != 0 && arrival.attempt < attempt_) return;
+  }
+  if (const auto* control = std::get_if<ControlMessage>(&arrival.message)) return on_control(*control);
+  if (const auto* take = std::get_if<TakeMessage>(&arrival.message)) return on_take(*take);
+  if (const auto* refused = std::get_if<RefusedMessage>(&arrival.message)) return on_refused(*refused);
+  if (const auto* end = std::get_if<EndMessage>(&arrival.message)) return on_end(*end);
+  if (const auto* keep = std::get_if<KeepMessage>(&arrival.message)) return on_keep(*keep);
+  if (auto* order = std::get_if<WriteMessage>(&arrival.message)) return on_write(std::move(*order));
+  if (std::holds_alternative<WelcomeMessage>(arrival.message)) {
+    const std::lock_guard held(mutex_);
+    // Without a block there is nothing that rk_open could return with.
+    if (mapping_) welcomed_ = true;
+    changed_.notify_all();
+  } else if (auto* offer = std::get_if<OfferMessage>(&arrival.message)) {
+    const std::lock_guard held(mutex_);
+    if (attempt_ == 0) restore_events_.push_back(std::move(*offer));
+    changed_.notify_all();
+  }
+}
+
+void Link::on_control(const ControlMessage& control) {
+  const int descriptor = socket_.take_descriptor();
+  if (descriptor < 0) return disconnect("the sidecar sent no control block");
+  Outcome<ControlMapping> fresh = ControlMapping::map(descriptor, options_.rank, options_.world_size);
+  ::close(descriptor);
+  const std::lock_guard held(mutex_);
+  if (!fresh) {
+    last_problem_ = fresh.error().message;
+    if (!welcomed_) refused_ = fresh.error();
+    changed_.notify_all();
+    socket_.close();
+    return;
+  }
+  const bool same = mapping_ && mapping_->incarnation == (*fresh)->incarnation;
+  if (!same && attempt_ != 0) {
+    last_problem_ = "it came back with another control block than the one this process trains with";
+    socket_.close();
+    return;
+  }
+  if (mapping_ && mapping_->slot_bytes != (*fresh)->slot_bytes) {
+    refused_ = Failure{RK_ERROR_UNAVAILABLE, "the sidecar came back with slots of another size; start the pod again"};
+    changed_.notify_all();
+    socket_.close();
+    return;
+  }
+  if (!same) adopt_block(*std::move(fresh));
+  stage_ = Stage::linked;
+  pause_ = limits_.first_pause;
+  if (said_unprotected_) say("the sidecar is back; the run is protected again");
+  said_unprotected_ = false;
+  gates_.expect_orders();
+  job_folder_ = control.checkpoint_dir;
+  ranks_here_ = control.ranks_here;
+  reachable_ = true;
+  absent_too_long_ = false;
+  announcement_.make_due();
+  if (collective_failed_) requests_.push_back(*collective_failed_);
+}
+
+// mutex_ is held.
+void Link::adopt_block(ControlMapping mapping) {
+  owner_.release();
+  const bool had_one = static_cast<bool>(mapping_);
+  mapping_ = std::move(mapping);
+  if (Status status = owner_.hold(mapping_->owner, mapping_->owner_ready); !status) say(status.error().message);
+  small_state_.attach(*mapping_);
+  gates_.attach(*mapping_);
+  if (had_one) gates_.publish(gates_.word());
+}
+
+void Link::on_take(const TakeMessage& take) {
+  const std::lock_guard held(mutex_);
+  if (attempt_ != 0) return;
+  attempt_ = std::max<std::uint32_t>(take.attempt, 1);
+  announcement_.mark_late();
+  restore_events_.push_back(take);
+  changed_.notify_all();
+}
+
+void Link::on_refused(const RefusedMessage& refused) {
+  const std::lock_guard held(mutex_);
+  last_problem_ = refused.error.message;
+  // Later on the run goes on without, and the library connects again.
+  if (attempt_ == 0) refused_ = refuse(refused.error).error();
+  // A rank that was welcomed is restoring: what was wrong about the rank itself was said before.
+  if (refused_ && welcomed_ && refused.error.code == ErrorCode::invalid_input) refused_->status = RK_ERROR_MISMATCH;
+  changed_.notify_all();
+  socket_.close();
+}
+
+void Link::on_write(WriteMessage order) {
+  if (order.term < highest_term_) {
+    send(WriteFailedMessage{.term = order.term,
+                            .error = {.code = ErrorCode::refused,
+                                      .message = format("rank {} has seen term {} and takes no order of term {}",
+                                                        options_.rank, highest_term_, order.term),
+                                      .retry = Retry::no}});
+    return;
+  }
+  highest_term_ = order.term;
+  std::erase_if(orders_, [&](const WriteMessage& waiting) { return waiting.term < order.term; });
+  orders_.push_back(std::move(order));
+}
+
+void Link::on_keep(const KeepMessage& keep) {
+  const int descriptor = socket_.take_descriptor();
+  if (descriptor < 0) return disconnect("the sidecar sent no shadow");
+  std::uint64_t incarnation = 0;
+  ShadowHost host;
+  {
+    const std::lock_guard held(mutex_);
+    if (mapping_) incarnation = mapping_->incarnation;
+    host.ranks = ranks_here_;
+  }
+  Outcome<ShadowMapping> mapping = ShadowMapping::map(descriptor, options_.rank, incarnation, host);
+  ::close(descriptor);
+  if (!mapping) {
+    // An older plan may not fit what is registered any more, and the sidecar does not read it
+    // again.
+    keeper_.offer(nullptr);
+    return send(
+        KeptMessage{.serial = keep.serial,
+                    .ok = false,
+                    .error = {.code = ErrorCode::exhausted, .message = mapping.error().message, .retry = Retry::no}});
+  }
+  keeper_.offer(std::make_shared<ShadowMapping>(*std::move(mapping)));
+  send(KeptMessage{.serial = keep.serial, .ok = true, .error = {}});
+}
+
+void Link::on_end(const EndMessage& end) {
+  if (options_.never_exit) {
+    gates_.end();
+    return;
+  }
+  // No destructors and no handlers: the training thread is parked inside the program's code, and
+  // the container is ending.
+  ::_exit(end.exit_code > 0 && end.exit_code < 256 ? static_cast<int>(end.exit_code) : kStoppedExitCode);
+}
+
+void Link::carry_out(const WriteMessage& order) {
+  ControlBlock* block = nullptr;
+  std::string folder;
+  {
+    const std::lock_guard held(mutex_);
+    if (!mapping_) return;
+    block = &*mapping_;
+    folder = job_folder_;
+  }
+  const auto may_go_on = [&]() -> Status {
+    exchange();
+    if (stage_ != Stage::linked) return fail(ErrorCode::unavailable, "the sidecar that gave the order is gone");
+    if (highest_term_ > order.term)
+      return fail(ErrorCode::gone, format("an order of term {} replaced it", highest_term_));
+    const std::lock_guard held(mutex_);
+    if (closing_) return fail(ErrorCode::gone, "the program closed its session");
+    return {};
+  };
+  const PinnedRank rank{.registry = registry_, .small_state = small_state_, .gates = gates_, .block = *block};
+  Result<WrittenFile> written =
+      write_shard(*limits_.file_system, folder, order, rank, may_go_on, options_.checkpoints.bytes_per_second_max);
+  if (!written) return send(WriteFailedMessage{.term = order.term, .error = written.error()});
+  WrittenMessage report{.term = order.term, .written = *std::move(written)};
+  EncodedMessage encoded = encode_local_message(report);
+  if (encoded.body.size() > kRankMessageBytesMax) {
+    // Hashes of chunks only help to say where damage is; a report must fit into a message.
+    report.written.chunks.clear();
+    encoded = encode_local_message(report);
+  }
+  if (const std::size_t bytes = encoded.body.size(); bytes > kRankMessageBytesMax) {
+    return send(WriteFailedMessage{
+        .term = order.term,
+        .error = {.code = ErrorCode::exhausted,
+                  .message = format(
+                      "the report of {} pieces takes {} bytes, and a message holds {}; register fewer, larger tensors",
+                      order.pieces.size(), bytes, kRankMessageBytesMax),
+                  .retry = Retry::no}});
+  }
+  send(encoded);
 }
 
 }  // namespace rekindle::runtime

@@ -28,6 +28,7 @@
 #include "common/system/waker.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/local_message.h"
+#include "worker-sidecar/runtime/src/announcement.h"
 #include "worker-sidecar/runtime/src/control_mapping.h"
 #include "worker-sidecar/runtime/src/failure.h"
 #include "worker-sidecar/runtime/src/gates.h"
@@ -46,17 +47,14 @@ struct LinkLimits {
   Duration away_max = std::chrono::seconds(60);
   Duration first_pause = std::chrono::milliseconds(10);
   Duration longest_pause = std::chrono::seconds(2);
-  Duration goodbye_max = std::chrono::seconds(2);  // for sending what is left at the end
-  FileSystem* file_system = &real_file_system();   // where orders are written to
+  // for sending what is left at the end
+  Duration goodbye_max = std::chrono::seconds(2);
+  FileSystem* file_system = &real_file_system();  // where orders are written to
 };
 
-// A sidecar counts names besides values; this much is asked for on top of what the program wants to
+// A sidecar counts names besides values; this much is requested on top of what the program wants to
 // keep.
 inline constexpr std::uint32_t kRoomForNames = 16384;
-
-// Of a message from a rank. A sidecar passes on what a rank says, with the numbers of up to 65,536
-// ranks beside it.
-inline constexpr std::size_t kRankMessageBytesMax = kMessageBodyBytesMax - (1u << 20);
 
 class Link {
  public:
@@ -64,7 +62,8 @@ class Link {
 
   Link(const OpenOptions& options, Registry& registry, SmallState& small_state, Gates& gates, ShadowKeeper& keeper,
        const LinkLimits& limits);
-  ~Link();  // ends the thread; without finish() the sidecar sees an end that nobody announced
+  // Ends the thread; without finish() the sidecar sees an end that was not announced.
+  ~Link();
 
   Done start();
 
@@ -76,18 +75,18 @@ class Link {
   // Training thread. What is registered; also sent again to a sidecar that comes back. ARGUMENT
   // when it is too much for one message, and nothing is changed.
   Done announce(RegisteredMessage registered);
-  // One that comes or goes later. Many in a row are told together.
+  // One that comes or goes later. Many in a row go into one message.
   Done announce_tensor(TensorDescription tensor);
   Done announce_state(StateDescription state);
   void withdraw_tensor(std::string_view name);
   void report_loaded(LoadedMessage loaded);
-  // The next word of the sidecar about the restore.
+  // The next event of the restore that the sidecar reports.
   Outcome<RestoreEvent> next_restore_event();
   void report_collective_failed(CollectiveFailedMessage failed);
   void report_rebuilt(RebuiltMessage rebuilt);
   void report_snapshotted(SnapshottedMessage taken);
   // UNAVAILABLE while there is no sidecar.
-  Done ask_for_checkpoint();
+  Done request_checkpoint();
   // Says goodbye and ends the thread.
   void finish(int exit_code);
 
@@ -102,7 +101,7 @@ class Link {
   void try_to_connect();
   void wait_for_something();
   void exchange();
-  void look_at_connection();
+  void check_connection();
   void handle(SidecarSocket::Arrival arrival);
   void on_control(const ControlMessage& control);
   void adopt_block(ControlMapping mapping);
@@ -116,7 +115,7 @@ class Link {
   void send(const EncodedMessage& message);
   void carry_out(const WriteMessage& order);
   void disconnect(std::string problem);
-  void look_at_absence();
+  void check_absence();
   void send_goodbye();
   void wake();
 
@@ -126,7 +125,8 @@ class Link {
   SmallState& small_state_;
   Gates& gates_;
   ShadowKeeper& keeper_;
-  Waker waker_;  // the training thread has put something below
+  // the training thread has put something below
+  Waker waker_;
 
   // Library thread.
   SidecarSocket socket_;
@@ -156,10 +156,9 @@ class Link {
   std::deque<RestoreEvent> restore_events_;
   // to be sent once, dropped without a sidecar
   std::deque<LocalMessage> requests_;
-  std::optional<RegisteredMessage> registered_;               // told to each sidecar
-  std::size_t registered_bytes_ = 0;                          // of its message
-  bool announce_ = false;                                     // it has changed since it was told
-  std::optional<CollectiveFailedMessage> collective_failed_;  // told to each sidecar
+  Announcement announcement_;
+  // reported to each sidecar
+  std::optional<CollectiveFailedMessage> collective_failed_;
   std::optional<int> farewell_;
   bool closing_ = false;
 

@@ -28,8 +28,8 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// The files' names in both versions. What files have left in the cache and nobody has used lately
-// is taken back first.
+// The files' names in both versions. What files have left in the cache and no process has used
+// lately is taken back first.
 struct Names {
   const char* limit;
   const char* used;

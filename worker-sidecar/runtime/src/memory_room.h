@@ -13,16 +13,19 @@ namespace rekindle::runtime {
 struct MemoryLimit {
   std::string source;  // the file that says it
   std::uint64_t limit_bytes = 0;
-  std::uint64_t used_bytes = 0;  // less what the kernel takes back by itself when memory is short
+  // less what the kernel takes back by itself when memory is short
+  std::uint64_t used_bytes = 0;
 
   bool operator==(const MemoryLimit&) const = default;
 };
 
 // What could not be found out is absent, and refuses nothing.
 struct MemoryRoom {
-  std::vector<MemoryLimit> limits;               // of this process's cgroup and those above it
+  // of this process's cgroup and those above it
+  std::vector<MemoryLimit> limits;
   std::optional<std::uint64_t> available_bytes;  // of the machine
-  std::optional<std::uint64_t> volume_bytes;     // free on the volume that the memory is a file of
+  // free on the volume that the memory is a file of
+  std::optional<std::uint64_t> volume_bytes;
 };
 
 // What is missing for so many bytes more, and what a person changes; nothing when they fit.

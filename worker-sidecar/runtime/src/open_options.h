@@ -1,4 +1,5 @@
-// What rk_open was asked for: the caller's options, completed from the environment and checked.
+// What the caller of rk_open requested: the caller's options, completed from the environment and
+// checked.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ struct OpenOptions {
 // The value of an environment variable, nullptr when it is not set.
 using Environment = std::function<const char*(const char* name)>;
 
-// ARGUMENT or VERSION; the sentence names the option or variable, its value and what to change.
+// ARGUMENT or VERSION; the message names the option or variable, its value and what to change.
 // `options` may be nullptr.
 Outcome<OpenOptions> read_open_options(const rk_options* options, const Environment& environment);
 

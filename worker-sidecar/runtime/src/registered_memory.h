@@ -31,7 +31,7 @@ class DeviceMemory final : public RegisteredMemory {
   std::size_t bytes_worth_a_call() const override { return 64u << 10; }
 
  private:
-  const std::string tensor_;  // for sentences
+  const std::string tensor_;  // for messages
   const rk_memory functions_;
   std::byte* data_;
 };

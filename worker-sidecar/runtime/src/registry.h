@@ -2,9 +2,10 @@
 // registration.
 //
 // Threads: the training thread changes it; the library's thread reads addresses while it writes a
-// checkpoint. Whoever changes something holds lock() for the change and for what has to change with
-// it (the small state), and a writer holds it for the whole of its write, so that memory is not
-// handed back to the program while it is being read. Reading on the training thread needs no lock.
+// checkpoint. A caller that changes something holds lock() for the change and for what has to
+// change with it (the small state), and a writer holds it for the whole of its write, so that
+// memory is not handed back to the program while it is being read. Reading on the training thread
+// needs no lock.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,8 @@ struct LoadState {
 
 struct RegisteredState {
   StateDescription description;
-  void* data = nullptr;  // null for a state of variable size, which has functions instead
+  // null for a state of variable size, which has functions instead
+  void* data = nullptr;
   SaveState save = {};
   LoadState load = {};
   std::size_t captured_index = 0;

@@ -1,4 +1,4 @@
-// The robust futex of PROTOCOL P14: while this is held, the kernel tells the sidecar that the
+// The robust futex of PROTOCOL P14: while this is held, the kernel notifies the sidecar that the
 // process has ended, before it frees the process's memory. Why it is a raw robust list of the
 // library's own thread: docs/decisions/0003-robust-futex-in-the-library-thread.md.
 //
@@ -25,7 +25,7 @@ class RobustOwner {
   // while held.
   Status hold(std::atomic<std::uint32_t>& owner, std::atomic<std::uint32_t>& ready);
 
-  // An orderly end: `ready` 0, `owner` 0, and nobody is told of a death.
+  // An orderly end: `ready` 0, `owner` 0, and the kernel reports no death.
   void release();
 
  private:

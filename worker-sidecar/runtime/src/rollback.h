@@ -13,7 +13,8 @@
 namespace rekindle::runtime {
 
 struct Rollback {
-  bool state_missing = false;  // some state was not captured, and all of them are left as they are
+  // some state was not captured, and all of them are left as they are
+  bool state_missing = false;
 };
 
 // From `slot`, which the rank's word names. STATE when a tensor was not captured or cannot be

@@ -1,11 +1,11 @@
-// A sentence on standard error from the library's thread: whole or not at all, and never waiting
-// for whoever reads it.
+// A message on standard error from the library's thread: whole or not at all, and never waiting for
+// the process that reads it.
 #pragma once
 
 #include <string_view>
 
 namespace rekindle::runtime {
 
-void say(std::string_view sentence) noexcept;
+void say(std::string_view message) noexcept;
 
 }  // namespace rekindle::runtime

@@ -107,7 +107,8 @@ rk_status Session::stop() noexcept {
   return RK_STOP;
 }
 
-// At a gate that was not passed. Nobody orders a rank to rebuild that has not said that it can.
+// At a gate that was not passed. The sidecar orders no rank to rebuild that has not said that it
+// can.
 rk_status Session::leave_gate(GateAnswer answer) noexcept {
   if (answer != GateAnswer::rebuild || !options_.rebuilds || stage_ == Stage::swapped) return stop();
   stage_ = Stage::rebuilding;
@@ -116,8 +117,8 @@ rk_status Session::leave_gate(GateAnswer answer) noexcept {
 
 // ---- registering ----
 
-// What registered memory is said to hold, devices have to hold: before a gate whoever waits has
-// gradients (PROTOCOL P9), after a commit whoever asks finds the step.
+// What registered memory is said to hold, devices have to hold: at a gate the rank that waits has
+// gradients (PROTOCOL P9), and after a commit a reader of the memory finds the step.
 rk_status Session::wait_for_devices(const char* call) {
   for (const rk_memory& device : registry_.devices_to_wait_for()) {
     if (const int answer = device.wait(device.context); answer != 0) {
@@ -149,7 +150,7 @@ void Session::refresh_small_state(bool capture_now) {
   if (capture_now) capture_again();
 }
 
-// What cannot be captured does not undo the step; the caller finds the sentence in rk_last_error().
+// What cannot be captured does not undo the step; the caller finds the message in rk_last_error().
 void Session::capture(std::uint8_t slot, std::uint64_t step) {
   if (!small_state_.capture(slot, step, attempt_)) [[unlikely]]
     remember_error(RK_ERROR_STATE, small_state_.problem());
@@ -173,7 +174,7 @@ rk_status Session::add_tensor(const rk_tensor& given) {
   const std::size_t before = registry_.tensors().size();
   if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
   copies_stale_ = true;
-  // Of derived tensors nobody is told.
+  // The sidecar is not notified of derived tensors.
   if (!link_ || registry_.tensors().size() == before) return RK_OK;
   const Done done = link_->announce_tensor(registry_.tensors().back().description);
   if (done) return RK_OK;
@@ -210,7 +211,7 @@ rk_status Session::move_tensor(const char* name, void* data) {
   const auto move = [&] { return registry_.move_tensor(name, data); };
   if (stage_ == Stage::opened || stage_ == Stage::updating) return change_registry(move, false);
   if (!between_steps()) return wrong_moment("rk_move");
-  // The old address may be freed when this returns, so a breakpoint that is being written comes
+  // The former address may be freed when this returns, so a breakpoint that is being written comes
   // first.
   if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
     return leave_gate(answer);
@@ -268,11 +269,12 @@ rk_status Session::restore(rk_position& position) {
   if (alone_ && options_.checkpoints.snapshots.periodic() && !options_.checkpoint_dir.empty()) {
     start_saver(restored->step);
   }
-  tell(position, restored->step, restored_path_, restored->state_missing);
+  fill_position(position, restored->step, restored_path_, restored->state_missing);
   return RK_OK;
 }
 
-void Session::tell(rk_position& position, std::uint64_t step, const std::string& path, bool state_missing) const {
+void Session::fill_position(rk_position& position, std::uint64_t step, const std::string& path,
+                            bool state_missing) const {
   const rk_position answer{.struct_size = position.struct_size,
                            .step = step,
                            .attempt = attempt_,
@@ -307,7 +309,7 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
       if (Done done = hand_over(held, registry_); !done) return std::unexpected(done.error());
       return Restored{.attempt = std::max<std::uint64_t>(take->attempt, 1),
                       .step = take->step,
-                      .path = take->path.empty() ? "" : link_->job_folder() + "/" + take->path,
+                      .path = take->path.empty() ? "" : format("{}/{}", link_->job_folder(), take->path),
                       .state_missing = loaded->state_missing};
     }
     const auto& offer = std::get<OfferMessage>(*event);
@@ -343,7 +345,7 @@ Outcome<Session::Restored> Session::restore_with_sidecar() {
       failure = loading.result.error();
       const bool may_pass = after_failure(loading.code, 1, {}) == AfterFailure::try_again;
       loaded->error = {.code = loading.code,
-                       .message = failure->sentence.substr(0, kReasonBytesMax),
+                       .message = failure->message.substr(0, kReasonBytesMax),
                        .retry = may_pass ? Retry::yes : Retry::no};
     }
     link_->report_loaded(*loaded);
@@ -384,10 +386,10 @@ rk_status Session::rebuild(rk_position& position) {
     state_missing = brought->state_missing;
     gates_.publish_rebuilt(brought->word, order.term);
   } while (gates_.rebuild_is_ordered());
-  rebuilt_path_ = order.path.empty() ? "" : link_->job_folder() + "/" + order.path;
+  rebuilt_path_ = order.path.empty() ? "" : format("{}/{}", link_->job_folder(), order.path);
   link_->report_rebuilt({.term = order.term, .step = order.step});
   stage_ = Stage::between;
-  tell(position, order.step, rebuilt_path_, state_missing);
+  fill_position(position, order.step, rebuilt_path_, state_missing);
   return RK_OK;
 }
 
@@ -484,7 +486,7 @@ void Session::commit() {
   capture(slot, word.step + 1);
   gates_.publish({word.step + 1, RankPhase::between, slot});
   stage_ = Stage::committed;
-  if (keeper_.wanted_at_commit(word.step + 1)) [[unlikely]]
+  if (keeper_.due_at_commit(word.step + 1)) [[unlikely]]
     keeper_.at_commit(gates_.word(), attempt_);
 }
 
@@ -537,7 +539,7 @@ rk_status Session::collective_failed(const char* why) {
 
 rk_status Session::checkpoint() {
   if (!between_steps()) return refuse_now("rk_checkpoint");
-  const Done done = link_ ? link_->ask_for_checkpoint() : [&] {
+  const Done done = link_ ? link_->request_checkpoint() : [&] {
     if (capture_at_step_begin_) capture_again();
     return alone_->checkpoint(registry_, small_state_, gates_.word().step, gates_.word().slot);
   }();
@@ -566,7 +568,7 @@ rk_status Session::set_phase(rk_phase phase) {
     if (const rk_status status = wait_for_devices("rk_set_phase"); status != RK_OK) return status;
   }
   // What a breakpoint reads may not change under it: into the swap as into an update, and out of it
-  // for whoever waits for this rank.
+  // for the sidecar that waits for this rank.
   if (const GateAnswer answer = gates_.pass_step_gate(next); answer != GateAnswer::passed) return leave_gate(answer);
   before_swap_ = stage;
   stage_ = will_be_swapped ? Stage::swapped : stage;
@@ -574,8 +576,8 @@ rk_status Session::set_phase(rk_phase phase) {
 }
 
 int Session::close() {
-  // The caller may free registered memory after this, so it is a gate like the others. Whoever
-  // leaves has no communicators to make anew.
+  // The caller may free registered memory after this, so it is a gate like the others. A rank
+  // that leaves has no communicators to make anew.
   const bool trains = stage_ == Stage::in_step || stage_ == Stage::rebuilding || between_steps();
   if (trains && gates_.pass_step_gate(RankPhase::finished, HonoredOrders::stop) == GateAnswer::stop) stop();
   int exit_code = 0;

@@ -9,7 +9,7 @@
 // after a restore that may have overwritten memory.
 //
 // Guarantees: in the steady state (step_begin to step_end with open gates) no system call, no
-// clock, no allocation. Every refusal leaves its sentence in last_error.h. Threads: the training
+// clock, no allocation. Every refusal leaves its message in last_error.h. Threads: the training
 // thread.
 #pragma once
 
@@ -96,7 +96,7 @@ class Session {
   // Behind a step gate that was passed.
   void keep_copies() noexcept {
     const std::uint64_t snapshot_step = gates_.snapshot_step();
-    if (keeper_.wanted_at_gate(snapshot_step, gates_.word().step)) [[unlikely]]
+    if (keeper_.due_at_gate(snapshot_step, gates_.word().step)) [[unlikely]]
       keeper_.at_gate(snapshot_step, gates_.word(), attempt_);
   }
   // What has to follow a change of what is captured. `capture_now`: the slot has to hold the state
@@ -111,7 +111,7 @@ class Session {
   void start_saver(std::uint64_t step);
   Outcome<Restored> restore_with_sidecar();
   Outcome<BroughtBack> bring_back(const RebuildOrder& order, RankStatus word);
-  void tell(rk_position& position, std::uint64_t step, const std::string& path, bool state_missing) const;
+  void fill_position(rk_position& position, std::uint64_t step, const std::string& path, bool state_missing) const;
 
   // Constant after open().
   const OpenOptions options_;
@@ -125,9 +125,11 @@ class Session {
   Stage stage_ = Stage::opened;
   Stage before_swap_ = Stage::between;
   bool capture_at_step_begin_ = false;
-  bool copies_stale_ = false;  // something came or went since the saver has planned
+  // something came or went since the saver has planned
+  bool copies_stale_ = false;
   std::uint64_t attempt_ = 0;
-  std::string restored_path_;  // positions that the program has point into these
+  // positions that the program has point into these
+  std::string restored_path_;
   std::string rebuilt_path_;
 
   // Exactly one of the two. The link is the last member: its thread ends before what it uses.

@@ -73,7 +73,7 @@ Status ShadowKeeper::copy_into(std::uint32_t slot, RankStatus word, std::uint64_
   ShadowSlotHeader& header = mapping_->header_of(slot);
   std::byte* const begin = mapping_->slot_begin(slot);
   header.step.store(0, std::memory_order_relaxed);
-  // Nobody may see new bytes under the old step.
+  // No reader may see new bytes under the previous step.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (const Copy& copy : copies_) {
     if (Status status = copy_one(copy, begin + copy.to_offset, word.slot & 1u); !status) return status;
@@ -120,9 +120,9 @@ void ShadowKeeper::at_commit(RankStatus word, std::uint64_t attempt) {
   next_slot_ = (slot + 1) % mapping_->plan().shadow_slots();
   next_shadow_step_ += mapping_->plan().shadow_every_steps;
   // Training goes on without this copy; the one before stands in the other slot.
-  if (Status copied = copy_into(slot, word, attempt); !copied && told_ != copied.error().message) {
-    told_ = copied.error().message;
-    say(format("step {} is not in the shadow: {}", word.step, told_));
+  if (Status copied = copy_into(slot, word, attempt); !copied && reported_problem_ != copied.error().message) {
+    reported_problem_ = copied.error().message;
+    say(format("step {} is not in the shadow: {}", word.step, reported_problem_));
   }
 }
 

@@ -1,5 +1,5 @@
 // Copies this rank's share into its shadow: at every k-th commit, and at a step gate when the
-// sidecar has asked for a snapshot of exactly that step (docs/formats/shadow.md). Both happen in
+// sidecar has requested a snapshot of exactly that step (docs/formats/shadow.md). Both happen in
 // the training thread while the registered memory is the result of that many updates, so nothing
 // has to be held.
 //
@@ -50,13 +50,13 @@ class ShadowKeeper {
   // The rank is at this step without having made the ones before: it has loaded a checkpoint.
   void went_to(std::uint64_t step) noexcept;
 
-  bool wanted_at_gate(std::uint64_t snapshot_step, std::uint64_t step) const noexcept {
+  bool due_at_gate(std::uint64_t snapshot_step, std::uint64_t step) const noexcept {
     return (snapshot_step == step && step != 0 && step != last_snapshot_) || offered_.load(std::memory_order_relaxed);
   }
   // Behind a step gate that was passed, with the word that was published there.
   void at_gate(std::uint64_t snapshot_step, RankStatus word, std::uint64_t attempt);
 
-  bool wanted_at_commit(std::uint64_t step) const noexcept { return step == next_shadow_step_; }
+  bool due_at_commit(std::uint64_t step) const noexcept { return step == next_shadow_step_; }
   // The step has just been published.
   void at_commit(RankStatus word, std::uint64_t attempt);
 
@@ -65,7 +65,8 @@ class ShadowKeeper {
     const std::byte* from = nullptr;            // plain memory
     const RegisteredMemory* array = nullptr;    // strided or of a device
     std::optional<std::size_t> captured_index;  // in the small state's slot
-    std::uint64_t begin_byte = 0;               // of the array or the captured value
+    // of the array or the captured value
+    std::uint64_t begin_byte = 0;
     std::uint64_t to_offset = 0;
     std::uint64_t bytes = 0;
   };
@@ -89,7 +90,7 @@ class ShadowKeeper {
   std::uint32_t next_slot_ = 0;
   std::uint64_t next_shadow_step_ = 0;  // 0: none
   std::uint64_t last_snapshot_ = 0;
-  std::string told_;
+  std::string reported_problem_;
 };
 
 }  // namespace rekindle::runtime

@@ -19,7 +19,7 @@
 namespace rekindle::runtime {
 namespace {
 
-// Between two looks at the room that is left.
+// Between two checks of the room that is left.
 constexpr std::uint64_t kTakenAtOnceBytes = 16u << 20;
 
 Outcome<std::string> read_front(int descriptor) {
@@ -34,10 +34,10 @@ Outcome<std::string> read_front(int descriptor) {
     return true;
   };
   if (!read(0)) return refuse(RK_ERROR_UNAVAILABLE, "the shadow that the sidecar handed over cannot be read");
-  const Result<std::uint64_t> wanted = shadow_front_bytes(front);
-  if (!wanted) return refuse(RK_ERROR_VERSION, wanted.error().message);
-  if (*wanted <= front.size()) return front;
-  front.resize(*wanted);
+  const Result<std::uint64_t> needed = shadow_front_bytes(front);
+  if (!needed) return refuse(RK_ERROR_VERSION, needed.error().message);
+  if (*needed <= front.size()) return front;
+  front.resize(*needed);
   if (!read(kShadowPageBytes))
     return refuse(RK_ERROR_UNAVAILABLE, "the shadow that the sidecar handed over is cut short");
   return front;
@@ -55,8 +55,8 @@ Done take_in_parts(std::uint32_t rank, std::uint64_t bytes, const ShadowHost& ho
   for (std::uint64_t begin = 0; begin < bytes; begin += kTakenAtOnceBytes) {
     const std::uint64_t part = std::min(kTakenAtOnceBytes, bytes - begin);
     // The other ranks have seen the same room, and may each be taking a part of it now.
-    const std::uint64_t wanted = std::max(bytes - begin, part * host.ranks);
-    if (const auto shortage = find_shortage(wanted, host.read_room())) return no_room(rank, bytes, *shortage);
+    const std::uint64_t needed = std::max(bytes - begin, part * host.ranks);
+    if (const auto shortage = find_shortage(needed, host.read_room())) return no_room(rank, bytes, *shortage);
     const int error = take(begin, part);
     if (error == ENOSPC)
       return no_room(rank, bytes,

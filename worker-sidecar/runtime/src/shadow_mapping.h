@@ -3,7 +3,7 @@
 //
 // The rest of the file is allocated here, in the training process, so that its memory counts in the
 // training container's limit, and touched, so that no copy meets a page that is not there. Before
-// that, and again before each part of it, the process looks whether there is room (memory_room.h):
+// that, and again before each part of it, the process checks whether there is room (memory_room.h):
 // beyond a limit the kernel would end a process of the container. The mapping does not follow into
 // a forked child.
 #pragma once
@@ -19,7 +19,8 @@
 namespace rekindle::runtime {
 
 struct ShadowHost {
-  std::uint32_t ranks = 1;  // of this container, which may all be taking memory at this moment
+  // of this container, which may all be taking memory at this moment
+  std::uint32_t ranks = 1;
   std::function<MemoryRoom()> read_room = [] { return read_memory_room(); };
 };
 
@@ -29,7 +30,7 @@ class ShadowMapping {
   // VERSION, MEMORY (a limit, or the volume is full), UNAVAILABLE with what does not fit.
   static Outcome<ShadowMapping> map(int descriptor, std::uint32_t rank, std::uint64_t incarnation,
                                     const ShadowHost& host = {});
-  // Memory that nobody else sees. MEMORY.
+  // Memory that only this process sees. MEMORY.
   static Outcome<ShadowMapping> make_private(ShadowPlan plan, const ShadowHost& host = {});
 
   ShadowMapping() = default;

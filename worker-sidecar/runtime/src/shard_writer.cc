@@ -59,7 +59,7 @@ Result<MemoryPiece> piece_of(const RegisteredTensor& tensor, std::uint64_t begin
 }
 
 Status check_pin(const WriteMessage& order, const PinnedRank& rank) {
-  // What was read of the memory before came before this look at the words; the rank's fence in the
+  // What was read of the memory before came before this check of the words; the rank's fence in the
   // gate is the other half.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::uint32_t hold = rank.block.hold.load(std::memory_order_acquire);

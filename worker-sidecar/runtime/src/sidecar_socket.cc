@@ -117,7 +117,7 @@ void SidecarSocket::receive(std::deque<Arrival>& arrivals) {
         int descriptor = -1;
         std::memcpy(&descriptor, CMSG_DATA(one) + i * sizeof(int), sizeof(int));
         received_descriptors_.push_back(descriptor);
-        // Nobody sends so many that we know what to do with.
+        // No sidecar sends so many that this library has a use for.
         if (received_descriptors_.size() <= kDescriptorsMax) continue;
         ::close(received_descriptors_.front());
         received_descriptors_.pop_front();

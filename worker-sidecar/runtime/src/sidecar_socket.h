@@ -2,7 +2,7 @@
 // Unix stream socket that never blocks.
 //
 // Threads: one owner. Descriptors are close-on-exec, and a peer that is gone never raises SIGPIPE.
-// A broken frame or message ends the connection with a sentence in problem().
+// A broken frame or message ends the connection with a message in problem().
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class SidecarSocket {
   SidecarSocket(const SidecarSocket&) = delete;
   SidecarSocket& operator=(const SidecarSocket&) = delete;
 
-  // A fresh connection; an old one is closed. False with problem() set when nobody listens.
+  // A fresh connection; an earlier one is closed. False with problem() set when no sidecar listens.
   bool connect(const std::string& path);
   void close();
   bool is_open() const { return descriptor_ >= 0; }

@@ -83,10 +83,13 @@ class SmallState {
   std::array<std::byte*, 2> slots_{};
   std::uint64_t slot_bytes_ = 0;
   std::vector<CapturedValue> values_;
-  std::vector<std::uint64_t> offsets_;  // of the plain values in the payload
-  std::uint32_t plain_bytes_ = 0;       // of payload that the plain values take
+  // of the plain values in the payload
+  std::vector<std::uint64_t> offsets_;
+  // of payload that the plain values take
+  std::uint32_t plain_bytes_ = 0;
   std::array<bool, 2> names_are_there_{};
-  std::array<std::vector<Late>, 2> late_;  // of the other values, in order
+  // of the other values, in order
+  std::array<std::vector<Late>, 2> late_;
   std::string problem_;
 };
 

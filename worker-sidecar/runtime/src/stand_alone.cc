@@ -145,10 +145,10 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
     }
     if (then == AfterFailure::stop) {
       Failure failure = loading.result.error();
-      if (failure.status != RK_ERROR_MISMATCH) failure.sentence += why_no_older(candidate.path);
+      if (failure.status != RK_ERROR_MISMATCH) failure.message += why_no_older(candidate.path);
       return std::unexpected(std::move(failure));
     }
-    refused += format(" {}: {}.", candidate.path, loading.result.error().sentence);
+    refused += format(" {}: {}.", candidate.path, loading.result.error().message);
   }
   if (restored.path.empty() && !refused.empty()) {
     return refuse(
@@ -233,7 +233,7 @@ Outcome<std::string> StandAlone::write(const Snapshot& snapshot, const std::vect
     [[maybe_unused]] const Status removed = remove_checkpoint_folder(*file_system_, job_folder_, *name);
     return std::unexpected(filled.error());
   }
-  // The checkpoint is durable; old ones that cannot be removed are no reason to fail.
+  // The checkpoint is durable; earlier ones that cannot be removed are no reason to fail.
   RetentionPolicy retention = settings_.retention;
   retention.own_attempt = attempt_.attempt;
   const Result<PruneReport> pruned = prune_checkpoints(*file_system_, job_folder_, job_, retention);

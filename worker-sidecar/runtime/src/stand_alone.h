@@ -33,7 +33,8 @@ class StandAlone {
   struct Restored {
     std::uint64_t attempt = 1;
     std::uint64_t step = 0;
-    std::string path;  // whole path, empty when there was nothing
+    // whole path, empty when there was nothing
+    std::string path;
     bool state_missing = false;
   };
 

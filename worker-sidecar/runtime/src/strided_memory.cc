@@ -107,7 +107,7 @@ Outcome<std::unique_ptr<StridedMemory>> StridedMemory::make(const TensorDescript
   return memory;
 }
 
-// Calls copy(place in memory, bytes of a run, runs) for the dense bytes asked for, in order; runs
+// Calls copy(place in memory, bytes of a run, runs) for the dense bytes requested, in order; runs
 // follow each other in the step of the last dimension.
 template <typename Copy>
 void StridedMemory::walk(std::uint64_t begin_byte, std::size_t bytes, Copy&& copy) const {

@@ -1,8 +1,8 @@
-// Version of the library, the same as in the root CMakeLists.txt.
+// Version of the library: that of the project in the root CMakeLists.txt.
 #pragma once
 
 namespace rekindle::runtime {
 
-inline constexpr const char* kLibraryVersion = "0.1.0";
+const char* library_version() noexcept;
 
 }  // namespace rekindle::runtime

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/shards.h"
 
 namespace rekindle {
@@ -24,10 +25,10 @@ struct JobOfLayouts {
 inline TensorDescription part_of_tensor(std::string name, Extents global, std::size_t dimension, std::uint64_t index,
                                         std::uint64_t parts) {
   TensorDescription tensor = whole_tensor(std::move(name), Dtype::f32, global);
-  const std::uint64_t least = global[dimension] / parts;
+  const std::uint64_t rows_min = global[dimension] / parts;
   const std::uint64_t larger = global[dimension] % parts;
-  tensor.offset[dimension] = index * least + std::min(index, larger);
-  tensor.shape[dimension] = least + (index < larger ? 1 : 0);
+  tensor.offset[dimension] = index * rows_min + std::min(index, larger);
+  tensor.shape[dimension] = rows_min + (index < larger ? 1 : 0);
   return tensor;
 }
 
@@ -53,7 +54,7 @@ inline JobOfLayouts tensor_parallel(std::size_t parts, std::size_t replicas) {
 inline JobOfLayouts pipeline_parallel(std::size_t stages, std::size_t replicas) {
   JobOfLayouts job;
   for (std::size_t rank = 0; rank < stages * replicas; ++rank) {
-    const std::string stage = "stage" + std::to_string(rank % stages);
+    const std::string stage = format("stage{}", rank % stages);
     job.layouts.push_back(
         {{whole_tensor(stage + ".w", Dtype::f32, {64, 32}), whole_tensor(stage + ".b", Dtype::f32, {64})}});
   }

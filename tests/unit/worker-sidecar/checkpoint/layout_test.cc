@@ -18,13 +18,13 @@ TEST(Dtype, NamesAndNumbersGoThereAndBack) {
   for (int number = 1; number <= 22; ++number) {
     const auto dtype = dtype_from_number(number);
     ASSERT_TRUE(dtype.has_value()) << number;
-    EXPECT_EQ(parse_dtype(to_string(*dtype)), dtype);
+    EXPECT_EQ(parse_enum<Dtype>(to_string(*dtype)), dtype);
     EXPECT_EQ(packed_elements(*dtype) * element_bits(*dtype) % 8, 0u);
   }
   EXPECT_EQ(dtype_from_number(0), std::nullopt);
   EXPECT_EQ(dtype_from_number(23), std::nullopt);
   EXPECT_EQ(dtype_from_number(-1), std::nullopt);
-  EXPECT_EQ(parse_dtype("F128"), std::nullopt);
+  EXPECT_EQ(parse_enum<Dtype>("F128"), std::nullopt);
 }
 
 TEST(Dtype, ElementsAreCountedInWholeBytes) {

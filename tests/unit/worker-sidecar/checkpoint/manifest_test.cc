@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "common/base/format.h"
 #include "tests/support/thoroughness.h"
 #include "tests/unit/worker-sidecar/checkpoint/job.h"
 #include "worker-sidecar/checkpoint/hash.h"
@@ -63,7 +64,7 @@ TEST(Manifest, GoldenBytes) {
       R"("parent":{"attempt":1,"path":"a1-s100-x","step":100},"states":[],"step":184,"tensors":[{"dtype":"F64","global_shape":[],"name":"s",)"
       R"("pieces":[{"begin_byte":88,"end_byte":96,"file":"rank-1.safetensors","key":"s","offset":[],"shape":[]}]}],"term":65536,)"
       R"("time":"2026-01-02T03:04:05Z","trigger":{"cause":"pre_stop","detail":"digits-worker-0"},"version":1,"world_size":2})";
-  EXPECT_EQ(encode_manifest(manifest).text, R"({"hash":")" + hash_of(body) + R"(","manifest":)" + body + "}");
+  EXPECT_EQ(encode_manifest(manifest).text, format(R"({{"hash":"{}","manifest":{}}})", hash_of(body), body));
 }
 
 TEST(Manifest, TheHashIsXxh3OfThatText) {
@@ -134,7 +135,7 @@ TEST(Manifest, AFieldThatItsVersionDoesNotHaveIsRefusedUnderARightHash) {
     body.pop_back();
     body.replace(body.find(field), std::string_view(field).size(), with);
     const Result<SealedManifest> decoded =
-        decode_manifest(R"({"hash":")" + hash_of(body) + R"(","manifest":)" + body + "}");
+        decode_manifest(format(R"({{"hash":"{}","manifest":{}}})", hash_of(body), body));
     ASSERT_FALSE(decoded) << with;
     EXPECT_EQ(decoded.error().code, ErrorCode::invalid_input);
     EXPECT_NE(decoded.error().message.find("version 1 does not have"), std::string::npos) << decoded.error().message;

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "common/base/format.h"
 #include "common/base/prng.h"
 
 namespace rekindle {
@@ -40,7 +41,7 @@ TEST(Pace, SlowStorageIsMadeUpForByNoMoreThanTheBucketHolds) {
 
 TEST(Pace, WhateverTheStorageDoesNoMoreGoesThanTheCapAllows) {
   const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  SCOPED_TRACE(format("seed {}", seed));
   Prng prng(seed);
   constexpr std::uint64_t kRate = 64u << 20;
   Pace pace(kRate, 4u << 20, {});

@@ -6,6 +6,7 @@
 #include <map>
 #include <random>
 
+#include "common/base/format.h"
 #include "tests/unit/worker-sidecar/checkpoint/job_layouts.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 
@@ -55,14 +56,14 @@ Layout random_layout(std::mt19937_64& random) {
     Dtype dtype = *dtype_from_number(static_cast<int>(random() % 22 + 1));
     if (shape.empty() && packed_elements(dtype) > 1) dtype = Dtype::u8;
     if (!shape.empty()) shape.back() *= packed_elements(dtype);
-    layout.tensors.push_back(whole_tensor("t" + std::to_string(i), dtype, shape));
+    layout.tensors.push_back(whole_tensor(format("t{}", i), dtype, shape));
   }
   return layout;
 }
 
 TEST(SplitForWriters, RandomLayoutsAreCoveredExactlyOnceAndBalancedWithinRows) {
   const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  SCOPED_TRACE(format("seed {}", seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 3000; ++round) {
     const Layout layout = random_layout(random);
@@ -119,7 +120,7 @@ std::string coverage_fault(const JobOfLayouts& job, const std::vector<WriterPlan
       for (const TensorDescription& tensor : job.layouts[writer.rank].tensors) {
         if (tensor.name != piece.tensor) continue;
         if (piece.end_row > row_count(tensor))
-          return piece.tensor + " has no such rows at rank " + std::to_string(writer.rank);
+          return format("{} has no such rows at rank {}", piece.tensor, writer.rank);
         ManifestPiece entry{.file = writer.file,
                             .key = piece.tensor,
                             .offset = tensor.offset,
@@ -135,7 +136,8 @@ std::string coverage_fault(const JobOfLayouts& job, const std::vector<WriterPlan
     }
   }
   for (const auto& [name, shape] : shapes) {
-    if (const std::string fault = find_coverage_fault(shape, pieces[name]); !fault.empty()) return name + " " + fault;
+    if (const std::string fault = find_coverage_fault(shape, pieces[name]); !fault.empty())
+      return format("{} {}", name, fault);
   }
   return {};
 }
@@ -206,7 +208,7 @@ TEST(PlanWrite, WhatNobodyLiveHasComesFromTheStripesInTheShadowsOfAllItsHolders)
 
 TEST(PlanWrite, RandomJobsAreWrittenOnceOrSayWhatIsLost) {
   const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  SCOPED_TRACE(format("seed {}", seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 2000; ++round) {
     const std::size_t a = random() % 3 + 1;
@@ -244,8 +246,8 @@ TEST(SplitForWriters, AThousandRanksWithAThousandTensorsEachArePlanned) {
   for (std::size_t rank = 0; rank < 1000; ++rank) {
     Layout layout;
     for (std::size_t i = 0; i < 500; ++i) {
-      layout.tensors.push_back(whole_tensor("w" + std::to_string(i), Dtype::f32, {1000, 8}));
-      layout.tensors.push_back(part_of_tensor("m" + std::to_string(i), {8000}, 0, rank, 1000));
+      layout.tensors.push_back(whole_tensor(format("w{}", i), Dtype::f32, {1000, 8}));
+      layout.tensors.push_back(part_of_tensor(format("m{}", i), {8000}, 0, rank, 1000));
     }
     job.layouts.push_back(std::move(layout));
   }

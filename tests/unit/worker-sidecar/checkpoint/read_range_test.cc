@@ -5,6 +5,8 @@
 #include <random>
 #include <utility>
 
+#include "common/base/format.h"
+
 namespace rekindle {
 namespace {
 
@@ -41,13 +43,12 @@ ReadRange make_range(std::mt19937_64& random) {
 
 TEST(RunWalk, VisitsEveryRunOnceInTheOrderOfTheFile) {
   const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  SCOPED_TRACE(format("seed {}", seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 500; ++round) {
     const ReadRange range = make_range(random);
     const Places expected = list_runs(range);
     ASSERT_EQ(run_count(range), expected.size());
-    ASSERT_EQ(filled_bytes(range), expected.size() * range.bytes);
     ASSERT_EQ(end_byte(range), expected.back().first + range.bytes);
     ASSERT_EQ(target_end_byte(range), expected.back().second + range.bytes);
     // From every place of the file, and in lines of every length.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/counted_array.h"
 #include "tests/support/temporary_folder.h"
@@ -40,8 +41,7 @@ const std::vector<TensorDescription>& model() {
         whole_tensor("flat.nibbles", Dtype::f4, {74}),      whole_tensor("flat.sixes", Dtype::f6_e2m3, {92}),
         whole_tensor("experts.f4", Dtype::f4, {6, 5, 14}),  whole_tensor("mlp.up.f6", Dtype::f6_e3m2, {7, 20}),
         whole_tensor("mlp.down.c64", Dtype::c64, {7, 5})};
-    for (int stage = 0; stage < 6; ++stage)
-      made.push_back(whole_tensor("stage." + std::to_string(stage), Dtype::f32, {5, 3}));
+    for (int stage = 0; stage < 6; ++stage) made.push_back(whole_tensor(format("stage.{}", stage), Dtype::f32, {5, 3}));
     for (int number = 1; const std::optional<Dtype> dtype = dtype_from_number(number); ++number) {
       made.push_back(whole_tensor("kind." + std::string(to_string(*dtype)), *dtype, {9, 2 * packed_elements(*dtype)}));
     }
@@ -186,8 +186,7 @@ struct Job {
 };
 
 Job make_job_of(const Way& way, std::uint32_t ranks) {
-  Job job{
-      .name = std::string(way.name) + " on " + std::to_string(ranks), .layouts = {}, .tensors = {}, .bytes_held = {}};
+  Job job{.name = format("{} on {}", way.name, ranks), .layouts = {}, .tensors = {}, .bytes_held = {}};
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     Layout layout;
     std::vector<std::size_t> tensors;
@@ -336,7 +335,7 @@ TEST_P(Resharding, WhatItWroteIsReadByEveryOther) {
     const Saved saved{.folder = folder, .manifest = Writing(writers).write_to(folder)};
     for (const Job& readers : all_jobs()) {
       if (!which.takes()) continue;
-      SCOPED_TRACE(writers.name + ", read by " + readers.name);
+      SCOPED_TRACE(format("{}, read by {}", writers.name, readers.name));
       expect_restored(saved, readers);
       if (HasFatalFailure()) return;
       ++restored;

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 
 namespace rekindle {
@@ -94,7 +95,7 @@ TEST(PlanRestore, EveryDifferenceIsASentence) {
 
 TEST(PlanRestore, ADifferentModelIsAnErrorThatListsTheFirstDifferences) {
   RestoreTarget target = make_target();
-  for (int i = 0; i < 20; ++i) target.layout.tensors.push_back(whole_tensor("new" + std::to_string(i), Dtype::u8, {1}));
+  for (int i = 0; i < 20; ++i) target.layout.tensors.push_back(whole_tensor(format("new{}", i), Dtype::u8, {1}));
   const Result<RestorePlan> plan = plan_restore(striped_manifest(), target);
   ASSERT_FALSE(plan);
   EXPECT_NE(plan.error().message.find("new0"), std::string::npos);
@@ -205,7 +206,7 @@ std::string box_bytes(const Extents& global, const Extents& offset, const Extent
 
 TEST(PlanRestore, AnyCutIsReadIntoAnyOtherCut) {
   const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  SCOPED_TRACE(format("seed {}", seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 400; ++round) {
     Extents global(random() % 5);
@@ -218,7 +219,7 @@ TEST(PlanRestore, AnyCutIsReadIntoAnyOtherCut) {
     Manifest manifest{.step = 1, .world_size = 1, .tensors = {{"t", Dtype::u16, global, {}}}};
     std::map<std::string, std::string> files;
     for (std::size_t i = 0; i < written.size(); ++i) {
-      const std::string file = "f" + std::to_string(i);
+      const std::string file = format("f{}", i);
       files[file] = "headhead" + box_bytes(global, written[i].first, written[i].second);
       manifest.tensors[0].pieces.push_back({file, "t", written[i].first, written[i].second, 8, files[file].size()});
     }
@@ -254,7 +255,7 @@ Layout columns_of(std::size_t tensors, std::uint64_t rank, std::uint64_t ranks) 
   Layout layout;
   for (std::size_t i = 0; i < tensors; ++i) {
     layout.tensors.push_back(
-        {"w" + std::to_string(i), Dtype::bf16, {65'536, 4'096 / ranks}, {65'536, 4'096}, {0, 4'096 / ranks * rank}});
+        {format("w{}", i), Dtype::bf16, {65'536, 4'096 / ranks}, {65'536, 4'096}, {0, 4'096 / ranks * rank}});
   }
   return layout;
 }
@@ -270,7 +271,7 @@ Manifest manifest_of_columns(std::size_t tensors, std::uint64_t ranks) {
       const TensorDescription& tensor = layout.tensors[i];
       const std::uint64_t begin = std::exchange(end, end + tensor_bytes(tensor));
       manifest.tensors[i].pieces.push_back(
-          {"rank-" + std::to_string(rank), tensor.name, tensor.offset, tensor.shape, begin, end});
+          {format("rank-{}", rank), tensor.name, tensor.offset, tensor.shape, begin, end});
     }
   }
   return manifest;
@@ -279,7 +280,7 @@ Manifest manifest_of_columns(std::size_t tensors, std::uint64_t ranks) {
 TEST(PlanRestore, ACutByColumnsTakesOneRangeAPieceHoweverManyRowsItHas) {
   constexpr std::size_t kTensors = 100;
   for (const auto& [writers, readers, pieces] : {std::tuple{4u, 2u, 2u}, {2u, 4u, 1u}, {8u, 1u, 8u}}) {
-    SCOPED_TRACE(std::to_string(writers) + " to " + std::to_string(readers));
+    SCOPED_TRACE(format("{} to {}", writers, readers));
     const RestoreTarget target{
         .rank = 0, .world_size = readers, .layout = columns_of(kTensors, 0, readers), .states = {}};
     const Result<RestorePlan> plan = plan_restore(manifest_of_columns(kTensors, writers), target);

@@ -109,7 +109,7 @@ TEST(SnapshotSchedule, WithoutARhythmNothingIsEverDue) {
   SnapshotSchedule schedule(SnapshotSettings{.shadow_every_steps = 1});
   schedule.begin(0, {}, kStart);
   EXPECT_EQ(schedule.next_target(1000, kStart + hours(100)), std::nullopt);
-  EXPECT_EQ(schedule.next_look(), std::nullopt);
+  EXPECT_EQ(schedule.next_check(), std::nullopt);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "tests/unit/worker-sidecar/checkpoint/job_layouts.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/checkpoint/plan.h"
@@ -80,13 +81,13 @@ TEST(AddTensors, ACutInsideAByteIsRefused) {
                                     .bytes = 66,
                                     .hash = std::string(32, 'a'),
                                     .chunks = {},
-                                    .entries = {{"nibbles[0:" + middle + "]", "nibbles", 0, cut, 64, 66}}}},
+                                    .entries = {{format("nibbles[0:{}]", middle), "nibbles", 0, cut, 64, 66}}}},
                                   {&layout,
                                    {.file = "rank-1.safetensors",
                                     .bytes = 66,
                                     .hash = std::string(32, 'a'),
                                     .chunks = {},
-                                    .entries = {{"nibbles[" + middle + ":8]", "nibbles", cut, 8, 64, 66}}}}});
+                                    .entries = {{format("nibbles[{}:8]", middle), "nibbles", cut, 8, 64, 66}}}}});
   };
   EXPECT_TRUE(report_of(4));
   EXPECT_FALSE(report_of(3));
@@ -129,7 +130,7 @@ TEST(AddTensors, AZeroJobIsRestoredOntoTheSameRanks) {
     std::uint64_t bytes = 0;
     std::uint64_t wanted = 0;
     for (const FileReads& file : restored->files) {
-      for (const ReadRange& range : file.ranges) bytes += filled_bytes(range);
+      for (const ReadRange& range : file.ranges) bytes += run_count(range) * range.bytes;
     }
     for (const TensorDescription& tensor : job.layouts[rank].tensors) wanted += tensor_bytes(tensor);
     EXPECT_EQ(bytes, wanted) << rank;

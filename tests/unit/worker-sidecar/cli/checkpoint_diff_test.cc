@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/temporary_folder.h"
@@ -17,7 +18,7 @@ class CheckpointDiff : public testing::Test {
     const Result<std::string> name =
         save_checkpoint(real_file_system(), folder_, make_job(), {1, step, "x"}, memory, {}, world_size);
     EXPECT_TRUE(name);
-    return folder_ + "/" + name.value_or("");
+    return format("{}/{}", folder_, name.value_or(""));
   }
 
   TemporaryFolder root_;

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
@@ -18,7 +19,7 @@ class CheckpointGroups : public testing::Test {
     for (std::uint32_t rank = 0; rank < 8; ++rank) write(rank, {rank % 4, rank % 4 + 4});
   }
   void write(std::uint32_t rank, const RankGroup& group) {
-    write_file("device" + std::to_string(rank), encode_group_info(group));
+    write_file(format("device{}", rank), encode_group_info(group));
   }
   void write_file(const std::string& folder, const std::string& bytes) {
     std::filesystem::create_directories(root_.at(folder));
@@ -140,7 +141,7 @@ TEST_F(CheckpointGroups, APipeOrALinkIsRefusedAndNotWaitedFor) {
 }
 
 TEST_F(CheckpointGroups, AFolderWithoutSuchFilesSaysWhoWritesThem) {
-  for (int rank = 0; rank < 8; ++rank) std::filesystem::remove_all(root_.at("device" + std::to_string(rank)));
+  for (int rank = 0; rank < 8; ++rank) std::filesystem::remove_all(root_.at(format("device{}", rank)));
   const Ran ran = run_groups({});
   EXPECT_EQ(ran.code, 2);
   EXPECT_NE(ran.err.find("GROUP_INFO_FILE"), std::string::npos) << ran.err;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
@@ -48,16 +49,17 @@ class CheckpointImport : public SavedJob {
     Progress progress(err, false, [] { return Instant(); });
     const ImportQuestion question{
         .files = {root_.at("model/all.safetensors")}, .root = root_.path(), .job = job, .step = 7};
-    return import_checkpoint(files, question, {.time = "now", .nonce = "n" + std::to_string(call)},
+    return import_checkpoint(files, question, {.time = "now", .nonce = format("n{}", call)},
                              {out, err, false, progress});
   }
   void undo_all_but_first_attempt() {
     for (const std::string& name : names_in(folder_)) {
       const std::optional<FolderName> folder = parse_folder_name(name);
-      if ((folder && folder->attempt > 1) || name.starts_with('.')) std::filesystem::remove_all(folder_ + "/" + name);
+      if ((folder && folder->attempt > 1) || name.starts_with('.'))
+        std::filesystem::remove_all(format("{}/{}", folder_, name));
     }
     for (const std::string& name : names_in(folder_ + "/attempts")) {
-      if (name != "1.json") std::filesystem::remove(folder_ + "/attempts/" + name);
+      if (name != "1.json") std::filesystem::remove(format("{}/attempts/{}", folder_, name));
     }
   }
   // The job is as it was: nothing new, nothing temporary.
@@ -165,7 +167,8 @@ TEST_F(CheckpointImport, RowsThatEndInsideAByteAreRefusedWithWhatToDo) {
 }
 
 TEST_F(CheckpointImport, AChecksumThatDoesNotFitIsDamage) {
-  std::string bytes = read_bytes(root_.at("model/m-1_100_breakpoint.ckpt")) + "crc_num" + std::string(10, '\1');
+  std::string bytes =
+      format("{}crc_num{}", read_bytes(root_.at("model/m-1_100_breakpoint.ckpt")), std::string(10, '\1'));
   write_bytes(root_.at("model/crc.ckpt"), bytes);
   const Ran ran = run_import({"crc.ckpt"});
   EXPECT_EQ(ran.code, 1);
@@ -230,7 +233,7 @@ TEST_F(CheckpointImport, WhereverItEndsTheJobHasACheckpointToGoOnFrom) {
     const CandidateOrder now = order();
     ASSERT_FALSE(now.usable.empty()) << "call " << call << ", " << files.broken();
     const std::string next = now.usable.front().path;
-    EXPECT_EQ(run({"verify", folder_ + "/" + next}).code, 0) << "call " << call << ", " << files.broken();
+    EXPECT_EQ(run({"verify", format("{}/{}", folder_, next)}).code, 0) << "call " << call << ", " << files.broken();
     ++(next == "a1-s184-x" ? before : after);
     undo_all_but_first_attempt();
     if (files.broken().empty()) break;
@@ -266,8 +269,8 @@ TEST_F(CheckpointImport, AStartOfTheJobAtAnyMomentGoesOnUndisturbedOrWithTheImpo
   std::size_t taken = 0;
   for (std::size_t call = 1;; ++call) {
     std::optional<Result<AttemptRecord>> started;
-    InterruptedFileSystem files(
-        call, [&] { started = start_job(real_file_system(), folder_, "start" + std::to_string(call)); });
+    InterruptedFileSystem files(call,
+                                [&] { started = start_job(real_file_system(), folder_, format("start{}", call)); });
     const int code = import_on(files, "team-a.digits", call);
     if (!started) break;
     ASSERT_TRUE(*started) << (*started).error().message;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/temporary_folder.h"
@@ -21,7 +22,7 @@ class CheckpointPrune : public testing::Test {
           save_checkpoint(real_file_system(), folder_, make_job(), {1, step, "x"}, make_memory(step, small_layout())));
     }
   }
-  bool is_there(const std::string& name) const { return std::filesystem::exists(folder_ + "/" + name); }
+  bool is_there(const std::string& name) const { return std::filesystem::exists(format("{}/{}", folder_, name)); }
 
   TemporaryFolder root_;
   const std::string folder_;

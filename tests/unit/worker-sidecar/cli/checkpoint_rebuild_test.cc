@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
 #include "tests/unit/worker-sidecar/cli/saved_job.h"
@@ -22,9 +23,8 @@ class CheckpointRebuild : public testing::Test {
  protected:
   CheckpointRebuild() {
     for (std::uint32_t rank = 0; rank < 4; ++rank) {
-      std::filesystem::create_directories(root_.at("groups/device" + std::to_string(rank)));
-      write_bytes(root_.at("groups/device" + std::to_string(rank) + "/group_info.pb"),
-                  encode_group_info({rank % 2, rank % 2 + 2}));
+      std::filesystem::create_directories(root_.at(format("groups/device{}", rank)));
+      write_bytes(root_.at(format("groups/device{}/group_info.pb", rank)), encode_group_info({rank % 2, rank % 2 + 2}));
       save(rank, "m-2_84_breakpoint.ckpt", 184);
     }
   }
@@ -34,10 +34,10 @@ class CheckpointRebuild : public testing::Test {
            slice_header("cur_rank", "Int64", {}, 8) + little_endian_number(rank);
   }
   std::string path_of(std::uint32_t rank, const std::string& name) const {
-    return root_.at("saved/rank_" + std::to_string(rank) + "/" + name);
+    return root_.at(format("saved/rank_{}/{}", rank, name));
   }
   void save(std::uint32_t rank, const std::string& name, std::uint64_t step) {
-    std::filesystem::create_directories(root_.at("saved/rank_" + std::to_string(rank)));
+    std::filesystem::create_directories(root_.at(format("saved/rank_{}", rank)));
     write_bytes(path_of(rank, name), file_of(rank, step));
   }
   Ran run_groups(std::vector<std::string> arguments) {
@@ -82,7 +82,7 @@ TEST_F(CheckpointRebuild, ARankWithoutAFileIsLostAlsoWhenNobodySaysSo) {
 
 TEST_F(CheckpointRebuild, TheNameOfADyingGaspHasTheRank) {
   std::filesystem::remove_all(root_.at("saved"));
-  for (const std::uint32_t rank : {0u, 1u, 2u}) save(rank, "ttp_rank_" + std::to_string(rank) + "-2_84.ckpt", 184);
+  for (const std::uint32_t rank : {0u, 1u, 2u}) save(rank, format("ttp_rank_{}-2_84.ckpt", rank), 184);
   ASSERT_EQ(run_groups({"--rebuild"}).code, 0);
   EXPECT_EQ(read_bytes(path_of(3, "ttp_rank_3-2_84.ckpt")), file_of(1, 184));
 }

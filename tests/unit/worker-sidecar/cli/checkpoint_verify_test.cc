@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
 #include "tests/unit/worker-sidecar/cli/saved_job.h"
@@ -24,7 +25,7 @@ TEST_F(CheckpointVerify, NamesTheFileTheRangeAndTheTensors) {
   const std::uint64_t bytes = std::filesystem::file_size(folder_ + "/a1-s184-x/rank-1.safetensors");
   const Ran ran = run({"verify", folder_ + "/a1-s184-x"});
   EXPECT_EQ(ran.code, 1);
-  EXPECT_NE(ran.out.find("rank-1.safetensors bytes 0 to " + std::to_string(bytes)), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find(format("rank-1.safetensors bytes 0 to {}", bytes)), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("holds b1"), std::string::npos) << ran.out;
   const Json json = Json::parse(run({"verify", "-o", "json", root_.path()}).out);
   EXPECT_EQ(json.at("checkpoints").at(0).at("fine"), true);

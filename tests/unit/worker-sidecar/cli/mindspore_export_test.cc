@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "tests/unit/worker-sidecar/cli/run_checkpoint.h"
 #include "tests/unit/worker-sidecar/cli/saved_job.h"
@@ -74,7 +75,7 @@ TEST_F(MindSporeExport, EachRankGetsAFileWithWholeTensorsAndItsPartOfShardedOnes
   EXPECT_EQ(names_in(root_.at("to")), (std::vector<std::string>{"rank_0", "rank_1"}));
   const std::string& all = memory.tensor_bytes_held[0];
   for (std::size_t rank = 0; rank < 2; ++rank) {
-    const auto tensors = read("rank_" + std::to_string(rank) + "/digits-1_200_breakpoint.ckpt");
+    const auto tensors = read(format("rank_{}/digits-1_200_breakpoint.ckpt", rank));
     EXPECT_EQ(tensors.at("cut").tensor_content(), all.substr(2 * rank, 2) + all.substr(4 + 2 * rank, 2)) << rank;
     EXPECT_EQ(tensors.at("cut").dims(1), 2);
     EXPECT_EQ(tensors.at("whole").tensor_content(), memory.tensor_bytes_held[1]);

@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/memory_file_system.h"
 #include "tests/support/random_seed.h"
@@ -87,14 +88,13 @@ std::string judge_import(const Story& story, MemoryFileSystem& found, std::size_
     if (!each.manifest) continue;
     const Verification verification = verify_checkpoint(found, folder->path, each.path, job);
     if (!verification.fine())
-      return each.path + " is published and not whole: " + verification.findings.front().sentence;
+      return format("{} is published and not whole: {}", each.path, verification.findings.front().message);
   }
   const CandidateOrder order = order_candidates(*scan, job);
   const bool had_one = folder->path == kOldFolder;
   if (order.usable.empty()) return done || had_one ? "nothing is left to restore" : "";
   const Candidate& newest = order.usable.front();
-  if (done && newest.step != 7)
-    return "the import was reported, and step " + std::to_string(newest.step) + " is the newest";
+  if (done && newest.step != 7) return format("the import was reported, and step {} is the newest", newest.step);
   const RankMemory& expected = newest.step == 7 ? story.model : story.before;
   const Result<RankMemory> loaded = load_checkpoint(found, folder->path, newest.path, expected.layout, expected.states);
   if (!loaded) return loaded.error().message;
@@ -119,8 +119,7 @@ Findings lose_power_everywhere(const Story& story, std::uint64_t seed, const Jud
       for_each_power_loss(story.disk, story.begins, story.ends, seed, [&](MemoryFileSystem&& found, std::size_t at) {
         findings.wrong = judge(found, at);
         if (findings.wrong.empty()) return true;
-        findings.wrong += " (power lost before operation " + std::to_string(at) + " of " +
-                          std::to_string(story.begins) + " to " + std::to_string(story.ends) + ")";
+        findings.wrong += format(" (power lost before operation {} of {} to {})", at, story.begins, story.ends);
         return false;
       });
   return findings;
@@ -250,19 +249,20 @@ TEST_P(PowerLossOfAnExport, IsHurtByEveryFsyncThatIsMissing) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Formats, PowerLossOfAnExport,
-    testing::Values(Export{"safetensors", {.directory = kOldCheckpoint, .target = "/out/model.safetensors"}},
-                    Export{
-                        "merged",
-                        {.directory = kOldCheckpoint, .target = "/out", .format = ExportFormat::mindspore, .epoch = 1}},
-                    Export{"tft",
-                           {.directory = kOldCheckpoint,
-                            .target = "/out",
-                            .format = ExportFormat::mindspore,
-                            .layout = ExportLayout::tft,
-                            .epoch = 1}}),
-    [](const auto& each) { return std::string(each.param.name); });
+INSTANTIATE_TEST_SUITE_P(Formats, PowerLossOfAnExport,
+                         testing::Values(Export{"safetensors",
+                                                {.directory = kOldCheckpoint, .target = "/out/model.safetensors"}},
+                                         Export{"merged",
+                                                {.directory = kOldCheckpoint,
+                                                 .target = "/out",
+                                                 .format = ExportFormat::mindspore,
+                                                 .mindspore = {.epoch = 1}}},
+                                         Export{"tft",
+                                                {.directory = kOldCheckpoint,
+                                                 .target = "/out",
+                                                 .format = ExportFormat::mindspore,
+                                                 .mindspore = {.layout = MindSporeLayout::tft, .epoch = 1}}}),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
 }  // namespace rekindle::cli

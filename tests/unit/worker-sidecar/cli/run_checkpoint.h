@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/format.h"
 #include "worker-sidecar/cli/checkpoint_command.h"
 
 namespace rekindle::cli {
@@ -28,7 +29,7 @@ inline Ran run(const std::vector<std::string>& arguments) {
                          .err_is_terminal = false,
                          .now = [&] { return time += std::chrono::seconds(1); },
                          .wall_time = [] { return std::string("2026-01-02T03:04:05Z"); },
-                         .draw_nonce = [] { return "n" + std::to_string(++nonces); }};
+                         .draw_nonce = [] { return format("n{}", ++nonces); }};
   const int code = run_checkpoint_command(static_cast<int>(argv.size()), argv.data(), host);
   return {code, out.str(), err.str()};
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/storage/attempt_store.h"
@@ -25,9 +26,9 @@ class SavedJob : public testing::Test {
     EXPECT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), name, memory));
   }
   void flip(const std::string& file, std::size_t place) {
-    std::string bytes = read_bytes(folder_ + "/" + file);
+    std::string bytes = read_bytes(format("{}/{}", folder_, file));
     bytes.at(place) = static_cast<char>(bytes.at(place) ^ 1);
-    write_bytes(folder_ + "/" + file, bytes);
+    write_bytes(format("{}/{}", folder_, file), bytes);
   }
 
   TemporaryFolder root_;

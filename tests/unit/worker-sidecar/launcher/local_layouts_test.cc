@@ -2,6 +2,7 @@
 // their own.
 #include <csignal>
 
+#include "common/base/format.h"
 #include "tests/unit/worker-sidecar/launcher/local_run.h"
 
 namespace rekindle::launcher {
@@ -65,7 +66,7 @@ TEST_P(LocalReshard, RowsOfOneNumberOfRanksAreThoseOfAnother) {
 
 INSTANTIATE_TEST_SUITE_P(Numbers, LocalReshard, testing::Values(OtherNumber{2, 3}, OtherNumber{4, 2}),
                          [](const auto& numbers) {
-                           return std::to_string(numbers.param.before) + "To" + std::to_string(numbers.param.after);
+                           return format("{}To{}", numbers.param.before, numbers.param.after);
                          });
 
 }  // namespace

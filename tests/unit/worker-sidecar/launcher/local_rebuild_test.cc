@@ -1,6 +1,7 @@
 // `rekindle run` with real processes whose collective breaks while all of them live.
 #include <gmock/gmock.h>
 
+#include "common/base/format.h"
 #include "tests/unit/worker-sidecar/launcher/local_run.h"
 
 namespace rekindle::launcher {
@@ -76,7 +77,7 @@ TEST_F(LocalRebuild, AStepThatFailsAgainAndAgainRestartsTheJob) {
   environment_["TEST_FLAP"] = "0:20:before:4";
   const auto run = start({"--max-restarts", "0"}, kFour);
   EXPECT_EQ(run->wait(), 143) << run->output();
-  for (int rank = 0; rank < kFour; ++rank) EXPECT_EQ(number_in("rebuilt-" + std::to_string(rank)), 3u);
+  for (int rank = 0; rank < kFour; ++rank) EXPECT_EQ(number_in(format("rebuilt-{}", rank)), 3u);
   EXPECT_THAT(run->output(), HasSubstr("3 times at this step"));
 }
 

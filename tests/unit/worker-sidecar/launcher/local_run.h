@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/format.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/test_process.h"
 
@@ -43,7 +44,7 @@ class LocalRun : public testing::Test {
 
   static std::vector<pid_t> ranks_of(const TestProcess& run) {
     const std::string process = std::to_string(run.pid());
-    std::istringstream words(read_bytes("/proc/" + process + "/task/" + process + "/children"));
+    std::istringstream words(read_bytes(format("/proc/{}/task/{}/children", process, process)));
     return {std::istream_iterator<pid_t>(words), {}};
   }
 
@@ -65,7 +66,7 @@ class LocalRun : public testing::Test {
     ASSERT_FALSE(expected.empty());
     const bool alike = !environment_.contains("TEST_LAYOUT");
     for (int rank = 0; rank < ranks; ++rank) {
-      const std::string found = read_bytes(folder_.at("out/weights-" + std::to_string(rank)));
+      const std::string found = read_bytes(folder_.at(format("out/weights-{}", rank)));
       EXPECT_TRUE(found == (alike ? expected : rows_of(expected, rank, ranks)))
           << "rank " << rank << " ended with other weights, " << found.size() << " bytes";
     }

@@ -1,6 +1,8 @@
 // `rekindle run` outside a pod, with real processes that train, die and come back.
 #include "tests/unit/worker-sidecar/launcher/local_run.h"
 
+#include "common/base/format.h"
+
 namespace rekindle::launcher {
 namespace {
 
@@ -92,8 +94,7 @@ TEST_F(LocalRun, AKilledLauncherTakesItsRanksAlong) {
   EXPECT_EQ(run->wait(), 137);
   for (const pid_t rank : ranks)
     EXPECT_TRUE(eventually([&] {
-      return !fs::exists("/proc/" + std::to_string(rank)) ||
-             read_bytes("/proc/" + std::to_string(rank) + "/stat").contains(") Z");
+      return !fs::exists(format("/proc/{}", rank)) || read_bytes(format("/proc/{}/stat", rank)).contains(") Z");
     }));
 }
 
@@ -122,7 +123,7 @@ TEST_F(LocalRun, ADamagedLastCheckpointStopsTheRunInsteadOfStartingAfresh) {
   environment_["TEST_FAULT"] = "1:20:exit3";
   EXPECT_EQ(start({"--max-restarts", "0"})->wait(), 3);
   std::string path = events("durable")[0]["path"];
-  const std::string manifest = folder_.at("checkpoints/local.local/" + path + "/manifest.json");
+  const std::string manifest = folder_.at(format("checkpoints/local.local/{}/manifest.json", path));
   fs::resize_file(manifest, fs::file_size(manifest) / 2);
   const auto run = start({"--max-restarts", "0"});
   EXPECT_EQ(run->wait(), 8) << run->output();  // the ranks' own: rk_restore failed

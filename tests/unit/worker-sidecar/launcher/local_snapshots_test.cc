@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "common/base/format.h"
 #include "tests/unit/worker-sidecar/launcher/local_run.h"
 
 namespace rekindle::launcher {
@@ -25,14 +26,13 @@ class LocalSnapshots : public LocalRun {
   }
   // The least step that all ranks said they had committed.
   std::uint64_t step_of_all() {
-    std::uint64_t least = number_in("step-0");
-    for (int rank = 1; rank < kRanks; ++rank) least = std::min(least, number_in("step-" + std::to_string(rank)));
-    return least;
+    std::uint64_t step_min = number_in("step-0");
+    for (int rank = 1; rank < kRanks; ++rank) step_min = std::min(step_min, number_in(format("step-{}", rank)));
+    return step_min;
   }
   static std::string run_folder(const TestProcess& run) {
     const std::vector<pid_t> ranks = ranks_of(run);
-    const std::string environment =
-        ranks.empty() ? "" : read_bytes("/proc/" + std::to_string(ranks.front()) + "/environ");
+    const std::string environment = ranks.empty() ? "" : read_bytes(format("/proc/{}/environ", ranks.front()));
     const std::size_t begin = environment.find("REKINDLE_SOCKET=");
     if (begin == std::string::npos) return "";
     return std::filesystem::path(environment.c_str() + begin + std::strlen("REKINDLE_SOCKET=")).parent_path();
@@ -43,7 +43,7 @@ class LocalSnapshots : public LocalRun {
     std::set<std::uint64_t> serials;
     bool planned = false;
     for (int rank = 0; rank < kRanks; ++rank) {
-      const std::string shadow = read_bytes(folder + "/rank-" + std::to_string(rank) + ".shadow");
+      const std::string shadow = read_bytes(format("{}/rank-{}.shadow", folder, rank));
       const auto number_at = [&](std::uint64_t at) {
         std::uint64_t value = 0;
         if (at + sizeof value <= shadow.size()) std::memcpy(&value, shadow.data() + at, sizeof value);
@@ -110,7 +110,7 @@ TEST_F(LocalSnapshots, WhenAllRanksDieAtOnceTheStepIsWrittenFromTheirShadows) {
   EXPECT_EQ(number_in("first-0-2"), events("durable")[0]["step"].get<std::uint64_t>() + 1);
   const std::string path = events("durable")[0]["path"];
   const auto sealed =
-      nlohmann::json::parse(read_bytes(folder_.at("checkpoints/local.local/" + path + "/manifest.json")));
+      nlohmann::json::parse(read_bytes(folder_.at(format("checkpoints/local.local/{}/manifest.json", path))));
   EXPECT_EQ(sealed["manifest"]["states"].size(), static_cast<std::size_t>(kRanks))
       << "small state of every rank outlives it";
   expect_undisturbed_end();
@@ -140,7 +140,7 @@ TEST_F(LocalSnapshots, WhenAllRanksDieAtOnceWithoutShadowsTheNewestCheckpointSta
   const std::uint64_t saved = saved_before_restart();
   ASSERT_EQ(events("durable").size(), 1u) << run->output();
   EXPECT_EQ(events("durable")[0]["step"], saved);
-  EXPECT_TRUE(run->output().contains("step " + std::to_string(saved) + " stands in ")) << run->output();
+  EXPECT_TRUE(run->output().contains(format("step {} stands in ", saved))) << run->output();
   EXPECT_TRUE(run->output().contains("was committed only by ranks 0, 1, 2, which are gone")) << run->output();
   EXPECT_EQ(number_in("first-0-2"), saved + 1);
   expect_undisturbed_end();

@@ -21,7 +21,7 @@ std::string text_of(const SupervisionAction& action) {
   return format("over code={}{}", over.exit_code, over.terminated ? " terminated" : "");
 }
 
-// One life of two ranks; at(seconds).tell(event) gives the actions as text.
+// One life of two ranks; at(seconds).on(event) gives the actions as text.
 class Life {
  public:
   explicit Life(bool saves_on_terminate = true)
@@ -30,7 +30,7 @@ class Life {
     now_ = Instant(since_start);
     return *this;
   }
-  std::string tell(const SupervisionEvent& event) {
+  std::string on(const SupervisionEvent& event) {
     std::string text;
     for (const SupervisionAction& action : machine_.advance(event, now_))
       text += (text.empty() ? "" : ", ") + text_of(action);
@@ -45,74 +45,74 @@ class Life {
 
 TEST(Supervision, AllRanksThatEndWellEndTheRunWell) {
   Life life;
-  EXPECT_EQ(life.tell(RankEnded{0, 0}), "");
-  EXPECT_EQ(life.tell(RankEnded{1, 0}), "over code=0");
+  EXPECT_EQ(life.on(RankEnded{0, 0}), "");
+  EXPECT_EQ(life.on(RankEnded{1, 0}), "over code=0");
   EXPECT_TRUE(life.machine().over());
 }
 
 TEST(Supervision, ADeadRankIsSavedBeforeTheOthersAreTouched) {
   Life life;
-  EXPECT_EQ(life.at(10s).tell(RankEnded{1, 137}), "save rank=1 code=137");
-  EXPECT_EQ(life.at(30s).tell(TimePassed{}), "");
-  EXPECT_EQ(life.at(31s).tell(SaveEnded{}), "");
-  EXPECT_EQ(life.at(31s).tell(RankEnded{0, 143}), "over code=137");
+  EXPECT_EQ(life.at(10s).on(RankEnded{1, 137}), "save rank=1 code=137");
+  EXPECT_EQ(life.at(30s).on(TimePassed{}), "");
+  EXPECT_EQ(life.at(31s).on(SaveEnded{}), "");
+  EXPECT_EQ(life.at(31s).on(RankEnded{0, 143}), "over code=137");
 }
 
 TEST(Supervision, ABreakpointThatTakesTooLongDoesNotHoldTheRunForEver) {
   Life life;
-  life.at(10s).tell(RankEnded{1, 137});
-  EXPECT_EQ(life.at(70s).tell(TimePassed{}), "SIGTERM");
-  EXPECT_EQ(life.at(75s).tell(TimePassed{}), "SIGKILL");
-  EXPECT_EQ(life.at(75s).tell(RankEnded{0, 137}), "over code=137");
+  life.at(10s).on(RankEnded{1, 137});
+  EXPECT_EQ(life.at(70s).on(TimePassed{}), "SIGTERM");
+  EXPECT_EQ(life.at(75s).on(TimePassed{}), "SIGKILL");
+  EXPECT_EQ(life.at(75s).on(RankEnded{0, 137}), "over code=137");
 }
 
 TEST(Supervision, ARankThatDoesNotLeaveAfterTheBreakpointIsEnded) {
   Life life;
-  life.at(10s).tell(RankEnded{1, 3});
-  life.at(11s).tell(SaveEnded{});
-  EXPECT_EQ(life.at(13s).tell(TimePassed{}), "SIGTERM");
-  EXPECT_EQ(life.at(18s).tell(TimePassed{}), "SIGKILL");
-  EXPECT_EQ(life.at(23s).tell(TimePassed{}), "over code=3");
+  life.at(10s).on(RankEnded{1, 3});
+  life.at(11s).on(SaveEnded{});
+  EXPECT_EQ(life.at(13s).on(TimePassed{}), "SIGTERM");
+  EXPECT_EQ(life.at(18s).on(TimePassed{}), "SIGKILL");
+  EXPECT_EQ(life.at(23s).on(TimePassed{}), "over code=3");
 }
 
 TEST(Supervision, TheLastRankToDieIsStillSaved) {
   Life life;
-  life.tell(RankEnded{0, 137});
-  EXPECT_EQ(life.tell(RankEnded{1, 137}), "");
-  EXPECT_EQ(life.tell(SaveEnded{}), "over code=137");
+  life.on(RankEnded{0, 137});
+  EXPECT_EQ(life.on(RankEnded{1, 137}), "");
+  EXPECT_EQ(life.on(SaveEnded{}), "over code=137");
 }
 
 TEST(Supervision, TerminationSavesFirstAndEndsWith143) {
   Life life;
-  EXPECT_EQ(life.tell(TerminateAsked{}), "save terminated");
-  EXPECT_EQ(life.tell(SaveEnded{}), "");
-  EXPECT_EQ(life.tell(RankEnded{0, 143}), "");
-  EXPECT_EQ(life.tell(RankEnded{1, 143}), "over code=143 terminated");
+  EXPECT_EQ(life.on(TerminateRequested{}), "save terminated");
+  EXPECT_EQ(life.on(SaveEnded{}), "");
+  EXPECT_EQ(life.on(RankEnded{0, 143}), "");
+  EXPECT_EQ(life.on(RankEnded{1, 143}), "over code=143 terminated");
 }
 
 TEST(Supervision, ASecondSignalDoesNotWait) {
   Life life;
-  life.tell(TerminateAsked{});
-  EXPECT_EQ(life.tell(TerminateAsked{}), "SIGTERM");
+  life.on(TerminateRequested{});
+  EXPECT_EQ(life.on(TerminateRequested{}), "SIGTERM");
 }
 
 TEST(Supervision, TerminationWhileADeathIsBeingSavedForbidsTheRestart) {
   Life life;
-  life.tell(RankEnded{0, 137});
-  EXPECT_EQ(life.tell(TerminateAsked{}), "");
-  life.tell(SaveEnded{});
-  EXPECT_EQ(life.tell(RankEnded{1, 143}), "over code=143 terminated");
+  life.on(RankEnded{0, 137});
+  EXPECT_EQ(life.on(TerminateRequested{}), "");
+  life.on(SaveEnded{});
+  EXPECT_EQ(life.on(RankEnded{1, 143}), "over code=143 terminated");
 }
 
 TEST(Supervision, InAPodTerminationIsForwardedAtOnce) {
   Life life(false);
-  EXPECT_EQ(life.at(1s).tell(TerminateAsked{}), "SIGTERM");
-  EXPECT_EQ(life.at(6s).tell(TimePassed{}), "SIGKILL");
+  EXPECT_EQ(life.at(1s).on(TerminateRequested{}), "SIGTERM");
+  EXPECT_EQ(life.at(6s).on(TimePassed{}), "SIGKILL");
 }
 
 TEST(Supervision, ARankThatWasStoppedByAnOrderIsNoGoodEnd) {
   Life life;
-  EXPECT_EQ(life.tell(RankEnded{0, 143}), "save rank=0 code=143");
+  EXPECT_EQ(life.on(RankEnded{0, 143}), "save rank=0 code=143");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "common/base/format.h"
 #include "tests/support/random_seed.h"
 #include "worker-sidecar/mindspore/checkpoint.pb.h"
 #include "worker-sidecar/mindspore/crc32.h"
@@ -150,7 +151,7 @@ TEST(MindSporeFile, TheChecksumIsFoundAndNotTakenForAMessage) {
   const std::string bytes = sample();
   Crc32 crc;
   crc.update(bytes.data(), bytes.size());
-  std::string with = bytes + "crc_num" + std::string(6, '\0');
+  std::string with = format("{}crc_num{}", bytes, std::string(6, '\0'));
   for (int shift = 24; shift >= 0; shift -= 8) with += static_cast<char>(crc.value() >> shift);
   const Result<MindSporeFile> file = index(with);
   ASSERT_TRUE(file) << file.error().message;

@@ -2,13 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
+
 namespace rekindle {
 namespace {
 
 TEST(MindSporeFileNames, AreThoseOfMindSporeAndMindX) {
   EXPECT_EQ(periodic_file_name("resnet", {2, 84}), "resnet-2_84.ckpt");
   EXPECT_EQ(breakpoint_file_name("resnet", {2, 84}), "resnet-2_84_breakpoint.ckpt");
-  EXPECT_EQ(dying_folder_name(184) + "/" + rank_folder_name(3) + "/" + dying_file_name(3, {2, 84}),
+  EXPECT_EQ(format("{}/{}/{}", dying_folder_name(184), rank_folder_name(3), dying_file_name(3, {2, 84})),
             "tft_saved_checkpoints-step_184/rank_3/ttp_rank_3-2_84.ckpt");
 }
 
@@ -37,6 +39,17 @@ TEST(MindSporeFileNames, ARanksFolderIsKnownByEitherName) {
   EXPECT_EQ(rank_of_folder("device0"), 0u);
   for (const char* name : {"device", "device08", "device1x", "rank1", "rank_99999999999", "rank_-1"})
     EXPECT_FALSE(rank_of_folder(name)) << name;
+}
+
+TEST(MindSporeFileNames, ACopyForAnotherRankIsNamedAfterIt) {
+  EXPECT_EQ(file_name_for_rank("ttp_rank_1-2_84.ckpt", 1, 5), "ttp_rank_5-2_84.ckpt");
+  EXPECT_EQ(file_name_for_rank("ttp_rank_3-2_84.ckpt", 1, 5), "ttp_rank_3-2_84.ckpt") << "it is no file of rank 1";
+  EXPECT_EQ(file_name_for_rank("resnet-2_84_breakpoint.ckpt", 1, 5), "resnet-2_84_breakpoint.ckpt");
+}
+
+TEST(MindSporeFileNames, ALostRanksFolderIsNamedLikeTheOthers) {
+  EXPECT_EQ(folder_name_like("device3", 5), "device5");
+  EXPECT_EQ(folder_name_like("rank_3", 5), "rank_5");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "common/base/format.h"
 #include "worker-sidecar/mindspore/group_info.pb.h"
 
 namespace rekindle {
@@ -19,7 +20,7 @@ ParallelGroupMap make_map(const RankGroup& ranks, int communication_groups = 2) 
   ParallelGroupMap map;
   for (int i = 0; i < communication_groups; ++i) {
     auto* item = map.add_parallel_group_item();
-    item->set_group_name("group-" + std::to_string(i));
+    item->set_group_name(format("group-{}", i));
     item->mutable_parallel_group_ranks()->add_dim(7);
   }
   for (const std::uint32_t rank : ranks) map.mutable_ckpt_restore_rank_list()->add_dim(rank);
@@ -116,7 +117,7 @@ TEST(GroupInfo, CutAnywhereItNeverGivesAnotherList) {
 
 TEST(GroupInfo, RandomBytesGiveAnErrorOrAListWithinTheRules) {
   const auto seed = std::random_device{}();
-  SCOPED_TRACE("seed " + std::to_string(seed));
+  SCOPED_TRACE(format("seed {}", seed));
   std::mt19937 random(seed);
   const std::string valid = make_map({0, 4, 300}).SerializeAsString();
   for (int i = 0; i < 10'000; ++i) {

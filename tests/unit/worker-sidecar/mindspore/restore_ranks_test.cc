@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
+
 namespace rekindle {
 namespace {
 
@@ -97,7 +99,7 @@ TEST(RestoreRanks, NoFilesAreRefused) { EXPECT_EQ(refusal({}), "no rank has a fi
 // Ranks 0 to 7 with the same step; equal content within a group.
 std::map<std::uint32_t, HeldCheckpoint> equal_copies() {
   std::map<std::uint32_t, HeldCheckpoint> held;
-  for (std::uint32_t rank = 0; rank < 8; ++rank) held[rank] = {184, "part " + std::to_string(rank % 4)};
+  for (std::uint32_t rank = 0; rank < 8; ++rank) held[rank] = {184, format("part {}", rank % 4)};
   return held;
 }
 

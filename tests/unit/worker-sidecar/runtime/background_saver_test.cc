@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "common/base/format.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker-sidecar/runtime/c_session.h"
 #include "worker-sidecar/storage/verifier.h"
@@ -41,7 +42,7 @@ class ProcessThatSavesByItself : public ::testing::Test {
   std::size_t published() const {
     std::size_t count = 0;
     for (const std::string& name : folders())
-      count += std::filesystem::exists(root.at("local.local/" + name + "/manifest.json"));
+      count += std::filesystem::exists(root.at(format("local.local/{}/manifest.json", name)));
     return count;
   }
 
@@ -74,7 +75,7 @@ TEST_F(ProcessThatSavesByItself, WhatItWroteVerifiesAndIsPeriodic) {
   }
   for (const std::string& name : folders()) {
     const Verification verification = verify_checkpoint(real_file_system(), root.at("local.local"), name);
-    EXPECT_TRUE(verification.fine()) << verification.findings[0].sentence;
+    EXPECT_TRUE(verification.fine()) << verification.findings[0].message;
     EXPECT_EQ(verification.sealed->manifest.kind, CheckpointKind::periodic);
     EXPECT_EQ(verification.sealed->manifest.trigger.detail, "every 10 steps");
   }

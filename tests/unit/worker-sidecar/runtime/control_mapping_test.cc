@@ -14,12 +14,12 @@ namespace {
 using testing::ControlMemory;
 using ::testing::HasSubstr;
 
-std::string sentence_of(const Outcome<ControlMapping>& mapping) { return mapping ? "" : mapping.error().sentence; }
+std::string message_of(const Outcome<ControlMapping>& mapping) { return mapping ? "" : mapping.error().message; }
 
 TEST(ControlMapping, ARightBlockIsMapped) {
   const ControlMemory control({.rank = 2, .world_size = 4});
   const auto mapping = ControlMapping::map(control.descriptor(), 2, 4);
-  ASSERT_TRUE(mapping) << mapping.error().sentence;
+  ASSERT_TRUE(mapping) << mapping.error().message;
   (*mapping)->word.store(77);
   EXPECT_EQ(control->word.load(), 77u);
 }
@@ -30,7 +30,7 @@ TEST(ControlMapping, WrongMagicIsRefused) {
   const auto mapping = ControlMapping::map(control.descriptor(), 0, 1);
   ASSERT_FALSE(mapping);
   EXPECT_EQ(mapping.error().status, RK_ERROR_VERSION);
-  EXPECT_THAT(sentence_of(mapping), HasSubstr("RKCTRL01"));
+  EXPECT_THAT(message_of(mapping), HasSubstr("RKCTRL01"));
 }
 
 TEST(ControlMapping, AnotherVersionIsRefusedWithBothNumbers) {
@@ -39,21 +39,21 @@ TEST(ControlMapping, AnotherVersionIsRefusedWithBothNumbers) {
   const auto mapping = ControlMapping::map(control.descriptor(), 0, 1);
   ASSERT_FALSE(mapping);
   EXPECT_EQ(mapping.error().status, RK_ERROR_VERSION);
-  EXPECT_THAT(sentence_of(mapping), HasSubstr("version 9, this library knows version 1"));
+  EXPECT_THAT(message_of(mapping), HasSubstr("version 9, this library knows version 1"));
 }
 
 TEST(ControlMapping, ABlockOfAnotherRankIsRefused) {
   const ControlMemory control({.rank = 1, .world_size = 4});
-  EXPECT_THAT(sentence_of(ControlMapping::map(control.descriptor(), 2, 4)),
+  EXPECT_THAT(message_of(ControlMapping::map(control.descriptor(), 2, 4)),
               HasSubstr("rank 1 of 4, this process is rank 2 of 4"));
 }
 
 TEST(ControlMapping, AFileThatWasCutShortIsRefused) {
   const ControlMemory control;
   ASSERT_EQ(::ftruncate(control.descriptor(), static_cast<off_t>(control.bytes() - 4096)), 0);
-  EXPECT_THAT(sentence_of(ControlMapping::map(control.descriptor(), 0, 1)), HasSubstr("do not fit together"));
+  EXPECT_THAT(message_of(ControlMapping::map(control.descriptor(), 0, 1)), HasSubstr("do not fit together"));
   ASSERT_EQ(::ftruncate(control.descriptor(), 100), 0);
-  EXPECT_THAT(sentence_of(ControlMapping::map(control.descriptor(), 0, 1)), HasSubstr("has 100 bytes"));
+  EXPECT_THAT(message_of(ControlMapping::map(control.descriptor(), 0, 1)), HasSubstr("has 100 bytes"));
 }
 
 TEST(ControlMapping, SlotsThatDoNotFitAreRefused) {
@@ -65,7 +65,7 @@ TEST(ControlMapping, SlotsThatDoNotFitAreRefused) {
   for (const auto& break_one : breaks) {
     const ControlMemory control;
     break_one(*control);
-    EXPECT_THAT(sentence_of(ControlMapping::map(control.descriptor(), 0, 1)), HasSubstr("do not fit together"));
+    EXPECT_THAT(message_of(ControlMapping::map(control.descriptor(), 0, 1)), HasSubstr("do not fit together"));
   }
 }
 

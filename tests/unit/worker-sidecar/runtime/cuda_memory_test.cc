@@ -28,7 +28,7 @@ TEST(CudaMemory, WithoutADriverIsUnavailableAndSaysWhatToDo) {
 
 TEST(CudaMemory, OfARealDeviceSurvivesACheckpoint) {
   const Outcome<rk_memory> memory = cuda_memory(0);
-  if (!memory) GTEST_SKIP() << "no CUDA device to try it on: " << memory.error().sentence;
+  if (!memory) GTEST_SKIP() << "no CUDA device to try it on: " << memory.error().message;
   void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   const auto set_current = reinterpret_cast<int (*)(void*)>(::dlsym(driver, "cuCtxSetCurrent"));
   const auto retain = reinterpret_cast<int (*)(void**, int)>(::dlsym(driver, "cuDevicePrimaryCtxRetain"));

@@ -8,6 +8,7 @@
 #include <deque>
 #include <string>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/temporary_folder.h"
 #include "worker-sidecar/runtime/include/rekindle.h"
@@ -144,7 +145,7 @@ TEST_F(OnAStandInDriver, ColumnsOfSeveralRanksArePutTogetherInFewCopies) {
     for (std::uint64_t row = 0; row < kRows; ++row) column += whole.substr(row * 16 + rank * 4, 4);
     const MemoryPiece piece{.entry = entry_of_piece(tensor, 0, kRows), .data = column.data()};
     const Result<WrittenDataFile> written =
-        write_data_file(real_file_system(), opened->path + "/" + folder, rank_file_name(rank), {&piece, 1});
+        write_data_file(real_file_system(), format("{}/{}", opened->path, folder), rank_file_name(rank), {&piece, 1});
     ASSERT_TRUE(written) << written.error().message;
     const DataEntry& entry = written->entries[0];
     WrittenFile report{.file = rank_file_name(rank),

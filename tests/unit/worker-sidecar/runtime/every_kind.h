@@ -65,7 +65,7 @@ class EveryKind : public ::testing::Test {
   // To the point at which the rank waits for an offer.
   void open_and_register() {
     restored = std::async(std::launch::async, [&] {
-      if (Done done = rank.open(); !done) throw std::runtime_error(done.error().sentence);
+      if (Done done = rank.open(); !done) throw std::runtime_error(done.error().message);
       register_all();
       const rk_status status = rank.session->restore(rank.position);
       return Failure{status, status == RK_OK ? "" : last_error()};
@@ -80,7 +80,7 @@ class EveryKind : public ::testing::Test {
     sidecar.attempt = 1;
     sidecar.send(TakeMessage{.attempt = 1, .path = "", .step = 0, .manifest_hash = ""});
     const Failure failure = restored.get();
-    ASSERT_EQ(failure.status, RK_OK) << failure.sentence;
+    ASSERT_EQ(failure.status, RK_OK) << failure.message;
   }
   rk_status step(std::uint64_t number) {
     if (const rk_status status = rank.session->step_begin(number); status != RK_OK) return status;

@@ -47,24 +47,24 @@ TEST_F(Opening, ARefusalIsPassedOnAsItIs) {
   sidecar.accept();
   sidecar.expect<HelloMessage>("hello");
   sidecar.send(RefusedMessage{{ErrorCode::already_exists, "another process has rank 0 already", Retry::no}});
-  EXPECT_THAT(failure().sentence, HasSubstr("another process has rank 0 already"));
+  EXPECT_THAT(failure().message, HasSubstr("another process has rank 0 already"));
 }
 
 TEST_F(Opening, NobodyThereIsSaidWithTheSocketsName) {
   sidecar.stop_listening();
   rank.options.open_time_max = std::chrono::milliseconds(50);
   open();
-  const Failure nobody = failure();
-  EXPECT_EQ(nobody.status, RK_ERROR_UNAVAILABLE);
-  EXPECT_THAT(nobody.sentence, HasSubstr("no sidecar answered at " + sidecar.socket_path()));
-  EXPECT_THAT(nobody.sentence, HasSubstr("No such file or directory"));
+  const Failure unanswered = failure();
+  EXPECT_EQ(unanswered.status, RK_ERROR_UNAVAILABLE);
+  EXPECT_THAT(unanswered.message, HasSubstr("no sidecar answered at " + sidecar.socket_path()));
+  EXPECT_THAT(unanswered.message, HasSubstr("No such file or directory"));
 }
 
 TEST_F(Opening, OthersWhoDoNotComeAreToldFromASidecarThatIsAway) {
   rank.options.open_time_max = std::chrono::milliseconds(200);
   open();
   sidecar.greet();
-  EXPECT_THAT(failure().sentence, HasSubstr("the rest of the 1 ranks did not come"));
+  EXPECT_THAT(failure().message, HasSubstr("the rest of the 1 ranks did not come"));
 }
 
 TEST_F(Opening, ASidecarThatStartsLaterIsFound) {
@@ -82,7 +82,7 @@ TEST_F(Opening, ABlockOfAnotherVersionFailsWithBothNumbers) {
   sidecar.greet();
   const Failure wrong = failure();
   EXPECT_EQ(wrong.status, RK_ERROR_VERSION);
-  EXPECT_THAT(wrong.sentence, HasSubstr("version 2"));
+  EXPECT_THAT(wrong.message, HasSubstr("version 2"));
 }
 
 TEST_F(Opening, ASidecarThatSpeaksNonsenseIsTriedAgain) {

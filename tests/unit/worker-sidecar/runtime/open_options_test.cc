@@ -24,7 +24,7 @@ class OptionsFrom : public ::testing::Test {
     const Outcome<OpenOptions> options = read();
     ASSERT_FALSE(options);
     EXPECT_EQ(options.error().status, status);
-    EXPECT_THAT(options.error().sentence, HasSubstr(part));
+    EXPECT_THAT(options.error().message, HasSubstr(part));
   }
 
   rk_options given{.struct_size = sizeof(rk_options)};

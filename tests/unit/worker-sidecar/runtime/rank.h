@@ -61,7 +61,7 @@ struct Rank {
   }
   // To the first step, or an exception with the sentence.
   void start() {
-    if (Done done = open(); !done) throw std::runtime_error(done.error().sentence);
+    if (Done done = open(); !done) throw std::runtime_error(done.error().message);
     if (register_all() != RK_OK || session->restore(position) != RK_OK) throw std::runtime_error(last_error());
   }
   // Weights equal the number of the committed step, and so does the counter; statistics change

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "tests/unit/worker-sidecar/runtime/every_kind.h"
 
 namespace rekindle::runtime {
@@ -34,7 +35,7 @@ class Rebuilding : public ::testing::Test {
     const Layout layout{
         {whole_tensor("weights", Dtype::f32, {4}), whole_tensor("statistics", Dtype::f32, {4}, WrittenIn::anywhere)}};
     memory = make_memory(step, layout, {{"counter", 8}});
-    const FolderName name{.attempt = 1, .step = step, .nonce = "n" + std::to_string(term)};
+    const FolderName name{.attempt = 1, .step = step, .nonce = format("n{}", term)};
     const std::string path = *save_checkpoint(real_file_system(), job_folder, make_job(), name, memory, {}, world_size);
     return {.term = term,
             .step = step,
@@ -97,7 +98,7 @@ TEST_F(Rebuilding, ARankThatIsBehindLoadsWhatTheOthersHave) {
   EXPECT_EQ(rank.session->update_begin(), RK_REBUILD);
   ASSERT_EQ(rank.session->rebuild(rank.position), RK_OK) << last_error();
   EXPECT_EQ(rank.position.step, 4u);
-  EXPECT_EQ(rank.position.path, job_folder + "/" + ahead.path);
+  EXPECT_EQ(rank.position.path, format("{}/{}", job_folder, ahead.path));
   EXPECT_EQ(bytes_of(rank.weights), memory.tensor_bytes_held[0]);
   EXPECT_EQ(bytes_of(rank.statistics), memory.tensor_bytes_held[1]);
   EXPECT_EQ(bytes_of(rank.counter), memory.state_bytes_held[0]);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "tests/unit/worker-sidecar/runtime/every_kind.h"
 
 namespace rekindle::runtime {
@@ -24,7 +25,7 @@ TEST_F(EveryKind, AWriteOrderGathersViewsAndFetchesFromDevices) {
   ASSERT_EQ(step(1), RK_OK);
   sidecar.send(order({{"view", 1, 3}, {"there", 6, 17}}));
   const auto report = sidecar.expect<WrittenMessage>("written");
-  const std::string bytes = read_bytes(job_folder + "/" + "a1-s1-abc/rank-0.safetensors");
+  const std::string bytes = read_bytes(format("{}/a1-s1-abc/rank-0.safetensors", job_folder));
   const auto value = [&](std::size_t i) {
     const WrittenEntry& entry = report.written.entries[i];
     return bytes.substr(entry.begin_byte, entry.end_byte - entry.begin_byte);

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "common/base/format.h"
 #include "tests/unit/worker-sidecar/runtime/fake_device.h"
 #include "worker-sidecar/checkpoint/cursor.h"
 
@@ -31,7 +32,7 @@ class RegistryWith1000Bytes : public ::testing::Test {
     const Done done = registry.add_tensor(given, kRoom);
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().status, RK_ERROR_ARGUMENT);
-    EXPECT_THAT(done.error().sentence, HasSubstr(part));
+    EXPECT_THAT(done.error().message, HasSubstr(part));
     EXPECT_EQ(registry.tensors().size(), 0u);
   }
 
@@ -53,7 +54,7 @@ TEST_F(RegistryWith1000Bytes, EveryTypeHasItsSize) {
       {RK_U64, 256}, {RK_F8_E4M3, 32}, {RK_F8_E5M2, 32}, {RK_F8_E8M0, 32}, {RK_F8_E4M3FNUZ, 32}, {RK_F8_E5M2FNUZ, 32},
       {RK_C64, 256}, {RK_F4, 16},      {RK_F6_E2M3, 24}, {RK_F6_E3M2, 24}};
   for (const auto& [dtype, bytes] : sizes) {
-    const std::string name = "w" + std::to_string(dtype);
+    const std::string name = format("w{}", dtype);
     rk_tensor one = tensor(name.c_str());
     one.dtype = dtype;
     ASSERT_TRUE(registry.add_tensor(one, kRoom)) << dtype;
@@ -114,10 +115,10 @@ TEST_F(RegistryWith1000Bytes, WhatCannotBeATensorIsRefusedByName) {
 
 TEST_F(RegistryWith1000Bytes, NamesAreUniqueOverTensorsAndStates) {
   ASSERT_TRUE(registry.add_tensor(tensor("w"), kRoom));
-  EXPECT_THAT(registry.add_tensor(tensor("w"), kRoom).error().sentence, HasSubstr("registered already"));
-  EXPECT_THAT(registry.add_state("w", memory, 4, kRoom).error().sentence, HasSubstr("registered already"));
+  EXPECT_THAT(registry.add_tensor(tensor("w"), kRoom).error().message, HasSubstr("registered already"));
+  EXPECT_THAT(registry.add_state("w", memory, 4, kRoom).error().message, HasSubstr("registered already"));
   ASSERT_TRUE(registry.add_state("s", memory, 4, kRoom));
-  EXPECT_THAT(registry.add_tensor(tensor("s"), kRoom).error().sentence, HasSubstr("registered already"));
+  EXPECT_THAT(registry.add_tensor(tensor("s"), kRoom).error().message, HasSubstr("registered already"));
 }
 
 TEST_F(RegistryWith1000Bytes, SmallStateAndTensorsWrittenAnywhereShareTheRoom) {
@@ -128,17 +129,17 @@ TEST_F(RegistryWith1000Bytes, SmallStateAndTensorsWrittenAnywhereShareTheRoom) {
   const Done done = registry.add_state("one more", memory, 1, kRoom);
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().status, RK_ERROR_ARGUMENT);
-  EXPECT_THAT(done.error().sentence,
+  EXPECT_THAT(done.error().message,
               HasSubstr("to 1001 bytes, over state_bytes_max = 1000; raise rk_options.state_bytes_max"));
 }
 
 TEST_F(RegistryWith1000Bytes, ASlotThatHasNoRoomForTheNamesIsSaid) {
-  EXPECT_THAT(registry.add_state("sampler", memory, 100, 105).error().sentence, HasSubstr("a slot holds 105"));
+  EXPECT_THAT(registry.add_state("sampler", memory, 100, 105).error().message, HasSubstr("a slot holds 105"));
 }
 
 TEST_F(RegistryWith1000Bytes, AStateOfBytesNeedsAnAddress) {
-  EXPECT_THAT(registry.add_state("s", nullptr, 4, kRoom).error().sentence, HasSubstr("data is NULL"));
-  EXPECT_THAT(registry.add_state(nullptr, memory, 4, kRoom).error().sentence, HasSubstr("name is NULL"));
+  EXPECT_THAT(registry.add_state("s", nullptr, 4, kRoom).error().message, HasSubstr("data is NULL"));
+  EXPECT_THAT(registry.add_state(nullptr, memory, 4, kRoom).error().message, HasSubstr("name is NULL"));
   EXPECT_TRUE(registry.add_state("nothing", nullptr, 0, kRoom));
 }
 
@@ -167,7 +168,7 @@ TEST_F(RegistryWith1000Bytes, RemovingATensorRenumbersWhatIsCaptured) {
   ASSERT_TRUE(registry.remove_tensor("first"));
   EXPECT_EQ(registry.find_tensor("second")->captured_index, 0u);
   EXPECT_EQ(registry.captured_values().size(), 1u);
-  EXPECT_THAT(registry.remove_tensor("first").error().sentence, HasSubstr("no tensor 'first'"));
+  EXPECT_THAT(registry.remove_tensor("first").error().message, HasSubstr("no tensor 'first'"));
 }
 
 TEST_F(RegistryWith1000Bytes, AMovedTensorHasItsNewAddress) {
@@ -192,7 +193,7 @@ TEST_F(RegistryWith1000Bytes, ViewsAreKeptAndThoseThatAreNoneAreRefused) {
   EXPECT_EQ(registry.tensors()[1].array, nullptr);
   view.name = "broadcast";
   view.stride[0] = 0;
-  EXPECT_THAT(registry.add_tensor(view, kRoom).error().sentence, HasSubstr("'broadcast' has stride 0"));
+  EXPECT_THAT(registry.add_tensor(view, kRoom).error().message, HasSubstr("'broadcast' has stride 0"));
 }
 
 TEST_F(RegistryWith1000Bytes, DeviceMemoryNeedsItsFunctionsAndNoStrides) {
@@ -241,7 +242,7 @@ TEST_F(RegistryWith1000Bytes, ADerivedTensorTakesItsNameAndNothingElse) {
   derived.written_in = RK_DERIVED;
   ASSERT_TRUE(registry.add_tensor(derived, kRoom));
   EXPECT_TRUE(registry.layout().tensors.empty());
-  EXPECT_THAT(registry.add_tensor(tensor("gathered"), kRoom).error().sentence, HasSubstr("registered already"));
+  EXPECT_THAT(registry.add_tensor(tensor("gathered"), kRoom).error().message, HasSubstr("registered already"));
   EXPECT_TRUE(registry.move_tensor("gathered", memory + 512));
   EXPECT_TRUE(registry.remove_tensor("gathered"));
   EXPECT_FALSE(registry.remove_tensor("gathered"));
@@ -250,7 +251,7 @@ TEST_F(RegistryWith1000Bytes, ADerivedTensorTakesItsNameAndNothingElse) {
 
 TEST_F(RegistryWith1000Bytes, NamesOfTheLibraryAreNotForPrograms) {
   expect_refused(tensor("rekindle.w"), "begins with 'rekindle.'");
-  EXPECT_THAT(registry.add_state("rekindle.cursor", memory, 16, kRoom).error().sentence,
+  EXPECT_THAT(registry.add_state("rekindle.cursor", memory, 16, kRoom).error().message,
               HasSubstr("begins with 'rekindle.'"));
 }
 
@@ -260,23 +261,23 @@ TEST_F(RegistryWith1000Bytes, TheCursorIsAStateOfSixteenBytes) {
   EXPECT_EQ(registry.state_descriptions(), (std::vector<StateDescription>{{"rekindle.cursor", 16}}));
   EXPECT_EQ(*decode_cursor({static_cast<const char*>(registry.captured_values()[0].data), 16}),
             (Cursor{.epoch = 3, .samples = 512}));
-  EXPECT_THAT(registry.add_cursor(&cursor, kRoom).error().sentence, HasSubstr("a session has one"));
+  EXPECT_THAT(registry.add_cursor(&cursor, kRoom).error().message, HasSubstr("a session has one"));
   cursor.struct_size = 0;
-  EXPECT_THAT(registry.add_cursor(&cursor, kRoom).error().sentence, HasSubstr("rk_cursor.struct_size is 0"));
+  EXPECT_THAT(registry.add_cursor(&cursor, kRoom).error().message, HasSubstr("rk_cursor.struct_size is 0"));
 }
 
 TEST_F(RegistryWith1000Bytes, AStateOfVariableSizeTakesRoomForItsLargest) {
   testing::VariableState state;
   const SaveState save{testing::VariableState::save, &state};
   const LoadState load{testing::VariableState::load, &state};
-  EXPECT_THAT(registry.add_state("loader", 1001, save, load, kRoom).error().sentence,
+  EXPECT_THAT(registry.add_state("loader", 1001, save, load, kRoom).error().message,
               HasSubstr("over state_bytes_max = 1000"));
-  EXPECT_THAT(registry.add_state("loader", 10, {}, load, kRoom).error().sentence, HasSubstr("save is NULL"));
-  EXPECT_THAT(registry.add_state("loader", 10, save, {}, kRoom).error().sentence, HasSubstr("load is NULL"));
+  EXPECT_THAT(registry.add_state("loader", 10, {}, load, kRoom).error().message, HasSubstr("save is NULL"));
+  EXPECT_THAT(registry.add_state("loader", 10, save, {}, kRoom).error().message, HasSubstr("load is NULL"));
   ASSERT_TRUE(registry.add_state("loader", 900, save, load, kRoom));
   EXPECT_EQ(registry.state_descriptions(),
             (std::vector<StateDescription>{{.name = "loader", .bytes = 900, .variable = true}}));
-  EXPECT_THAT(registry.add_state("sampler", memory, 101, kRoom).error().sentence, HasSubstr("over state_bytes_max"));
+  EXPECT_THAT(registry.add_state("sampler", memory, 101, kRoom).error().message, HasSubstr("over state_bytes_max"));
 }
 
 TEST_F(RegistryWith1000Bytes, WhatIsNotPlainIsCapturedLast) {

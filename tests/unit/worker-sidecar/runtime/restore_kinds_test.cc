@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "tests/unit/worker-sidecar/runtime/every_kind.h"
 
 namespace rekindle::runtime {
@@ -38,7 +39,7 @@ class RestoringEveryKind : public EveryKind {
           {.entry = entry_of_piece(tensor, 0, row_count(tensor)), .data = memory.tensor_bytes_held[i].data()});
     }
     const Result<WrittenDataFile> written =
-        write_data_file(real_file_system(), job_folder + "/" + path, plan[0].file, pieces);
+        write_data_file(real_file_system(), format("{}/{}", job_folder, path), plan[0].file, pieces);
     WrittenFile report{
         .file = plan[0].file, .bytes = written->bytes, .hash = written->hash, .chunks = written->chunks, .entries = {}};
     for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -66,7 +67,7 @@ class RestoringEveryKind : public EveryKind {
     }
     if (lost_rank_0) manifest.inexact_ranks = {0};
     const Result<WrittenDataFile> kept =
-        write_data_file(real_file_system(), job_folder + "/" + path, "state-0.safetensors", states);
+        write_data_file(real_file_system(), format("{}/{}", job_folder, path), "state-0.safetensors", states);
     for (std::size_t i = 0; i < entries.size(); ++i) {
       entries[i].begin_byte = kept->entries[i].begin_byte;
       entries[i].end_byte = kept->entries[i].end_byte;
@@ -172,7 +173,7 @@ TEST_F(RestoringRankZeroOfTwo, ALoadFunctionThatRefusesFailsTheRestoreWithItsNam
   EXPECT_TRUE(answer_to(offer).ok);
   const Failure failure = take(offer);
   EXPECT_EQ(failure.status, RK_ERROR_MISMATCH);
-  EXPECT_THAT(failure.sentence, HasSubstr("the load function of state 'loader' returned 4 for the 18 bytes"));
+  EXPECT_THAT(failure.message, HasSubstr("the load function of state 'loader' returned 4 for the 18 bytes"));
   EXPECT_EQ(rank.session->close(), 1);
 }
 

@@ -102,7 +102,7 @@ TEST_F(ARestoreThatMeetsErrors, WaitsForStorageThatComesBack) {
     for (const char* file : {"/manifest.json", "/rank-0.safetensors", "/state-0.safetensors"}) {
       FailingOpen storage(name_of_newest() + file, number, 3);
       const Outcome<StandAlone::Restored> restored = restore(storage);
-      ASSERT_TRUE(restored) << file << ", " << strerror(number) << ": " << restored.error().sentence;
+      ASSERT_TRUE(restored) << file << ", " << strerror(number) << ": " << restored.error().message;
       EXPECT_EQ(restored->step, 6u) << file << ", " << strerror(number);
       EXPECT_EQ(storage.left(), 0u) << file;
       EXPECT_EQ(weights[3], 6.0f);
@@ -133,9 +133,9 @@ TEST_F(ARestoreThatMeetsErrors, StopsTheStartWhenStorageGoesOnFailing) {
     const Outcome<StandAlone::Restored> restored = restore(storage);
     ASSERT_FALSE(restored) << file << ": went on from step " << restored->step;
     EXPECT_EQ(restored.error().status, RK_ERROR_STORAGE);
-    EXPECT_THAT(restored.error().sentence,
+    EXPECT_THAT(restored.error().message,
                 HasSubstr("No older checkpoint is taken instead, because " + name_of_newest()));
-    EXPECT_THAT(restored.error().sentence, HasSubstr("Input/output error"));
+    EXPECT_THAT(restored.error().message, HasSubstr("Input/output error"));
     EXPECT_GE(waiter.now() - begin, seconds(60));
     EXPECT_LT(waiter.now() - begin, seconds(70));
   }
@@ -144,14 +144,14 @@ TEST_F(ARestoreThatMeetsErrors, StopsTheStartWhenStorageGoesOnFailing) {
 TEST_F(ARestoreThatMeetsErrors, AFileThatWasMovedForAMomentIsWaitedFor) {
   FailingOpen storage(name_of_newest() + "/rank-0.safetensors", ENOENT, 3);
   const Outcome<StandAlone::Restored> restored = restore(storage);
-  ASSERT_TRUE(restored) << restored.error().sentence;
+  ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_EQ(restored->step, 6u);
 }
 
 TEST_F(ARestoreThatMeetsErrors, AFileThatStaysAwayGivesWayToTheCheckpointBefore) {
   FailingOpen storage(name_of_newest() + "/rank-0.safetensors", ENOENT, kForEver);
   const Outcome<StandAlone::Restored> restored = restore(storage);
-  ASSERT_TRUE(restored) << restored.error().sentence;
+  ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_EQ(restored->step, 3u);
   EXPECT_GE(waiter.now(), seconds(5));
 }
@@ -162,7 +162,7 @@ TEST_F(ARestoreThatMeetsErrors, AFifoIsDamageAndNothingIsWaitedFor) {
     std::filesystem::remove(path);
     ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
     const Outcome<StandAlone::Restored> restored = restore(real_file_system());
-    ASSERT_TRUE(restored) << file << ": " << restored.error().sentence;
+    ASSERT_TRUE(restored) << file << ": " << restored.error().message;
     EXPECT_EQ(restored->step, 3u) << file;
     // The attempt that has just begun leaves the newest behind.
     forget_newer_attempts();

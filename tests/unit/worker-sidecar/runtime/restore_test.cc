@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker-sidecar/runtime/rank.h"
@@ -37,11 +38,11 @@ class Restoring : public ::testing::Test {
     memory = make_memory(seed, saved, {{"counter", 8}});
     const std::string path =
         *save_checkpoint(real_file_system(), job_folder, make_job(),
-                         {.attempt = 1, .step = step, .nonce = "n" + std::to_string(seed)}, memory, {}, world_size);
+                         {.attempt = 1, .step = step, .nonce = format("n{}", seed)}, memory, {}, world_size);
     return {.path = path, .step = step, .manifest_hash = read_manifest(real_file_system(), job_folder, path)->hash};
   }
   void damage(const OfferMessage& offer) {
-    const std::string file = job_folder + "/" + offer.path + "/rank-0.safetensors";
+    const std::string file = format("{}/{}/rank-0.safetensors", job_folder, offer.path);
     std::string bytes = read_bytes(file);
     bytes.back() = static_cast<char>(bytes.back() ^ 1);
     write_bytes(file, bytes);
@@ -49,7 +50,7 @@ class Restoring : public ::testing::Test {
   // The rank, up to the point at which it waits for an offer.
   void open_and_register() {
     restored = std::async(std::launch::async, [&] {
-      if (Done done = rank.open(); !done) throw std::runtime_error(done.error().sentence);
+      if (Done done = rank.open(); !done) throw std::runtime_error(done.error().message);
       if (rank.register_all() != RK_OK) throw std::runtime_error(last_error());
       const rk_status status = rank.session->restore(rank.position);
       return Failure{status, status == RK_OK ? "" : last_error()};
@@ -90,10 +91,10 @@ TEST_F(Restoring, AnOfferThatTheWholeJobTookFillsMemoryAndSlot) {
   EXPECT_FALSE(loaded.state_missing);
   take(offer);
   const Failure failure = restored.get();
-  ASSERT_EQ(failure.status, RK_OK) << failure.sentence;
+  ASSERT_EQ(failure.status, RK_OK) << failure.message;
   EXPECT_EQ(rank.position.step, 184u);
   EXPECT_EQ(rank.position.attempt, 2u);
-  EXPECT_EQ(rank.position.path, job_folder + "/" + offer.path);
+  EXPECT_EQ(rank.position.path, format("{}/{}", job_folder, offer.path));
   EXPECT_EQ(rank.position.flags, 0u);
   EXPECT_EQ(bytes_of(rank.weights), memory.tensor_bytes_held[0]);
   EXPECT_EQ(bytes_of(rank.statistics), memory.tensor_bytes_held[1]);
@@ -126,7 +127,7 @@ TEST_F(Restoring, ADamagedCheckpointIsRefusedAndTheNextOneTaken) {
 // What the job makes of it is checkpoint/restore_policy.h; the rank says what it has met.
 TEST_F(Restoring, AMissingFileIsToldAsOneThatMayComeBack) {
   const OfferMessage offer = save(20, 2);
-  const std::string file = job_folder + "/" + offer.path + "/rank-0.safetensors";
+  const std::string file = format("{}/{}/rank-0.safetensors", job_folder, offer.path);
   std::filesystem::rename(file, file + ".moved");
   open_and_register();
   const LoadedMessage missing = answer_to(offer);
@@ -142,7 +143,7 @@ TEST_F(Restoring, AMissingFileIsToldAsOneThatMayComeBack) {
 TEST_F(Restoring, AFifoInPlaceOfADataFileIsDamage) {
   const OfferMessage newer = save(20, 2);
   const OfferMessage older = save(10, 1);
-  const std::string file = job_folder + "/" + newer.path + "/rank-0.safetensors";
+  const std::string file = format("{}/{}/rank-0.safetensors", job_folder, newer.path);
   std::filesystem::remove(file);
   ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
   open_and_register();
@@ -174,7 +175,7 @@ TEST_F(Restoring, ALayoutThatDoesNotFitListsTheDifferences) {
   sidecar.send(RefusedMessage{{ErrorCode::refused, "no checkpoint fits every rank", Retry::no}});
   const Failure failure = restored.get();
   EXPECT_EQ(failure.status, RK_ERROR_MISMATCH);
-  for (const char* name : {"weights", "statistics", "old"}) EXPECT_THAT(failure.sentence, HasSubstr(name));
+  for (const char* name : {"weights", "statistics", "old"}) EXPECT_THAT(failure.message, HasSubstr(name));
   EXPECT_EQ(rank.session->step_begin(1), RK_ERROR_STATE);
   EXPECT_THAT(last_error(), HasSubstr("after rk_restore or rk_rebuild has failed"));
   EXPECT_EQ(rank.session->close(), 1);
@@ -212,7 +213,7 @@ TEST_F(Restoring, AnOrderToTakeWhatWasNotLoadedIsAnError) {
   take({.path = "a1-s21-other", .step = 21, .manifest_hash = offer.manifest_hash});
   const Failure failure = restored.get();
   EXPECT_EQ(failure.status, RK_ERROR_INTERNAL);
-  EXPECT_THAT(failure.sentence, HasSubstr("a1-s21-other"));
+  EXPECT_THAT(failure.message, HasSubstr("a1-s21-other"));
 }
 
 TEST_F(Restoring, ASidecarThatStaysAwayEndsTheWait) {
@@ -220,12 +221,12 @@ TEST_F(Restoring, ASidecarThatStaysAwayEndsTheWait) {
   sidecar.die();
   const Failure failure = restored.get();
   EXPECT_EQ(failure.status, RK_ERROR_UNAVAILABLE);
-  EXPECT_THAT(failure.sentence, HasSubstr("went away while the job was restoring"));
+  EXPECT_THAT(failure.message, HasSubstr("went away while the job was restoring"));
 }
 
 TEST_F(Restoring, AManifestThatAppearsLateIsWaitedFor) {
   const OfferMessage offer = save(20, 2);
-  const std::string manifest = job_folder + "/" + offer.path + "/manifest.json";
+  const std::string manifest = format("{}/{}/manifest.json", job_folder, offer.path);
   std::filesystem::rename(manifest, manifest + ".hidden");
   open_and_register();
   sidecar.send(offer);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "common/base/format.h"
 #include "tests/support/scripted_sidecar.h"
 
 namespace rekindle::runtime {
@@ -45,7 +46,7 @@ pid_t start_holder(ControlMemory& control, int worker_pid_pipe) {
   if (worker == 0) {
     for (;;) ::pause();
   }
-  [[maybe_unused]] const ssize_t told = ::write(worker_pid_pipe, &worker, sizeof worker);
+  [[maybe_unused]] const ssize_t written = ::write(worker_pid_pipe, &worker, sizeof worker);
   for (;;) ::pause();
 }
 
@@ -109,7 +110,7 @@ TEST(RobustOwner, HoldsAcrossPidNamespaces) {
   }
   EXPECT_LT(control->owner.load(), 16u) << "a thread id of the inner namespace";
   // The first child of a new namespace is its pid 1, the only child of `outer`.
-  const std::string children = "/proc/" + std::to_string(outer) + "/task/" + std::to_string(outer) + "/children";
+  const std::string children = format("/proc/{}/task/{}/children", outer, outer);
   FILE* const file = ::fopen(children.c_str(), "r");
   ASSERT_NE(file, nullptr);
   int holder = 0;

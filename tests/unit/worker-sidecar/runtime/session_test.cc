@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include "common/base/format.h"
 #include "tests/unit/worker-sidecar/runtime/rank.h"
 
 namespace rekindle::runtime {
@@ -158,7 +159,7 @@ TEST_F(SessionAtSidecar, OpeningSaysHelloWithAHandleOnTheProcess) {
   EXPECT_EQ(hello.world_size, 1u);
   EXPECT_EQ(hello.pid, ::getpid());
   EXPECT_GE(hello.state_bytes_max, 65536u);
-  EXPECT_EQ(hello.library_version, "0.1.0");
+  EXPECT_EQ(hello.library_version, rk_version());
   EXPECT_GE(sidecar.passed_descriptor(), 0) << "a pidfd comes with hello";
   EXPECT_EQ(sidecar.last_attempt_seen, 0u);
   sidecar.begin();
@@ -226,9 +227,9 @@ TEST_F(SessionAtSidecar, ALateTensorIsToldAndCaptured) {
   ASSERT_EQ(rank.one_step(), RK_OK);
   std::array<float, 4> moments{1, 2, 3, 4};
   ASSERT_EQ(rank.session->add_tensor(testing::vector_of_4("moments", moments.data(), RK_ANYWHERE)), RK_OK);
-  const auto told = sidecar.expect<RegisteredMessage>("registered");
-  EXPECT_TRUE(told.late);
-  EXPECT_EQ(told.layout.tensors.back().name, "moments");
+  const auto announced = sidecar.expect<RegisteredMessage>("registered");
+  EXPECT_TRUE(announced.late);
+  EXPECT_EQ(announced.layout.tensors.back().name, "moments");
   EXPECT_EQ(sidecar.last_attempt_seen, 1u);
   const auto slot = sidecar.control.slot(word().slot);
   EXPECT_EQ(slot.step, 1u);
@@ -244,15 +245,14 @@ TEST_F(SessionAtSidecar, ManyLateTensorsAreToldTogether) {
   constexpr std::size_t kMany = 5'000;
   std::array<float, 4> moments{};
   for (std::size_t i = 0; i < kMany; ++i) {
-    ASSERT_EQ(rank.session->add_tensor(testing::vector_of_4(("moments." + std::to_string(i)).c_str(), moments.data())),
-              RK_OK);
+    ASSERT_EQ(rank.session->add_tensor(testing::vector_of_4((format("moments.{}", i)).c_str(), moments.data())), RK_OK);
   }
   // Nobody has read yet: one description for each tensor would fill the socket with the first fifty
   // or so.
   std::size_t messages = 0;
-  std::size_t told = 0;
-  while (told < kMany + 2) {
-    told = sidecar.expect<RegisteredMessage>("registered").layout.tensors.size();
+  std::size_t announced = 0;
+  while (announced < kMany + 2) {
+    announced = sidecar.expect<RegisteredMessage>("registered").layout.tensors.size();
     ASSERT_LT(++messages, 500u);
   }
 }

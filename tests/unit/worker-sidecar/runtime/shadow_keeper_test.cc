@@ -51,7 +51,7 @@ class ShadowOfARank : public ::testing::Test {
     return mapping;
   }
   void pass_gate(std::uint64_t snapshot_step = 0) {
-    if (keeper.wanted_at_gate(snapshot_step, gates.word().step)) keeper.at_gate(snapshot_step, gates.word(), kAttempt);
+    if (keeper.due_at_gate(snapshot_step, gates.word().step)) keeper.at_gate(snapshot_step, gates.word(), kAttempt);
   }
   // One step as the session makes it; the forward pass changes the statistics afterwards.
   void commit(std::uint64_t snapshot_step = 0) {
@@ -62,7 +62,7 @@ class ShadowOfARank : public ::testing::Test {
     const std::uint8_t slot = gates.word().slot ^ 1u;
     ASSERT_TRUE(small_state.capture(slot, step, kAttempt));
     gates.publish({step, RankPhase::between, slot});
-    if (keeper.wanted_at_commit(step)) keeper.at_commit(gates.word(), kAttempt);
+    if (keeper.due_at_commit(step)) keeper.at_commit(gates.word(), kAttempt);
     statistics.fill(-1);
     pass_gate(snapshot_step);
   }
@@ -192,7 +192,7 @@ TEST_F(ShadowOfARank, WithoutAShadowNothingIsWanted) {
   keeper.offer(nullptr);
   commit(2);
   EXPECT_TRUE(reports.empty());
-  EXPECT_FALSE(keeper.wanted_at_commit(3));
+  EXPECT_FALSE(keeper.due_at_commit(3));
 }
 
 }  // namespace

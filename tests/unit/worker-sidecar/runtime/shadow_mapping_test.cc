@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/format.h"
+
 namespace rekindle::runtime {
 namespace {
 
@@ -46,7 +48,7 @@ class ShadowMappingTest : public ::testing::Test {
 
 TEST_F(ShadowMappingTest, TakesAllOfItsMemoryWhereThereIsRoom) {
   const Outcome<ShadowMapping> mapping = ShadowMapping::map(file_, 3, 7, host(plan_.file_bytes()));
-  ASSERT_TRUE(mapping) << mapping.error().sentence;
+  ASSERT_TRUE(mapping) << mapping.error().message;
   EXPECT_GE(file_blocks(), plan_.file_bytes());
   EXPECT_EQ(mapping->header_of(1).step, 0u);
 }
@@ -55,9 +57,9 @@ TEST_F(ShadowMappingTest, TakesNothingBeyondALimitAndSaysWhatToSet) {
   const Outcome<ShadowMapping> mapping = ShadowMapping::map(file_, 3, 7, host(30 * kMiB));
   ASSERT_FALSE(mapping);
   EXPECT_EQ(mapping.error().status, RK_ERROR_MEMORY);
-  EXPECT_THAT(mapping.error().sentence, HasSubstr("rank 3 needs " + std::to_string(plan_.file_bytes()) +
-                                                  " bytes of memory for copies of its share"));
-  EXPECT_THAT(mapping.error().sentence, HasSubstr("raise the memory limit of the training container by"));
+  EXPECT_THAT(mapping.error().message,
+              HasSubstr(format("rank 3 needs {} bytes of memory for copies of its share", plan_.file_bytes())));
+  EXPECT_THAT(mapping.error().message, HasSubstr("raise the memory limit of the training container by"));
   EXPECT_LE(file_blocks(), 2 * kShadowPageBytes);
 }
 

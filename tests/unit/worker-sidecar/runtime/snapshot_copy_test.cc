@@ -166,7 +166,7 @@ TEST_F(ACopy, OfAnotherStepIsNotEvenBegun) {
   std::size_t calls = storage.calls();
   const Outcome<std::string> saved = alone->save(snapshot, "every step");
   ASSERT_FALSE(saved);
-  EXPECT_THAT(saved.error().sentence, HasSubstr("the copy that was made of step 1 now is of step 7"));
+  EXPECT_THAT(saved.error().message, HasSubstr("the copy that was made of step 1 now is of step 7"));
   EXPECT_EQ(storage.calls(), calls);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/format.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker-sidecar/runtime/fake_device.h"
 #include "worker-sidecar/checkpoint/manifest.h"
@@ -87,7 +88,7 @@ struct Life {
     for (std::size_t i = 1; i < matrix.size(); i += 3) matrix[i] = static_cast<float>(number);
     for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<unsigned char>(0x10 * number + i);
     device.bytes().replace(0, 16, "vector on device");
-    loader.value = "after step " + std::to_string(number);
+    loader.value = format("after step {}", number);
     cursor.epoch = 1;
     cursor.samples = 64 * number;
     expect_ok(rk_update_end(session));

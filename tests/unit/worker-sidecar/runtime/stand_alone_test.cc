@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/worker-sidecar/runtime/c_session.h"
 #include "worker-sidecar/storage/verifier.h"
@@ -29,7 +30,7 @@ class StandAloneProcess : public ::testing::Test {
     run.close();
     for (const auto& entry : std::filesystem::directory_iterator(job_folder())) {
       const std::string name = entry.path().filename();
-      if (name.find("-s" + std::to_string(step) + "-") != std::string::npos) return name;
+      if (name.find(format("-s{}-", step)) != std::string::npos) return name;
     }
     ADD_FAILURE() << "no checkpoint of step " << step;
     return "";
@@ -42,13 +43,13 @@ class StandAloneProcess : public ::testing::Test {
 TEST_F(StandAloneProcess, ResumesWhereItsCheckpointWasMade) {
   const std::string name = leave_checkpoint_at(7);
   const Verification verification = verify_checkpoint(real_file_system(), job_folder(), name);
-  EXPECT_TRUE(verification.fine()) << (verification.findings.empty() ? "" : verification.findings[0].sentence);
+  EXPECT_TRUE(verification.fine()) << (verification.findings.empty() ? "" : verification.findings[0].message);
   EXPECT_EQ(verification.sealed->manifest.kind, CheckpointKind::periodic);
   CSession run;
   start(run);
   EXPECT_EQ(run.position.step, 7u);
   EXPECT_EQ(run.position.attempt, 2u);
-  EXPECT_EQ(run.position.path, job_folder() + "/" + name);
+  EXPECT_EQ(run.position.path, format("{}/{}", job_folder(), name));
   EXPECT_EQ(run.counter, 7u);
   EXPECT_EQ(run.weights[5], 7.0f);
   EXPECT_EQ(run.statistics[1], 7.0);
@@ -73,9 +74,9 @@ TEST_F(StandAloneProcess, AnAbandonedLineIsNotContinuedAlthoughItsStepIsHigher) 
   const std::string first = leave_checkpoint_at(3);
   const std::string abandoned = leave_checkpoint_at(9);
   // Somebody takes the newer one away, trains on from the older one, and puts it back.
-  std::filesystem::rename(job_folder() + "/" + abandoned, root.at("aside"));
+  std::filesystem::rename(format("{}/{}", job_folder(), abandoned), root.at("aside"));
   leave_checkpoint_at(5);
-  std::filesystem::rename(root.at("aside"), job_folder() + "/" + abandoned);
+  std::filesystem::rename(root.at("aside"), format("{}/{}", job_folder(), abandoned));
   CSession run;
   start(run);
   EXPECT_EQ(run.position.step, 5u);
@@ -84,7 +85,7 @@ TEST_F(StandAloneProcess, AnAbandonedLineIsNotContinuedAlthoughItsStepIsHigher) 
 TEST_F(StandAloneProcess, ADamagedNewestCheckpointGivesWayToTheOneBefore) {
   leave_checkpoint_at(3);
   const std::string newest = leave_checkpoint_at(6);
-  const std::string file = job_folder() + "/" + newest + "/rank-0.safetensors";
+  const std::string file = format("{}/{}/rank-0.safetensors", job_folder(), newest);
   std::string bytes = read_bytes(file);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   write_bytes(file, bytes);
@@ -97,7 +98,7 @@ TEST_F(StandAloneProcess, ADamagedNewestCheckpointGivesWayToTheOneBefore) {
 
 TEST_F(StandAloneProcess, OnlyDamagedCheckpointsAreNoReasonToBeginAtZero) {
   const std::string name = leave_checkpoint_at(3);
-  const std::string manifest = job_folder() + "/" + name + "/manifest.json";
+  const std::string manifest = format("{}/{}/manifest.json", job_folder(), name);
   write_bytes(manifest, read_bytes(manifest).substr(0, 50));
   CSession run;
   ASSERT_EQ(run.open(options), RK_OK);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "common/base/format.h"
 #include "tests/support/random_seed.h"
 
 namespace rekindle::runtime {
@@ -30,8 +31,8 @@ class AView : public ::testing::Test {
     const auto made = make(std::move(shape), std::move(strides), dtype);
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().status, RK_ERROR_ARGUMENT);
-    EXPECT_THAT(made.error().sentence, HasSubstr(part));
-    EXPECT_THAT(made.error().sentence, HasSubstr("'view'"));
+    EXPECT_THAT(made.error().message, HasSubstr(part));
+    EXPECT_THAT(made.error().message, HasSubstr("'view'"));
   }
 
   std::vector<std::uint16_t> memory = [] {
@@ -64,7 +65,7 @@ TEST_F(AView, ThatIsDenseAfterAllNeedsNoWalk) {
   for (const auto& [shape, strides] : std::vector<std::pair<Extents, std::vector<std::int64_t>>>{
            {{3, 2}, {2, 1}}, {{3, 1}, {1, 77}}, {{1, 4}, {0, 1}}, {{0, 4}, {9, 9}}, {{}, {}}, {{1}, {0}}}) {
     const auto made = make(shape, strides);
-    ASSERT_TRUE(made) << made.error().sentence;
+    ASSERT_TRUE(made) << made.error().message;
     EXPECT_EQ(*made, nullptr);
   }
 }
@@ -97,7 +98,7 @@ TEST_F(AView, OfPackedElementsThatIsDenseNeedsNoWalk) {
   for (const auto& [shape, strides] : std::vector<std::pair<Extents, std::vector<std::int64_t>>>{
            {{3, 4}, {4, 1}}, {{1, 4}, {7, 1}}, {{8}, {1}}, {{3, 0}, {9, 9}}}) {
     const auto made = make(shape, strides, Dtype::f4);
-    ASSERT_TRUE(made) << made.error().sentence;
+    ASSERT_TRUE(made) << made.error().message;
     EXPECT_EQ(*made, nullptr);
   }
 }
@@ -147,7 +148,7 @@ TEST_F(AView, OfAnyKindIsReadAndWrittenInAnyPortions) {
         expected = next;
       }
       const auto view = make(shape, strides);
-      ASSERT_TRUE(view) << view.error().sentence;
+      ASSERT_TRUE(view) << view.error().message;
       if (*view == nullptr) continue;  // dense
       const std::size_t bytes = expected.size() * 2;
       std::string dense(bytes, '\0');

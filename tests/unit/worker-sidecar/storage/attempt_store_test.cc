@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -48,8 +49,7 @@ TEST_F(AttemptStore, ManyAtOnceGetDifferentNumbers) {
   std::vector<std::thread> claimants;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     claimants.emplace_back([&, i] {
-      const Result<AttemptRecord> record =
-          claim_attempt(real_file_system(), folder_, make_record(), "n" + std::to_string(i));
+      const Result<AttemptRecord> record = claim_attempt(real_file_system(), folder_, make_record(), format("n{}", i));
       numbers[i] = record ? record->attempt : 0;
     });
   }
@@ -63,7 +63,7 @@ TEST_F(AttemptStore, ManyAtOnceGetDifferentNumbers) {
 TEST_F(AttemptStore, AClaimThatBreaksAnywhereIsWholeOrNotThere) {
   for (std::size_t k = 1;; ++k) {
     FaultyFileSystem broken({.at_call = k, .power_off = true});
-    const Result<AttemptRecord> record = claim_attempt(broken, folder_, make_record(), "n" + std::to_string(k));
+    const Result<AttemptRecord> record = claim_attempt(broken, folder_, make_record(), format("n{}", k));
     const auto listed = list_attempts(real_file_system(), folder_);
     ASSERT_TRUE(listed.has_value());
     for (const FoundAttempt& found : *listed)

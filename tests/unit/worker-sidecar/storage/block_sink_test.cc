@@ -5,6 +5,7 @@
 
 #include <deque>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -106,7 +107,7 @@ TEST(BlockSink, EveryWayWritesTheSameBytes) {
        {std::size_t{1}, kBlockBytes - 1, kBlockBytes, kBlockBytes + 1, 16 * kBlockBytes, 40 * kBlockBytes + 4097}) {
     const std::string data = make_bytes(bytes, 7);
     for (const WriteWay way : {WriteWay::plain, WriteWay::direct, WriteWay::queued}) {
-      SCOPED_TRACE(std::to_string(bytes) + " bytes, " + std::string(to_string(way)));
+      SCOPED_TRACE(format("{} bytes, {}", bytes, to_string(way)));
       const Sunk sunk = sink_bytes(real_file_system(), data, way);
       ASSERT_TRUE(sunk.status) << sunk.status.error().message;
       EXPECT_TRUE(sunk.bytes == data);

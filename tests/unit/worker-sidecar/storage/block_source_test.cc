@@ -6,6 +6,7 @@
 #include <deque>
 #include <vector>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -19,12 +20,12 @@ constexpr std::size_t kSourceBlockBytes = 64u << 10;
 // what the test wants.
 class OddReadQueue final : public ReadQueue {
  public:
-  OddReadQueue(FileSystem& file_system, std::deque<std::int64_t>& results, std::size_t& most)
-      : file_system_(file_system), results_(results), most_(most) {}
+  OddReadQueue(FileSystem& file_system, std::deque<std::int64_t>& results, std::size_t& under_way_max)
+      : file_system_(file_system), results_(results), under_way_max_(under_way_max) {}
 
   int begin(int descriptor, void* data, std::size_t bytes, std::uint64_t offset, std::uint64_t tag) override {
     under_way_.push_back({descriptor, data, bytes, offset, tag});
-    most_ = std::max(most_, under_way_.size());
+    under_way_max_ = std::max(under_way_max_, under_way_.size());
     return 0;
   }
 
@@ -51,7 +52,7 @@ class OddReadQueue final : public ReadQueue {
   };
   FileSystem& file_system_;
   std::deque<std::int64_t>& results_;
-  std::size_t& most_;
+  std::size_t& under_way_max_;
   std::vector<Read> under_way_;
 };
 
@@ -60,7 +61,7 @@ class OddReads final : public FaultyFileSystem {
   explicit OddReads(std::deque<std::int64_t> results = {}, Breakage breakage = {})
       : FaultyFileSystem(breakage), results_(std::move(results)) {}
   std::unique_ptr<ReadQueue> make_read_queue(unsigned) override {
-    return std::make_unique<OddReadQueue>(real_file_system(), results_, most_);
+    return std::make_unique<OddReadQueue>(real_file_system(), results_, under_way_max_);
   }
   // Through the page cache, so that the test needs no storage that can do otherwise.
   int open(const std::string& path, int flags, mode_t mode) override {
@@ -70,12 +71,12 @@ class OddReads final : public FaultyFileSystem {
     hinted_ = std::max(hinted_, offset + bytes);
   }
 
-  std::size_t most() const { return most_; }  // reads under way at once
+  std::size_t under_way_max() const { return under_way_max_; }  // reads under way at once
   std::uint64_t hinted() const { return hinted_; }
 
  private:
   std::deque<std::int64_t> results_;
-  std::size_t most_ = 0;
+  std::size_t under_way_max_ = 0;
   std::uint64_t hinted_ = 0;
 };
 
@@ -113,7 +114,7 @@ TEST(BlockSource, EveryWayReadsTheSameBytes) {
                                   kSourceBlockBytes + 1, 16 * kSourceBlockBytes, 40 * kSourceBlockBytes + 4097}) {
     const std::string data = make_bytes(bytes, 7);
     for (const ReadWay way : {ReadWay::plain, ReadWay::direct, ReadWay::queued}) {
-      SCOPED_TRACE(std::to_string(bytes) + " bytes, " + std::string(to_string(way)));
+      SCOPED_TRACE(format("{} bytes, {}", bytes, to_string(way)));
       const Drawn drawn = draw_file(real_file_system(), data, way);
       ASSERT_TRUE(drawn.status) << drawn.status.error().message;
       EXPECT_TRUE(drawn.bytes == data);
@@ -128,7 +129,7 @@ TEST(BlockSource, BlocksThatComeInAnyOrderAreGivenInTheirs) {
   const Drawn drawn = draw_file(odd, data, ReadWay::queued);
   ASSERT_TRUE(drawn.status);
   EXPECT_EQ(drawn.way, ReadWay::queued);
-  EXPECT_EQ(odd.most(), BlockSourceOptions::kBlocksMax);
+  EXPECT_EQ(odd.under_way_max(), BlockSourceOptions::kBlocksMax);
   EXPECT_TRUE(drawn.bytes == data);
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "common/base/prng.h"
 #include "tests/support/checkpoint_builder.h"
@@ -84,9 +85,9 @@ void copy_folder(Disk& disk, const std::string& from, const std::string& to) {
 }
 
 // Every number and text of a document, in order.
-void for_each_leaf(Json& value, const std::function<void(Json&)>& look) {
-  if (!value.is_structured()) return look(value);
-  for (auto& each : value) for_each_leaf(each, look);
+void for_each_leaf(Json& value, const std::function<void(Json&)>& visit) {
+  if (!value.is_structured()) return visit(value);
+  for (auto& each : value) for_each_leaf(each, visit);
 }
 
 void change_one_value(Prng& prng, Json& manifest) {
@@ -143,70 +144,74 @@ const std::vector<Harm>& harms() {
   static const std::vector<Harm> all = {
       {"a bit is flipped",
        [](Prng& prng, Disk& disk) {
-         std::string& text = one_of(prng, disk, disk.job + "/" + kNewest);
+         std::string& text = one_of(prng, disk, format("{}/{}", disk.job, kNewest));
          text[prng.below(text.size())] ^= static_cast<char>(1u << prng.below(8));
        }},
       {"a file is cut short",
        [](Prng& prng, Disk& disk) {
-         std::string& text = one_of(prng, disk, disk.job + "/" + kNewest);
+         std::string& text = one_of(prng, disk, format("{}/{}", disk.job, kNewest));
          text.resize(prng.below(text.size()));
        }},
       {"a file is longer",
        [](Prng& prng, Disk& disk) {
-         one_of(prng, disk, disk.job + "/" + kNewest).append(1 + prng.below(64), static_cast<char>(prng.next()));
+         one_of(prng, disk, format("{}/{}", disk.job, kNewest))
+             .append(1 + prng.below(64), static_cast<char>(prng.next()));
        }},
       {"a part is zero",
        [](Prng& prng, Disk& disk) {
-         std::string& text = one_of(prng, disk, disk.job + "/" + kNewest);
+         std::string& text = one_of(prng, disk, format("{}/{}", disk.job, kNewest));
          const std::size_t begin = prng.below(text.size());
          const std::size_t bytes = 1 + prng.below(text.size() - begin);
          text.replace(begin, bytes, bytes, '\0');
        }},
       {"two of its files are swapped",
        [](Prng& prng, Disk& disk) {
-         std::swap(one_of(prng, disk, disk.job + "/" + kNewest), one_of(prng, disk, disk.job + "/" + kNewest));
+         std::swap(one_of(prng, disk, format("{}/{}", disk.job, kNewest)),
+                   one_of(prng, disk, format("{}/{}", disk.job, kNewest)));
        }},
       {"a file comes from an older checkpoint",
        [](Prng& prng, Disk& disk) {
-         const std::vector<std::string> files = files_below(disk, disk.job + "/" + kNewest);
+         const std::vector<std::string> files = files_below(disk, format("{}/{}", disk.job, kNewest));
          const std::string path = files[prng.below(files.size())];
-         *disk.files.content(path) = *disk.files.content(disk.job + "/" + kOlder + path.substr(path.rfind('/')));
+         *disk.files.content(path) =
+             *disk.files.content(format("{}/{}{}", disk.job, kOlder, path.substr(path.rfind('/'))));
        }},
       {"a file comes from another job",
        [](Prng& prng, Disk& disk) {
-         const std::vector<std::string> files = files_below(disk, disk.job + "/" + kNewest);
+         const std::vector<std::string> files = files_below(disk, format("{}/{}", disk.job, kNewest));
          const std::string path = files[prng.below(files.size())];
-         *disk.files.content(path) = *disk.files.content(disk.other + "/" + kNewest + path.substr(path.rfind('/')));
+         *disk.files.content(path) =
+             *disk.files.content(format("{}/{}{}", disk.other, kNewest, path.substr(path.rfind('/'))));
        }},
       {"a file is missing",
        [](Prng& prng, Disk& disk) {
-         const std::vector<std::string> files = files_below(disk, disk.job + "/" + kNewest);
+         const std::vector<std::string> files = files_below(disk, format("{}/{}", disk.job, kNewest));
          disk.files.unlink(files[prng.below(files.size())]);
        }},
       {"the manifest is edited",
        [](Prng& prng, Disk& disk) {
-         std::string& text = *disk.files.content(disk.job + "/" + kNewest + "/manifest.json");
+         std::string& text = *disk.files.content(format("{}/{}/manifest.json", disk.job, kNewest));
          Json sealed = *parse_json(text, "manifest");
          change_one_value(prng, sealed["manifest"]);
          text = dump_json(sealed);
        }},
       {"the manifest is edited and sealed again",
        [](Prng& prng, Disk& disk) {
-         edit_and_seal(prng, *disk.files.content(disk.job + "/" + kNewest + "/manifest.json"));
+         edit_and_seal(prng, *disk.files.content(format("{}/{}/manifest.json", disk.job, kNewest)));
        }},
       {"two tensors trade places",
        [](Prng& prng, Disk& disk) {
-         swap_and_seal(prng.below(2) == 0, *disk.files.content(disk.job + "/" + kNewest + "/manifest.json"));
+         swap_and_seal(prng.below(2) == 0, *disk.files.content(format("{}/{}/manifest.json", disk.job, kNewest)));
        }},
       {"a checkpoint of another job stands there",
        [](Prng& prng, Disk& disk) {
-         copy_folder(disk, disk.other + "/" + kNewest, disk.job + "/a2-s" + std::to_string(102 + prng.below(9)) + "-o");
+         copy_folder(disk, format("{}/{}", disk.other, kNewest), format("{}/a2-s{}-o", disk.job, 102 + prng.below(9)));
        }},
       {"the same, under its own step",
-       [](Prng&, Disk& disk) { copy_folder(disk, disk.other + "/" + kNewest, disk.job + "/a2-s101-zz"); }},
+       [](Prng&, Disk& disk) { copy_folder(disk, format("{}/{}", disk.other, kNewest), disk.job + "/a2-s101-zz"); }},
       {"a checkpoint of an abandoned line is renamed",
        [](Prng& prng, Disk& disk) {
-         copy_folder(disk, disk.job + "/a1-s110-w", disk.job + "/a2-s" + std::to_string(102 + prng.below(9)) + "-v");
+         copy_folder(disk, disk.job + "/a1-s110-w", format("{}/a2-s{}-v", disk.job, 102 + prng.below(9)));
        }},
   };
   return all;
@@ -232,7 +237,7 @@ void restore_what_is_damaged(std::uint64_t seed) {
   std::map<std::string, int> refused;
   for (std::uint64_t round = 0; round < kRounds; ++round) {
     const Harm& harm = harms()[round % harms().size()];
-    SCOPED_TRACE(std::string(harm.name) + ", round " + std::to_string(round));
+    SCOPED_TRACE(format("{}, round {}", harm.name, round));
     Disk disk = whole;
     harm.act(prng, disk);
     RankMemory memory = make_memory(0, twin_layout());

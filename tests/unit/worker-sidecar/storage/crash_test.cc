@@ -2,6 +2,7 @@
 // checkpoint restores, bit for bit, never a mix, and nothing of the old one is lost.
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -23,7 +24,7 @@ void walk_every_call(const char* name, const Breakage& kind, Outcome& outcome) {
   const RankMemory old_memory = make_memory(1, small_layout());
   const RankMemory new_memory = make_memory(2, small_layout());
   for (std::size_t k = 1;; ++k) {
-    SCOPED_TRACE(std::string(name) + ", call " + std::to_string(k));
+    SCOPED_TRACE(format("{}, call {}", name, k));
     const TemporaryFolder root;
     const std::string folder =
         open_job_folder(real_file_system(), {.root = root.path(), .job = make_job(), .nonce = "n0"})->path;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/manual_waiter.h"
@@ -160,8 +161,7 @@ TEST(WriteDataFile, WhateverFailsWhereverItFailsSaysWhatToDoAndGivesTheSpaceBack
         const Result<WrittenDataFile> written =
             write_data_file(broken, folder.path(), "f", pieces, {.block_bytes = 512u << 10, .way_max = way});
         if (broken.broken().empty()) break;
-        SCOPED_TRACE(std::string(to_string(way)) + ": " + broken.broken() + " fails with errno " +
-                     std::to_string(cause.error_number));
+        SCOPED_TRACE(format("{}: {} fails with errno {}", to_string(way), broken.broken(), cause.error_number));
         EXPECT_EQ(read_bytes(folder.at("before")), "precious");
         if (written) {
           // Nothing was lost: the file is whole.

@@ -83,7 +83,7 @@ TEST_F(AFifo, InPlaceOfADataFileIsAFinding) {
   put_fifo(folder_ + "/a1-s20-x/rank-0.safetensors");
   const Verification verification = verify_checkpoint(real_file_system(), folder_, "a1-s20-x");
   ASSERT_FALSE(verification.fine());
-  EXPECT_NE(verification.findings[0].sentence.find("is not a plain file"), std::string::npos);
+  EXPECT_NE(verification.findings[0].message.find("is not a plain file"), std::string::npos);
 }
 
 TEST_F(AFifo, InPlaceOfADataFileFailsTheLoad) {

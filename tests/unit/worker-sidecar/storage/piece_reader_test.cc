@@ -7,6 +7,7 @@
 #include <set>
 #include <thread>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -25,7 +26,7 @@ class ReadPlan : public testing::Test {
   Result<RankMemory> load(FileSystem& file_system = real_file_system()) {
     return load_checkpoint(file_system, folder_, "a1-s184-x", memory_.layout, memory_.states);
   }
-  std::string path_of(const std::string& file) const { return folder_ + "/a1-s184-x/" + file; }
+  std::string path_of(const std::string& file) const { return format("{}/a1-s184-x/{}", folder_, file); }
 
   TemporaryFolder root_;
   const std::string folder_;
@@ -249,7 +250,7 @@ TEST_F(ReadPartOfPlan, WithoutHashesOfChunksTheWholeFileIsReadAndVerified) {
 TEST_F(ReadPartOfPlan, SeveralThreadsReadTheSameBytesAsOne) {
   for (const ReadWay way : {ReadWay::plain, ReadWay::direct, ReadWay::queued}) {
     for (const unsigned threads : {1u, 4u}) {
-      SCOPED_TRACE(std::string(to_string(way)) + ", " + std::to_string(threads));
+      SCOPED_TRACE(format("{}, {}", to_string(way), threads));
       const Loaded loaded = load(real_file_system(), 0, kRows, {.way_max = way, .threads_max = threads});
       ASSERT_TRUE(loaded.status) << loaded.status.error().message;
       EXPECT_TRUE(loaded.rows == rows(0, kRows));

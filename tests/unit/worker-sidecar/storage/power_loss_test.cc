@@ -3,6 +3,7 @@
 // whole. That the checks can fail is shown by taking each fsync away in turn.
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/memory_file_system.h"
 #include "tests/support/random_seed.h"
@@ -74,13 +75,13 @@ std::string judge(const Story& story, MemoryFileSystem& found, std::size_t at) {
     if (!folder.manifest) continue;
     const Verification verification = verify_checkpoint(found, kJobFolder, folder.path, make_job());
     if (!verification.fine())
-      return folder.path + " is published and not whole: " + verification.findings.front().sentence;
+      return format("{} is published and not whole: {}", folder.path, verification.findings.front().message);
   }
   const CandidateOrder order = order_candidates(*scan, make_job());
   if (order.usable.empty()) return "nothing is left to restore";
   const Candidate& newest = order.usable.front();
   if (at >= story.saved && newest.step != 101)
-    return "step 101 was reported durable, and step " + std::to_string(newest.step) + " is the newest";
+    return format("step 101 was reported durable, and step {} is the newest", newest.step);
   const RankMemory& expected = newest.step == 101 ? story.after : story.before;
   const Result<RankMemory> loaded = load_checkpoint(found, kJobFolder, newest.path, expected.layout, expected.states);
   if (!loaded) return loaded.error().message;
@@ -106,7 +107,7 @@ Findings lose_power_everywhere(const Story& story, std::uint64_t seed, Sample wh
         if (!which.takes()) return true;
         findings.wrong = judge(story, found, at);
         if (findings.wrong.empty()) return true;
-        findings.wrong += " (power lost before operation " + std::to_string(at) + ")";
+        findings.wrong += format(" (power lost before operation {})", at);
         return false;
       });
   return findings;

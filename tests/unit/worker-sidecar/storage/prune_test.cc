@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -119,7 +120,7 @@ TEST_F(Prune, AFolderThatBecomesALinkMeanwhileIsNotFollowed) {
     const TemporaryFolder elsewhere;
     for (const char* name : {"manifest.json", "rank-0.safetensors", "thesis"}) write_bytes(elsewhere.at(name), "mine");
     const std::string path = folder_ + "/a1-s10-x";
-    const std::string aside = root_.at("aside-" + std::to_string(at_call));
+    const std::string aside = root_.at(format("aside-{}", at_call));
     bool swapped = false;
     Swapped storage(at_call, [&] {
       if (!std::filesystem::exists(path)) return;

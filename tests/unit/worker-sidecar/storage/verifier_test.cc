@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/temporary_folder.h"
 
@@ -17,7 +18,7 @@ class VerifyCheckpoint : public testing::Test {
     EXPECT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 184, "x"}, make_memory(1, layout_)));
   }
   Verification verify() { return verify_checkpoint(real_file_system(), folder_, "a1-s184-x", make_job()); }
-  std::string path_of(const std::string& file) const { return folder_ + "/a1-s184-x/" + file; }
+  std::string path_of(const std::string& file) const { return format("{}/a1-s184-x/{}", folder_, file); }
   void flip(const std::string& file, std::size_t place) {
     std::string bytes = read_bytes(path_of(file));
     bytes.at(place) = static_cast<char>(bytes.at(place) ^ 1);
@@ -38,7 +39,7 @@ TEST_F(VerifyCheckpoint, AGoodOneIsFine) {
                                                   EXPECT_LE(done, all);
                                                   last = done;
                                                 });
-  EXPECT_TRUE(result.fine()) << result.findings[0].sentence;
+  EXPECT_TRUE(result.fine()) << result.findings[0].message;
   EXPECT_EQ(result.bytes_read, file_bytes(result.sealed->manifest));
   EXPECT_EQ(last, result.bytes_read);
 }
@@ -90,7 +91,7 @@ TEST_F(VerifyCheckpoint, AFileThatSaysSomethingElseThanTheManifestIsFound) {
   write_bytes(path_of("manifest.json"), encode_manifest(manifest).text);
   const Verification result = verify();
   ASSERT_EQ(result.findings.size(), 1u);
-  EXPECT_NE(result.findings[0].sentence.find("w9"), std::string::npos);
+  EXPECT_NE(result.findings[0].message.find("w9"), std::string::npos);
 }
 
 TEST_F(VerifyCheckpoint, AnotherJobsCheckpointAndARenamedFolderAreFound) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 
+#include "common/base/format.h"
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/counted_array.h"
 #include "tests/support/random_seed.h"
