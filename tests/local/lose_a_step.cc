@@ -6,7 +6,7 @@
 #include "worker-sidecar/coordination/choose_step.cc"
 #undef choose_step
 
-namespace rekindle {
+namespace rekindle::sidecar {
 
 Choice choose_step(const ChooseInput& input);
 
@@ -27,4 +27,4 @@ Choice choose_step(const ChooseInput& input) {
   return before;
 }
 
-}  // namespace rekindle
+}  // namespace rekindle::sidecar

@@ -22,7 +22,6 @@
 
 namespace rekindle {
 
-
 // round << 16 | ordinal of the coordinator's pod.
 constexpr std::uint64_t make_term(std::uint64_t round, std::uint32_t ordinal) {
   return round << 16 | (ordinal & 0xffff);
