@@ -31,7 +31,7 @@ KubeStatus parse_kube_status(const Json& status);
 
 // What the codes and reasons mean for us:
 //   400 405 406 413 415 422 -> invalid_input     401 -> unauthorized   403 -> refused
-//   404 -> not_found   409 AlreadyExists -> already_exists, else conflict (retry: look again, then
+//   404 -> not_found   409 AlreadyExists -> already_exists, else conflict (retry: read again, then
 //   try)
 //   410 -> gone        429 500 502 503 -> unavailable (retry)          408 504 -> deadline_exceeded
 //   (retry)
@@ -42,9 +42,9 @@ Error to_error(const KubeStatus& status);
 // message: "getting pod a/b".
 Result<Json> read_answer(const HttpResponse& response, std::string_view doing);
 
-// How long the server asks us to wait: the Retry-After header (seconds; a date is not used by the
-// API server and is ignored), else retryAfterSeconds in the Status. Bounded to an hour, so that a
-// wild number cannot stop us for good.
+// How long the server tells clients to wait: the Retry-After header (seconds; a date is not used by
+// the API server and is ignored), else retryAfterSeconds in the Status. Bounded to an hour, so that
+// a wild number cannot stop us for good.
 std::optional<Duration> retry_after(const HttpResponse& response);
 
 // One page of a LIST, taken apart.

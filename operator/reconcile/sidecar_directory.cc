@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "operator/faults/volcano_restart.h"
 
@@ -19,9 +20,9 @@ SyncOutcome refusal(int status, std::string_view code, std::string message) {
   return {.status = status, .body = dump_json({{"error", {{"code", code}, {"message", std::move(message)}}}})};
 }
 
-bool is_old(const DirectoryView& view, const Pod& pod) {
+bool is_stale(const DirectoryView& view, const Pod& pod) {
   return is_deleting(pod) || is_finished(pod) || ended_by_restart(*view.job, pod) ||
-         std::ranges::find(view.old_pod_uids, pod.uid) != view.old_pod_uids.end();
+         std::ranges::find(view.stale_pod_uids, pod.uid) != view.stale_pod_uids.end();
 }
 
 bool same_but_for_times(SidecarReport left, const SidecarReport& right) {
@@ -33,13 +34,13 @@ bool same_but_for_times(SidecarReport left, const SidecarReport& right) {
 
 using Reports = std::map<std::string, SidecarReport, std::less<>>;
 
-// Everybody is there and nobody of an old attempt is. `given` are the pods that were let go before.
+// Every pod is there and none of a stale attempt is. `given` are the pods that may start already.
 bool whole_job_is_there(const DirectoryView& view, const Reports& reports, const std::set<std::string>& given,
                         std::set<std::string>& present) {
   const std::int64_t expected = pods_expected(*view.job);
   std::set<std::int64_t> ordinals;
   for (const auto& pod : view.pods) {
-    if (is_old(view, *pod)) {
+    if (is_stale(view, *pod)) {
       if (!is_finished(*pod)) return false;
       continue;
     }
@@ -52,8 +53,8 @@ bool whole_job_is_there(const DirectoryView& view, const Reports& reports, const
   if (present == given) return true;
   for (const auto& pod : view.pods) {
     if (!present.contains(pod->uid)) continue;
-    // Whoever is beyond its restore has got there with all members of its attempt: the ones that
-    // wait are none.
+    // A pod beyond its restore has got there with all members of its attempt: the ones that wait
+    // are none.
     const SidecarPhase phase = reports.at(pod->uid).phase;
     if (phase != SidecarPhase::waiting && phase != SidecarPhase::restoring) return false;
   }
@@ -73,7 +74,7 @@ Json pods_to_json(const DirectoryView& view, const Reports& reports) {
                                      {"ordinal", *ordinal},
                                      {"address", called ? report->second.address : std::string()},
                                      {"port", called ? report->second.port : 0},
-                                     {"old", is_old(view, *pod)}};
+                                     {"old", is_stale(view, *pod)}};
   }
   Json pods = Json::array();
   for (auto& [place, pod] : ordered) pods.push_back(std::move(pod));
@@ -103,10 +104,6 @@ std::optional<SidecarIdentity> parse_sidecar_identity(std::string_view uri) {
   return SidecarIdentity{std::string(uri.substr(0, slash)), std::string(uid)};
 }
 
-std::string to_uri(const SidecarIdentity& identity) {
-  return std::string(kScheme) + identity.namespace_name + "/" + identity.job_uid;
-}
-
 SidecarDirectory::SidecarDirectory(WallTime started)
     : next_version_(static_cast<std::uint64_t>(std::max<std::int64_t>(started.time_since_epoch().count(), 1))) {}
 
@@ -122,34 +119,34 @@ SyncOutcome SidecarDirectory::receive(const SidecarIdentity& identity, std::stri
   if (found == entries_.end()) {
     return refusal(
         404, "not_found",
-        "there is no protected job with uid " + identity.job_uid + " in namespace " + identity.namespace_name);
+        format("there is no protected job with uid {} in namespace {}", identity.job_uid, identity.namespace_name));
   }
   Entry& entry = found->second;
   SidecarReport& report = request->report;
   const auto pod = std::ranges::find_if(entry.view.pods, [&](const auto& each) { return each->uid == report.pod_uid; });
   if (pod == entry.view.pods.end()) {
     return refusal(503, "unavailable",
-                   "pod " + report.pod_name + " with uid " + report.pod_uid + " is not known yet as a pod of this job");
+                   format("pod {} with uid {} is not known yet as a pod of this job", report.pod_name, report.pod_uid));
   }
   if ((*pod)->name != report.pod_name) {
-    return refusal(403, "refused", "the pod with uid " + report.pod_uid + " has another name");
+    return refusal(403, "refused", format("the pod with uid {} has another name", report.pod_uid));
   }
 
   report.received = report.phase_since = report.attempt_since = now;
   const auto before = entry.reports.find(report.pod_uid);
   bool changed = true;
   if (before != entry.reports.end()) {
-    const SidecarReport& old = before->second;
+    const SidecarReport& previous = before->second;
     if (!request->has_report) {
-      SidecarReport kept = old;
+      SidecarReport kept = previous;
       kept.address = report.address;
       kept.port = report.port;
       kept.received = now;
       report = std::move(kept);
     }
-    if (old.phase == report.phase) report.phase_since = old.phase_since;
-    if (old.attempt == report.attempt) report.attempt_since = old.attempt_since;
-    changed = !same_but_for_times(old, report);
+    if (previous.phase == report.phase) report.phase_since = previous.phase_since;
+    if (previous.attempt == report.attempt) report.attempt_since = previous.attempt_since;
+    changed = !same_but_for_times(previous, report);
   }
   SyncOutcome outcome{
       .seen = request->seen, .wait = request->wait, .report_changed = changed, .job_name = entry.view.job->name};
@@ -167,7 +164,7 @@ SyncOutcome SidecarDirectory::receive(const SidecarIdentity& identity, std::stri
 SyncOutcome SidecarDirectory::answer(const SidecarIdentity& identity) const {
   const auto found = entries_.find(identity);
   if (found == entries_.end()) {
-    return refusal(404, "not_found", "the job with uid " + identity.job_uid + " is gone");
+    return refusal(404, "not_found", format("the job with uid {} is gone", identity.job_uid));
   }
   const Entry& entry = found->second;
   Result<Json> contents = parse_json(entry.contents, "contents", kSyncBytesMax << 6);
