@@ -1,8 +1,8 @@
 // The names of an enum's values, declared once, beside the enum:
 //
-//   enum class Color { red, dark_blue };
+//   enum class Color { red, blue };
 //   constexpr auto enum_names(Color) {
-//     return std::to_array<EnumName<Color>>({{Color::red, "red"}, {Color::dark_blue, "dark_blue"}});
+//     return std::to_array<EnumName<Color>>({{Color::red, "red"}, {Color::blue, "blue"}});
 //   }
 //
 // to_string(Color::red) and parse_enum<Color>("red") follow from that, and a value without a name

@@ -1,4 +1,4 @@
-// Errors are values: a code for programs, a sentence for people that says what to do, and whether
+// Errors are values: a code for programs, a message for people that says what to do, and whether
 // trying again can help. A function that may fail returns Result<T>.
 #pragma once
 
@@ -14,7 +14,7 @@ enum class ErrorCode {
   invalid_input,      // what a user, a file or a peer gave us does not fit; a retry gives the same
   not_found,          // the named thing is not there
   already_exists,     // the name is taken
-  conflict,           // somebody else changed it first; look again
+  conflict,           // another client changed it first; read it again
   refused,            // understood, and not allowed
   unauthorized,       // credentials are missing, wrong or expired
   unavailable,        // the other side cannot be reached or is not ready; retry later

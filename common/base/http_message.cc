@@ -116,11 +116,4 @@ Result<HttpQuery> parse_query(std::string_view text) {
   return query;
 }
 
-std::string_view query_value(const HttpQuery& query, std::string_view name) {
-  for (const auto& [found, value] : query) {
-    if (found == name) return value;
-  }
-  return {};
-}
-
 }  // namespace rekindle

@@ -76,9 +76,6 @@ std::string request_target(const HttpRequest& request);
 // The part behind '?' into names and values.
 Result<HttpQuery> parse_query(std::string_view text);
 
-// The first value of that name; empty when there is none.
-std::string_view query_value(const HttpQuery& query, std::string_view name);
-
 bool equal_ignoring_case(std::string_view left, std::string_view right);
 
 }  // namespace rekindle

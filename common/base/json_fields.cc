@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/base/format.h"
+
 namespace rekindle {
 namespace {
 
@@ -48,10 +50,10 @@ Result<Json> parse_with_limits(std::string_view text, std::string_view what, std
                                const Json::parser_callback_t& callback) {
   const std::string name(what);
   if (text.size() > bytes_max) {
-    return fail(ErrorCode::invalid_input, name + " is larger than " + std::to_string(bytes_max) + " bytes");
+    return fail(ErrorCode::invalid_input, format("{} is larger than {} bytes", name, bytes_max));
   }
   if (too_deep(text)) {
-    return fail(ErrorCode::invalid_input, name + " is nested deeper than " + std::to_string(kDepthMax) + " levels");
+    return fail(ErrorCode::invalid_input, format("{} is nested deeper than {} levels", name, kDepthMax));
   }
   Json value = Json::parse(text, callback, false);
   if (value.is_discarded()) {
@@ -130,8 +132,7 @@ bool JsonFields::has(std::string_view name) const { return find(name) != nullptr
 
 void JsonFields::refuse(std::string_view name, std::string_view why) {
   if (!first_error_) {
-    first_error_ =
-        Error{ErrorCode::invalid_input, what_ + ": " + std::string(name) + " " + std::string(why), Retry::no};
+    first_error_ = Error{ErrorCode::invalid_input, format("{}: {} {}", what_, name, why), Retry::no};
   }
 }
 

@@ -1,6 +1,6 @@
-// Reads typed fields out of a JSON object that somebody else wrote. The first field that is missing
-// or has the wrong type is remembered with its name; later reads return defaults, and finish()
-// gives the one error. Nothing throws.
+// Reads typed fields out of a JSON object that another program wrote. The first field that is
+// missing or has the wrong type is remembered with its name; later reads return defaults, and
+// finish() gives the one error. Nothing throws.
 //
 //   JsonFields in(document, "manifest");
 //   Manifest m{.step = in.number("step"), .files = ...};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 
 namespace rekindle {
@@ -29,7 +30,7 @@ void append_json_numbers(std::string& out, const std::vector<std::uint64_t>& num
 
 void put_json_elements(std::string& object, std::string_view key, std::string_view elements) {
   // Quotes inside strings are escaped, so this is found where the field is and nowhere else.
-  const std::string empty = "\"" + std::string(key) + "\":[]";
+  const std::string empty = format("\"{}\":[]", key);
   const std::size_t at = object.find(empty);
   RK_ASSERT(at != std::string::npos);
   object.insert(at + empty.size() - 1, elements);

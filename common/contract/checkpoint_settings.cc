@@ -39,9 +39,9 @@ std::optional<Quantity> split_quantity(std::string_view text) {
   return quantity;
 }
 
-std::optional<std::uint64_t> whole_number(std::string_view text, std::uint64_t most) {
+std::optional<std::uint64_t> whole_number(std::string_view text, std::uint64_t max) {
   const std::optional<Quantity> quantity = split_quantity(text);
-  if (!quantity || !quantity->unit.empty() || quantity->number > most) return std::nullopt;
+  if (!quantity || !quantity->unit.empty() || quantity->number > max) return std::nullopt;
   return quantity->number;
 }
 

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/net/openssl_support.h"
 
 namespace rekindle {
@@ -17,7 +18,7 @@ constexpr std::size_t kCommonNameBytesMax = 64;  // X.520 ub-common-name
 constexpr int kSerialBytes = 16;
 
 std::unexpected<Error> openssl_failure(std::string_view doing) {
-  return fail(ErrorCode::internal, std::string(doing) + ": " + take_openssl_error("OpenSSL gave no reason"));
+  return fail(ErrorCode::internal, format("{}: {}", doing, take_openssl_error("OpenSSL gave no reason")));
 }
 
 std::string text_of_bio(BIO* bio) {
@@ -84,13 +85,14 @@ Status add_name(GENERAL_NAMES* names, int kind, const std::string& text) {
   NamePointer name(GENERAL_NAME_new());
   if (!name) return openssl_failure("naming a certificate");
   if (!is_plain_name(text)) {
-    return fail(ErrorCode::invalid_input, "a certificate cannot carry the name '" + text + "': use printable ASCII");
+    return fail(ErrorCode::invalid_input,
+                format("a certificate cannot carry the name '{}': use printable ASCII", text));
   }
   if (kind == GEN_IPADD) {
     OctetsPointer address(a2i_IPADDRESS(text.c_str()));
     if (!address) {
       ERR_clear_error();
-      return fail(ErrorCode::invalid_input, "'" + text + "' is no IP address");
+      return fail(ErrorCode::invalid_input, format("'{}' is no IP address", text));
     }
     GENERAL_NAME_set0_value(name.get(), kind, address.release());
   } else {

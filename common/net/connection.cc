@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/net/openssl_support.h"
 #include "common/system/clock.h"
 
@@ -147,11 +148,12 @@ class TlsConnection final : public Connection {
       const bool broke = reason == SSL_ERROR_SYSCALL || (reason == SSL_ERROR_SSL && ERR_peek_error() == 0);
       if (broke && SSL_get_verify_result(connection_.get()) == X509_V_OK) {
         return fail(ErrorCode::unavailable,
-                    "TLS with " + peer_ + ": the other side closed the connection during the handshake", Retry::yes);
+                    format("TLS with {}: the other side closed the connection during the handshake", peer_),
+                    Retry::yes);
       }
       const bool ended = ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
       std::string why = describe_tls_failure(connection_.get(), take_openssl_error("the handshake failed"));
-      return fail(ended ? ErrorCode::unavailable : ErrorCode::refused, "TLS with " + peer_ + ": " + std::move(why),
+      return fail(ended ? ErrorCode::unavailable : ErrorCode::refused, format("TLS with {}: {}", peer_, std::move(why)),
                   ended ? Retry::yes : Retry::no);
     }
   }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/format.h"
 #include "common/net/connection.h"
 #include "common/net/http_reader.h"
 #include "common/net/http_wire.h"
@@ -21,9 +22,9 @@ bool is_bracketed(const std::string& host) { return host.size() > 2 && host.fron
 
 std::string host_header(const HttpEndpoint& endpoint) {
   const bool is_v6 = endpoint.host.contains(':') && !is_bracketed(endpoint.host);
-  const std::string host = is_v6 ? "[" + endpoint.host + "]" : endpoint.host;
+  const std::string host = is_v6 ? format("[{}]", endpoint.host) : endpoint.host;
   const bool is_default = endpoint.port == (endpoint.tls ? 443 : 80);
-  return is_default ? host : host + ":" + std::to_string(endpoint.port);
+  return is_default ? host : format("{}:{}", host, endpoint.port);
 }
 
 bool is_safe_to_repeat(std::string_view method) {
@@ -38,7 +39,7 @@ Result<std::unique_ptr<Connection>> open_connection(const HttpEndpoint& endpoint
   if (!endpoint.tls) return make_plain_connection(std::move(*descriptor));
   const TlsIdentity identity = endpoint.identity.value_or(TlsIdentity::of_host(endpoint.host));
   return make_tls_client_connection(std::move(*descriptor), *endpoint.tls, identity,
-                                    endpoint.host + ":" + std::to_string(endpoint.port), deadline, interrupt);
+                                    format("{}:{}", endpoint.host, endpoint.port), deadline, interrupt);
 }
 
 struct Call {
@@ -143,7 +144,7 @@ struct HttpClient::Shared {
       target = endpoint;
       version = endpoint_version;
     }
-    const std::string where = target.host + ":" + std::to_string(target.port);
+    const std::string where = format("{}:{}", target.host, target.port);
     const Result<std::string> head = encode_request_head(call.request, host_header(target));
     if (!head) return std::unexpected(head.error());
 
@@ -241,7 +242,8 @@ Result<HttpStreamEnd> HttpClient::stream(const HttpRequest& request, const HttpS
       // Only now, since a sink that took its time is not a server that was silent.
       heard = told_quiet = monotonic_now();
       if (heard >= call.deadline && !end.by_sink) {
-        return fail(ErrorCode::deadline_exceeded, "the stream of " + request.path + " did not end in time", Retry::yes);
+        return fail(ErrorCode::deadline_exceeded, format("the stream of {} did not end in time", request.path),
+                    Retry::yes);
       }
       continue;
     }

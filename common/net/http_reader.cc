@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/system/clock.h"
 
 namespace rekindle {
@@ -28,7 +29,7 @@ Result<std::string> HttpReader::read_head(std::size_t bytes_max, Duration silenc
   while (true) {
     const std::size_t end = buffer_.find("\r\n\r\n", searched);
     if (std::min(end, buffer_.size()) > bytes_max) {
-      return fail(ErrorCode::exhausted, "the head of a message is longer than " + std::to_string(bytes_max) + " bytes");
+      return fail(ErrorCode::exhausted, format("the head of a message is longer than {} bytes", bytes_max));
     }
     if (end != std::string::npos) {
       std::string head = buffer_.substr(0, end + 4);
@@ -84,7 +85,7 @@ Result<std::string_view> HttpReader::next_piece(Instant deadline, int interrupt)
 
 Result<bool> HttpReader::append_piece(std::string& body, std::size_t bytes_max, Instant deadline, int interrupt) {
   const auto too_long = [&] {
-    return fail(ErrorCode::exhausted, "the body of a message is longer than " + std::to_string(bytes_max) + " bytes");
+    return fail(ErrorCode::exhausted, format("the body of a message is longer than {} bytes", bytes_max));
   };
   const bool announced = framing_.kind == BodyFraming::Kind::length && !ended_;
   if (announced && framing_.length > bytes_max - body.size()) return too_long();

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/format.h"
 #include "common/net/connection.h"
 #include "common/net/http_reader.h"
 #include "common/net/http_wire.h"
@@ -397,9 +398,9 @@ struct HttpServer::Shared {
     try {
       return handler(served);
     } catch (const std::exception& exception) {
-      trouble({ErrorCode::internal, "the handler of " + served.request.path + " failed: " + exception.what()});
+      trouble({ErrorCode::internal, format("the handler of {} failed: {}", served.request.path, exception.what())});
     } catch (...) {
-      trouble({ErrorCode::internal, "the handler of " + served.request.path + " failed"});
+      trouble({ErrorCode::internal, format("the handler of {} failed", served.request.path)});
     }
     return {.status = 500, .headers = {{"Content-Type", "text/plain"}}, .body = "internal error; see the log\n"};
   }
@@ -417,7 +418,7 @@ struct HttpServer::Shared {
 
   Next refuse(Client& client, int status, const Error& error) {
     if (stopping.stop_requested()) return Next::hang_up;
-    trouble(with_context(error, "a request from " + client.address + " was refused with " + std::to_string(status)));
+    trouble(with_context(error, format("a request from {} was refused with {}", client.address, status)));
     const HttpResponse response{
         .status = status, .headers = {{"Content-Type", "text/plain"}}, .body = error.message + "\n"};
     if (!write(client, response, false, false)) return Next::hang_up;

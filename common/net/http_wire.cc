@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/format.h"
+
 namespace rekindle {
 namespace {
 
@@ -168,17 +170,17 @@ Result<std::string> encode_request_head(const HttpRequest& request, std::string_
       return fail(ErrorCode::invalid_input, "a request cannot carry the header " + percent_encode(header.name));
     }
   }
-  std::string head = request.method + " " + target + " HTTP/1.1\r\nHost: " + std::string(host) + "\r\n";
+  std::string head = format("{} {} HTTP/1.1\r\nHost: {}\r\n", request.method, target, host);
   append_headers(head, request.headers);
   const bool may_have_body = request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
-  if (may_have_body || !request.body.empty()) head += "Content-Length: " + std::to_string(request.body.size()) + "\r\n";
+  if (may_have_body || !request.body.empty()) head += format("Content-Length: {}\r\n", request.body.size());
   head += "\r\n";
   return head;
 }
 
 std::string encode_response_head(const HttpResponse& response, bool keep_open) {
   const std::string reason(reason_of(response.status));
-  std::string head = "HTTP/1.1 " + std::to_string(response.status) + " " + reason + "\r\n";
+  std::string head = format("HTTP/1.1 {} {}\r\n", response.status, reason);
   for (const HttpHeader& header : response.headers) {
     // A handler that put a line end into a value would let its caller write headers of his own.
     if (is_token(header.name) && is_field_value(header.value) && !is_ours(header.name)) {
@@ -186,7 +188,7 @@ std::string encode_response_head(const HttpResponse& response, bool keep_open) {
     }
   }
   if (response.status >= 200 && response.status != 204) {
-    head += "Content-Length: " + std::to_string(response.body.size()) + "\r\n";
+    head += format("Content-Length: {}\r\n", response.body.size());
   }
   if (!keep_open) head += "Connection: close\r\n";
   head += "\r\n";

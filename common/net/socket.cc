@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "common/net/http_client.h"
 #include "common/system/clock.h"
 
@@ -53,7 +54,7 @@ Result<std::vector<Address>> look_up(const std::string& host, std::uint16_t port
   addrinfo* found = nullptr;
   const int result = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (result != 0) {
-    return fail(ErrorCode::unavailable, "the name '" + host + "' cannot be looked up: " + gai_strerror(result),
+    return fail(ErrorCode::unavailable, format("the name '{}' cannot be looked up: {}", host, gai_strerror(result)),
                 Retry::yes);
   }
   std::vector<Address> addresses;
@@ -87,13 +88,13 @@ Result<std::vector<Address>> resolve(const std::string& host, std::uint16_t port
       lookup->done.wake();
     }).detach();
   } catch (const std::system_error& error) {
-    return fail(ErrorCode::exhausted, "no thread to look up the name '" + host + "': " + error.what(), Retry::yes);
+    return fail(ErrorCode::exhausted, format("no thread to look up the name '{}': {}", host, error.what()), Retry::yes);
   }
   const Result<Readiness> readiness = wait_for(lookup->done.descriptor(), false, deadline, interrupt);
   if (!readiness) return std::unexpected(readiness.error());
   if (*readiness == Readiness::interrupted) return stopped();
   if (*readiness == Readiness::timed_out) {
-    return fail(ErrorCode::deadline_exceeded, "looking up the name '" + host + "' took too long", Retry::yes);
+    return fail(ErrorCode::deadline_exceeded, format("looking up the name '{}' took too long", host), Retry::yes);
   }
   const std::lock_guard lock(lookup->mutex);
   return std::move(*lookup->result);
@@ -161,7 +162,7 @@ bool is_stopped(const Error& error) { return error.message.ends_with(kStopped); 
 Result<FileDescriptor> connect_to(const std::string& host, std::uint16_t port, Instant deadline, int interrupt) {
   Result<std::vector<Address>> addresses = resolve(host, port, deadline, interrupt);
   if (!addresses) return std::unexpected(addresses.error());
-  Error last{ErrorCode::unavailable, "the name '" + host + "' has no address", Retry::yes};
+  Error last{ErrorCode::unavailable, format("the name '{}' has no address", host), Retry::yes};
   // The time is shared out, so that one dead address does not cost the others their chance.
   std::size_t left = addresses->size();
   for (const Address& address : *addresses) {
@@ -178,7 +179,7 @@ Result<FileDescriptor> connect_to(const std::string& host, std::uint16_t port, I
 }
 
 Result<FileDescriptor> listen_on(const std::string& address, std::uint16_t port) {
-  const std::string what = "cannot listen on " + address + " port " + std::to_string(port);
+  const std::string what = format("cannot listen on {} port {}", address, port);
   const Result<std::vector<Address>> addresses = look_up(address, port, AI_NUMERICHOST | AI_PASSIVE);
   if (!addresses || addresses->empty()) return fail(ErrorCode::invalid_input, what + ": this is no IP address");
   const Address& chosen = addresses->front();

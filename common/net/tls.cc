@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/format.h"
 #include "common/net/openssl_support.h"
 
 namespace rekindle {
@@ -218,7 +219,7 @@ Status expect_tls_identity(ssl_st* connection, const TlsIdentity& identity) {
   if (!taken) {
     ERR_clear_error();
     return fail(ErrorCode::invalid_input,
-                "'" + identity.value + "' is no name or address that a certificate can carry");
+                format("'{}' is no name or address that a certificate can carry", identity.value));
   }
   expectation->identity = identity;
   return {};
@@ -253,9 +254,9 @@ std::string describe_tls_failure(ssl_st* connection, std::string fallback) {
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
     case X509_V_ERR_APPLICATION_VERIFICATION:
       if (expectation != nullptr && expectation->identity) {
-        return "the certificate is for " + names + ", not for " + expectation->identity->value;
+        return format("the certificate is for {}, not for {}", names, expectation->identity->value);
       }
-      return "the certificate is for " + names + ", and does not carry exactly one URI that says who this is";
+      return format("the certificate is for {}, and does not carry exactly one URI that says who this is", names);
     default: return std::string("the certificate was refused: ") + X509_verify_cert_error_string(result);
   }
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/contract/checkpoint_settings.h"
 #include "common/contract/environment.h"
 #include "operator/model/names.h"
@@ -16,7 +17,7 @@ namespace {
 
 // Room for the control blocks, and nothing else.
 constexpr std::string_view kWithoutCopies = "64Mi";
-constexpr std::uint64_t kMemoryVolumeLeast = 64u << 20;
+constexpr std::uint64_t kMemoryVolumeBytesMin = 64u << 20;
 
 std::string in_annotation(const char* variable) {
   const auto found =
@@ -57,12 +58,12 @@ std::uint64_t bytes_of_quantity(std::string_view text) {
 }
 
 std::optional<std::string> fault_of_memory_volume(const std::string& size) {
-  if (size.empty() || bytes_of_quantity(size) >= kMemoryVolumeLeast) return std::nullopt;
-  return "annotation " + std::string(names::kMemoryVolumeAnnotation) + ": \"" + size.substr(0, 100) +
-         "\" is not a size of at least 64Mi, for example \"20Gi\"";
+  if (size.empty() || bytes_of_quantity(size) >= kMemoryVolumeBytesMin) return std::nullopt;
+  return format("annotation {}: \"{}\" is not a size of at least 64Mi, for example \"20Gi\"",
+                names::kMemoryVolumeAnnotation, size.substr(0, 100));
 }
 
-// Two ways to say one thing: whoever has said one of them is not told the other by the chart.
+// Two ways to say one thing: a job that says one of them does not get the other from the chart.
 bool has_decided(const std::map<std::string, std::string>& job, const std::string& variable) {
   const auto says = [&](const char* other) { return job.contains(other); };
   if (variable == environment::kCheckpointEvery) return says(environment::kCheckpointConfig);

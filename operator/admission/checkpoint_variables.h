@@ -12,7 +12,7 @@
 
 namespace rekindle::op {
 
-// The first annotation that cannot be read, in a sentence that names it. None: all can.
+// The first annotation that cannot be read, in a message that names it. None: all can.
 std::optional<std::string> fault_of_checkpoint_settings(const JobSettings& job);
 
 struct CheckpointVariables {

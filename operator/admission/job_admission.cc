@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/base/format.h"
 #include "common/contract/deadlines.h"
 #include "common/contract/job_limits.h"
 #include "operator/admission/checkpoint_variables.h"
@@ -17,16 +18,15 @@ namespace {
 
 AdmissionAnswer refuse(std::string message) { return {.allowed = false, .message = std::move(message)}; }
 
-std::string in_quotes(std::string_view text) { return "\"" + std::string(text) + "\""; }
+std::string in_quotes(std::string_view text) { return format("\"{}\"", text); }
 
-// A whole number within bounds, or the sentence that says what to write.
-std::optional<std::string> fault_of_number(std::string_view annotation, const std::string& text, std::int64_t least,
-                                           std::int64_t most) {
+// None for a whole number within bounds, else the message that says what to write.
+std::optional<std::string> fault_of_number(std::string_view annotation, const std::string& text, std::int64_t min,
+                                           std::int64_t max) {
   if (text.empty()) return std::nullopt;
   const std::int64_t value = number_from_text(text, -1);
-  if (value >= least && value <= most) return std::nullopt;
-  return "annotation " + std::string(annotation) + ": " + in_quotes(text) + " is not a whole number from " +
-         std::to_string(least) + " to " + std::to_string(most);
+  if (value >= min && value <= max) return std::nullopt;
+  return format("annotation {}: {} is not a whole number from {} to {}", annotation, in_quotes(text), min, max);
 }
 
 bool is_object_name(std::string_view name) {
@@ -45,17 +45,16 @@ std::optional<std::string> fault_of_annotations(const Json& job) {
     return fault;
   const std::string strict = value(names::kStrictRetriesAnnotation);
   if (!strict.empty() && strict != "true" && strict != "false") {
-    return "annotation " + std::string(names::kStrictRetriesAnnotation) + ": " + in_quotes(strict) +
-           " is neither true nor false";
+    return format("annotation {}: {} is neither true nor false", names::kStrictRetriesAnnotation, in_quotes(strict));
   }
   const std::string claim = value(names::kClaimAnnotation);
   if (!claim.empty() && !is_object_name(claim)) {
-    return "annotation " + std::string(names::kClaimAnnotation) + ": " + in_quotes(claim) +
-           " is not the name of a PersistentVolumeClaim";
+    return format("annotation {}: {} is not the name of a PersistentVolumeClaim", names::kClaimAnnotation,
+                  in_quotes(claim));
   }
   const std::string path = value(names::kPathAnnotation);
   if (!path.empty()) {
-    if (auto fault = fault_of_path(path)) return "annotation " + std::string(names::kPathAnnotation) + ": " + *fault;
+    if (auto fault = fault_of_path(path)) return format("annotation {}: {}", names::kPathAnnotation, *fault);
   }
   return std::nullopt;
 }
@@ -78,17 +77,19 @@ std::optional<std::string> fault_of_policies(const std::vector<PolicyRule>& rule
     }
     if (ends && names_event(rule, "PodEvicted")) {
       warnings.push_back(
-          where + ": the policy PodEvicted: " + rule.action +
-          " ends the job whenever a pod is evicted; it is saved and not restarted. Use RestartJob to resume.");
+          format("{}: the policy PodEvicted: {} ends the job whenever a pod is evicted; it is saved and not "
+                 "restarted. Use RestartJob to resume.",
+                 where, rule.action));
     } else if (ends && names_event(rule, "PodFailed")) {
-      warnings.push_back(where + ": the policy PodFailed: " + rule.action +
-                         " also acts on evicted pods; use RestartJob to resume.");
+      warnings.push_back(format("{}: the policy PodFailed: {} also acts on evicted pods; use RestartJob to resume.",
+                                where, rule.action));
     }
     const bool part = rule.action == "RestartTask" || rule.action == "RestartPod" || rule.action == "RestartPartition";
     if (part && (names_event(rule, "PodEvicted") || names_event(rule, "PodFailed"))) {
       warnings.push_back(
-          where + ": " + rule.action +
-          " restarts only some pods, and Rekindle the others, which costs several retries. Use RestartJob.");
+          format("{}: {} restarts only some pods, and Rekindle the others, which costs several retries. Use "
+                 "RestartJob.",
+                 where, rule.action));
     }
   }
   return std::nullopt;
@@ -102,7 +103,7 @@ void take_out_ignored(JsonEdit& edit, const std::string& pointer, const std::str
   if (policies == nullptr || !policies->is_array()) return;
   for (std::size_t i = policies->size(); i-- > 0;) {
     if (text_of(edit.find(pointer)->at(i), "action") != "Ignore") continue;
-    edit.remove(pointer + "/" + std::to_string(i));
+    edit.remove(format("{}/{}", pointer, i));
     warnings.push_back(where +
                        ": a policy with the action Ignore was taken out, because Volcano does not know it; without a "
                        "policy it does nothing either.");
@@ -125,14 +126,14 @@ std::optional<std::string> fault_of_task(const Json& task, const std::string& wh
   for (const Json& container : list_of(*spec, "containers")) {
     const std::string name = text_of(container, "name");
     if (find_path(container, {"lifecycle", "preStop"}) != nullptr) {
-      return where + ": container " + name +
-             " has a preStop hook of its own, and Rekindle needs that place to save the breakpoint. Move what it does "
-             "into "
-             "the program's handler of SIGTERM, which still comes.";
+      return format(
+          "{}: container {} has a preStop hook of its own, and Rekindle needs that place to save the "
+          "breakpoint. Move what it does into the program's handler of SIGTERM, which still comes.",
+          where, name);
     }
   }
   if (auto taken = taken_name(*spec))
-    return where + " uses the " + *taken + ", which Rekindle needs itself. Choose another.";
+    return format("{} uses the {}, which Rekindle needs itself. Choose another.", where, *taken);
   if (!text_of(*spec, "nodeName").empty()) {
     return where +
            " sets spec.nodeName, which cannot go with a scheduling gate. Use a nodeSelector for "
@@ -141,10 +142,11 @@ std::optional<std::string> fault_of_task(const Json& task, const std::string& wh
   if (storage.has_claim || mount_for(*spec, storage.path) != nullptr) return std::nullopt;
   if (std::ranges::any_of(storage.job_mounts, [&](const std::string& mount) { return lies_in(storage.path, mount); }))
     return std::nullopt;
-  return where + " has nowhere to put checkpoints: no volume is mounted at " + storage.path +
-         ". Name a PersistentVolumeClaim in the annotation " + std::string(names::kClaimAnnotation) +
-         ", mount a shared volume and name its folder in " + std::string(names::kPathAnnotation) +
-         ", or set storage.claim in the chart.";
+  return format(
+      "{} has nowhere to put checkpoints: no volume is mounted at {}. Name a "
+      "PersistentVolumeClaim in the annotation {}, mount a shared volume and name its folder in "
+      "{}, or set storage.claim in the chart.",
+      where, storage.path, names::kClaimAnnotation, names::kPathAnnotation);
 }
 
 void warn_about_task(const Json& task, const std::string& where, std::int64_t grace_needed,
@@ -153,21 +155,20 @@ void warn_about_task(const Json& task, const std::string& where, std::int64_t gr
   const auto grace = spec.find("terminationGracePeriodSeconds");
   const std::int64_t seconds = grace != spec.end() && grace->is_number_integer() ? grace->get<std::int64_t>() : 30;
   if (seconds < grace_needed) {
-    warnings.push_back(where + ": terminationGracePeriodSeconds is raised from " + std::to_string(seconds) + " to " +
-                       std::to_string(grace_needed) + " (breakpoint deadline + " +
-                       std::to_string(names::kGraceMarginSeconds) + " s).");
+    warnings.push_back(format("{}: terminationGracePeriodSeconds is raised from {} to {} (breakpoint deadline + {} s).",
+                              where, seconds, grace_needed, names::kGraceMarginSeconds));
   }
   const std::string restart = text_of(spec, "restartPolicy");
   if (restart == "Always" || restart == "OnFailure") {
-    warnings.push_back(where + ": restartPolicy " + restart + " hides a dead container from Volcano; use Never.");
+    warnings.push_back(format("{}: restartPolicy {} hides a dead container from Volcano; use Never.", where, restart));
   }
 }
 
 void mark_template(JsonEdit& edit, std::size_t index) {
-  const std::string at = "/spec/tasks/" + std::to_string(index) + "/template";
+  const std::string at = format("/spec/tasks/{}/template", index);
   edit.ensure(at + "/metadata", Json::object());
   edit.ensure(at + "/metadata/labels", Json::object());
-  edit.set(at + "/metadata/labels/" + pointer_part(names::kProtectedLabel), "true");
+  edit.set(format("{}/metadata/labels/{}", at, pointer_part(names::kProtectedLabel)), "true");
   if (has_our_gate(*edit.find(at + "/spec"))) return;
   edit.ensure(at + "/spec/schedulingGates", Json::array());
   edit.add(at + "/spec/schedulingGates/-", {{"name", names::kInjectionGate}});
@@ -223,14 +224,13 @@ AdmissionAnswer protect(const Json& object, const Job& job, const AdmissionSetti
   JsonEdit edit(object);
   take_out_ignored(edit, "/spec/policies", "the job", answer.warnings);
   for (std::size_t i = 0; i < tasks.size(); ++i) {
-    take_out_ignored(edit, "/spec/tasks/" + std::to_string(i) + "/policies", where_is(job, i), answer.warnings);
+    take_out_ignored(edit, format("/spec/tasks/{}/policies", i), where_is(job, i), answer.warnings);
     mark_template(edit, i);
   }
   if (metadata_value(object, "annotations", names::kStrictRetriesAnnotation) == "true") {
     if (job.max_retry < 2) {
-      answer.warnings.push_back("maxRetry " + std::to_string(job.max_retry) +
-                                " allows no restart at all (N allows N-1), and " +
-                                std::string(names::kStrictRetriesAnnotation) + " keeps it so.");
+      answer.warnings.push_back(format("maxRetry {} allows no restart at all (N allows N-1), and {} keeps it so.",
+                                       job.max_retry, names::kStrictRetriesAnnotation));
     }
   } else if (job.max_retry < names::kMaxRetry) {
     edit.set("/spec/maxRetry", names::kMaxRetry);
@@ -249,8 +249,9 @@ AdmissionAnswer admit_job(const Json& object, const AdmissionSettings& settings)
   const std::string scheduling = metadata_value(object, "labels", names::kSchedulingLabel);
   if (scheduling.empty() || scheduling == names::kSchedulingOff || scheduling == names::kSchedulingNone) return {};
   if (scheduling != names::kSchedulingGrace && scheduling != names::kSchedulingForce) {
-    return {.warnings = {"fault-scheduling: " + in_quotes(scheduling) +
-                         " is not one of grace, force, off: the job runs without protection."}};
+    return {
+        .warnings = {format("fault-scheduling: {} is not one of grace, force, off: the job runs without protection.",
+                            in_quotes(scheduling))}};
   }
   // generateName leaves the name to the API server.
   Json with_name = object;

@@ -10,7 +10,7 @@
 namespace rekindle::op {
 
 // `job` is the whole object as it came. Without the label fault-scheduling it is admitted
-// untouched; something that is no Job is refused with a sentence. A second call on the patched job
+// untouched; something that is no Job is refused with a message. A second call on the patched job
 // gives an empty patch.
 AdmissionAnswer admit_job(const nlohmann::json& job, const AdmissionSettings& settings);
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/format.h"
 #include "common/contract/deadlines.h"
 #include "common/contract/environment.h"
 #include "operator/admission/checkpoint_variables.h"
@@ -61,7 +62,7 @@ std::optional<std::string> fault_of_pod_shape(const Json& pod) {
     return "its metadata is not an object";
   if (find_path(pod, {"spec"}) == nullptr || wrong(pod, {"spec"}, false)) return "it has no spec";
   for (const std::string_view list : {"containers", "initContainers", "volumes", "schedulingGates"}) {
-    if (wrong(pod, {"spec", list}, true)) return "spec." + std::string(list) + " is not a list";
+    if (wrong(pod, {"spec", list}, true)) return format("spec.{} is not a list", list);
   }
   if (wrong(pod, {"spec", "securityContext"}, false)) return "spec.securityContext is not an object";
   if (wrong(pod, {"spec", "securityContext", "supplementalGroups"}, true)) return "supplementalGroups is not a list";
@@ -71,10 +72,10 @@ std::optional<std::string> fault_of_pod_shape(const Json& pod) {
     if (!container.is_object() || text_of(container, "name").empty()) return "one of its containers has no name";
     for (const std::string_view list : {"env", "volumeMounts"}) {
       if (wrong(container, {list}, true))
-        return "container " + text_of(container, "name") + ": " + std::string(list) + " is not a list";
+        return format("container {}: {} is not a list", text_of(container, "name"), list);
     }
     if (wrong(container, {"lifecycle"}, false))
-      return "container " + text_of(container, "name") + ": lifecycle is not an object";
+      return format("container {}: lifecycle is not an object", text_of(container, "name"));
   }
   return std::nullopt;
 }
@@ -191,7 +192,7 @@ void add_environment(JsonEdit& edit, const std::string& container, const Variabl
     if (at == environment.size()) {
       edit.add(container + "/env/-", entry);
     } else if (name.starts_with(environment::kPrefix) && environment[at] != entry) {
-      edit.replace(container + "/env/" + std::to_string(at), entry);
+      edit.replace(format("{}/env/{}", container, at), entry);
     }
   }
 }
@@ -213,9 +214,10 @@ void add_hook(JsonEdit& edit, const std::string& container, const std::string& n
               std::vector<std::string>& warnings) {
   const Json hook{{"exec", {{"command", Json::array({names::kHookPath})}}}};
   if (const Json* there = edit.find(container + "/lifecycle/preStop")) {
-    // The Job webhook refuses these; somebody else's webhook put this one in later.
+    // The Job webhook refuses these; another webhook put this one in later.
     if (*there != hook)
-      warnings.push_back("container " + name + " has another preStop hook: its end does not wait for the breakpoint");
+      warnings.push_back(
+          format("container {} has another preStop hook: its end does not wait for the breakpoint", name));
     return;
   }
   edit.ensure(container + "/lifecycle", Json::object());
@@ -253,8 +255,7 @@ void raise_grace(JsonEdit& edit, Facts& facts, std::vector<std::string>& warning
   facts.grace_seconds = std::max(seconds, facts.deadline_seconds + names::kGraceMarginSeconds);
   if (facts.grace_seconds == seconds) return;
   edit.set("/spec/terminationGracePeriodSeconds", facts.grace_seconds);
-  warnings.push_back("terminationGracePeriodSeconds raised from " + std::to_string(seconds) + " to " +
-                     std::to_string(facts.grace_seconds));
+  warnings.push_back(format("terminationGracePeriodSeconds raised from {} to {}", seconds, facts.grace_seconds));
 }
 
 AdmissionAnswer inject(const Json& pod, Facts facts) {
@@ -268,13 +269,13 @@ AdmissionAnswer inject(const Json& pod, Facts facts) {
   const Variables variables = main_variables(facts);
   const std::size_t mains = list_of(pod["spec"], "containers").size();
   for (std::size_t i = 0; i < mains; ++i) {
-    const std::string container = "/spec/containers/" + std::to_string(i);
+    const std::string container = format("/spec/containers/{}", i);
     add_environment(edit, container, variables);
     add_mounts(edit, container, facts);
     add_hook(edit, container, text_of(pod["spec"]["containers"][i], "name"), answer.warnings);
   }
   std::size_t gate = 0;
-  if (has_our_gate(edit.document()["spec"], &gate)) edit.remove("/spec/schedulingGates/" + std::to_string(gate));
+  if (has_our_gate(edit.document()["spec"], &gate)) edit.remove(format("/spec/schedulingGates/{}", gate));
   answer.patch = edit.take_operations();
   return answer;
 }
@@ -295,16 +296,18 @@ std::optional<PodOwner> protected_owner(const Json& pod, std::string_view reques
 
 AdmissionAnswer admit_pod(const Json& pod, const PodOwner& owner, const Job* job, const AdmissionSettings& settings) {
   if (job == nullptr || job->uid != owner.job_uid) {
-    return {.warnings = {"Rekindle does not know job " + owner.job_name +
-                         " yet; the pod waits and is made anew in a moment"}};
+    return {.warnings = {format("Rekindle does not know job {} yet; the pod waits and is made anew in a moment",
+                                owner.job_name)}};
   }
   if (auto fault = fault_of_pod_shape(pod)) return leave_gated(pod, *fault);
   Result<Pod> read = pod_from_json(pod);
   if (!read) return leave_gated(pod, read.error().message);
   const std::optional<std::int64_t> ordinal = ordinal_of(*job, read->task, read->index);
   if (!ordinal) {
-    return {.warnings = {"job " + job->name + " has no pod " + std::to_string(read->index) + " in task \"" +
-                         read->task + "\" as far as Rekindle knows; the pod waits and is made anew in a moment"}};
+    return {
+        .warnings = {format("job {} has no pod {} in task \"{}\" as far as Rekindle knows; the pod waits and is made "
+                            "anew in a moment",
+                            job->name, read->index, read->task)}};
   }
 
   Facts facts{.settings = &settings,
@@ -319,14 +322,15 @@ AdmissionAnswer admit_pod(const Json& pod, const PodOwner& owner, const Job* job
   facts.memory_volume_limit = memory_volume_limit(job->settings, facts.checkpoints.keeps_copies);
   if (const Json* mount = mount_for(pod["spec"], facts.path)) {
     if (!text_of(*mount, "subPathExpr").empty()) {
-      return leave_gated(pod, "the volume at " + facts.path +
-                                  " is mounted with subPathExpr, which the sidecar cannot follow: use subPath");
+      return leave_gated(
+          pod, format("the volume at {} is mounted with subPathExpr, which the sidecar cannot follow: use subPath",
+                      facts.path));
     }
     facts.own_mount = *mount;
   } else if (facts.claim.empty()) {
-    return leave_gated(pod, "no volume is mounted at " + facts.path +
-                                " and there is no claim for checkpoints: name one in the annotation " +
-                                std::string(names::kClaimAnnotation));
+    return leave_gated(
+        pod, format("no volume is mounted at {} and there is no claim for checkpoints: name one in the annotation {}",
+                    facts.path, names::kClaimAnnotation));
   }
   return inject(pod, std::move(facts));
 }

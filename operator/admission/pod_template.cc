@@ -3,6 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "common/base/format.h"
 #include "operator/model/names.h"
 
 namespace rekindle::op {
@@ -50,7 +51,7 @@ const Json* mount_for(const Json& pod_spec, std::string_view path) {
 }
 
 std::optional<std::string> fault_of_path(std::string_view path) {
-  const std::string quoted = "\"" + std::string(path) + "\"";
+  const std::string quoted = format("\"{}\"", path);
   if (!path.starts_with('/')) return quoted + " is not absolute: write it with a leading /";
   if (path == "/") return quoted + " is the root of the container: name a folder below it";
   for (std::size_t at = 0; at != std::string_view::npos; at = path.find('/', at + 1)) {
@@ -59,7 +60,7 @@ std::optional<std::string> fault_of_path(std::string_view path) {
   }
   for (const std::string_view ours : {names::kRunPath, names::kBinPath, names::kTlsPath}) {
     if (lies_in(path, ours) || lies_in(ours, path))
-      return quoted + " meets " + std::string(ours) + ", which Rekindle uses itself: choose another";
+      return format("{} meets {}, which Rekindle uses itself: choose another", quoted, ours);
   }
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// What the job webhook and the pod webhook both ask of a pod spec. All of it accepts any JSON.
+// What the job webhook and the pod webhook both check in a pod spec. All of it accepts any JSON.
 #pragma once
 
 #include <cstdint>

@@ -12,12 +12,12 @@ Duration Backoff::failed(Instant now, Prng& luck) {
   last_failure_ = failures_ == 0 ? now : std::max(now, last_failure_);
 
   Duration pause = settings_.first;
-  for (std::uint32_t doubled = 0; doubled < failures_ && pause < settings_.most; ++doubled) {
-    pause = pause > settings_.most / 2 ? settings_.most : pause * 2;
+  for (std::uint32_t doubled = 0; doubled < failures_ && pause < settings_.max; ++doubled) {
+    pause = pause > settings_.max / 2 ? settings_.max : pause * 2;
   }
   if (failures_ < std::numeric_limits<std::uint32_t>::max()) ++failures_;
   const double stretched = static_cast<double>(pause.count()) * (1.0 + settings_.jitter * luck.unit());
-  if (stretched >= static_cast<double>(settings_.most.count())) return settings_.most;
+  if (stretched >= static_cast<double>(settings_.max.count())) return settings_.max;
   return Duration(static_cast<Duration::rep>(stretched));
 }
 

@@ -11,7 +11,7 @@ namespace rekindle::op {
 
 struct BackoffSettings {
   Duration first = std::chrono::milliseconds(800);
-  Duration most = std::chrono::seconds(30);
+  Duration max = std::chrono::seconds(30);
   // that long without a failure: start again with `first`
   Duration reset_after = std::chrono::seconds(120);
   // a pause of d becomes d * (1 + jitter * luck) with luck in [0, 1), still at most `most`

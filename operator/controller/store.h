@@ -4,8 +4,8 @@
 // later.
 //
 // Guarantees: between Init and InitDone readers see the state from before; at InitDone it is
-// replaced at once. ready() is false before the first InitDone: whoever decides over absence waits
-// for it. Objects that vanished while nobody watched are reported by InitDone.
+// replaced at once. ready() is false before the first InitDone: a caller that decides over absence
+// waits for it. Objects that vanished while no watch was open are reported by InitDone.
 #pragma once
 
 #include <cstddef>

@@ -18,7 +18,7 @@ class TokenBucket {
   // as taken. Callers are served in the order of their calls.
   Duration reserve(Instant now);
 
-  // When try_take will succeed if nobody else takes.
+  // When try_take will succeed if no other caller takes.
   Instant next_at(Instant now) const;
 
  private:

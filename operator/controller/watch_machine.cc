@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 
 namespace rekindle::op {
 namespace {
@@ -26,7 +27,7 @@ std::string describe(const std::variant<watch::Empty, watch::Listing, watch::Lis
       return listing.continue_token.empty() ? "lists again " : "asks for the same page again ";
     }
     std::string operator()(const watch::Listed& listed) const {
-      return "watches again from version " + listed.resource_version + " ";
+      return format("watches again from version {} ", listed.resource_version);
     }
   };
   return std::visit(Describe{}, then) + in_how_long(pause);
@@ -196,8 +197,8 @@ void WatchMachine::on(watch::Tick&, Instant now, Outputs& out) {
   }
 }
 
-Duration WatchMachine::pause_after_failure(Instant now, std::optional<Duration> asked) {
-  return std::max(backoff_.failed(now, rng_), asked.value_or(Duration::zero()));
+Duration WatchMachine::pause_after_failure(Instant now, std::optional<Duration> requested) {
+  return std::max(backoff_.failed(now, rng_), requested.value_or(Duration::zero()));
 }
 
 Duration WatchMachine::pause_after_gone(Instant now) {

@@ -162,7 +162,7 @@ class WatchMachine {
   void on(watch::StreamClosed& input, Instant now, Outputs& out);
   void on(watch::Tick& input, Instant now, Outputs& out);
 
-  Duration pause_after_failure(Instant now, std::optional<Duration> asked);
+  Duration pause_after_failure(Instant now, std::optional<Duration> requested);
   Duration pause_after_gone(Instant now);
   void resume_with(Resume then, Duration pause, Instant now, Outputs& out);
   void list(watch::Listing listing, Outputs& out);

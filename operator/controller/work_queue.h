@@ -48,7 +48,7 @@ struct WorkOutcome {
 
 struct WorkQueueSettings {
   BackoffSettings retry{.first = std::chrono::milliseconds(200),
-                        .most = std::chrono::seconds(60),
+                        .max = std::chrono::seconds(60),
                         .reset_after = std::chrono::hours(24),
                         .jitter = 0.2};
 };

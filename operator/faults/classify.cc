@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 
+#include "common/base/format.h"
 #include "operator/faults/volcano_restart.h"
 
 namespace rekindle::op {
@@ -19,7 +20,7 @@ bool job_suspended(const FaultEvidence& evidence) { return stage_of(*evidence.jo
 
 bool job_ending(const FaultEvidence& evidence) { return stage_of(*evidence.job) == JobStage::ending; }
 
-// A container ended with an error, and nobody had deleted the pod.
+// A container ended with an error, and the pod had not been deleted.
 bool died_first(const Pod& pod) {
   const std::optional<WallTime> deleted = deletion_began(pod);
   return std::ranges::any_of(pod.ended, [&](const ContainerEnd& end) {
@@ -27,8 +28,8 @@ bool died_first(const Pod& pod) {
   });
 }
 
-// The pod was broken before anybody restarted anything: then Volcano's restart is the answer to a
-// fault, and the fault stays one.
+// The pod was broken before Volcano or the user restarted anything: then Volcano's restart is the
+// answer to a fault, and the fault stays one.
 bool broken_before(const Pod& pod) { return !pod.disruption.empty() || died_first(pod); }
 
 bool volcano_restart(const FaultEvidence& evidence) {
@@ -41,7 +42,7 @@ bool scaled_down(const FaultEvidence& evidence) {
   return !ordinal_of(*evidence.job, evidence.pod->task, evidence.pod->index).has_value();
 }
 
-// The program has said that it is done, or every main ended with 0 before anybody deleted the pod.
+// The program has said that it is done, or every main ended with 0 before the pod was deleted.
 bool completed(const FaultEvidence& evidence) {
   if (evidence.report != nullptr && evidence.report->told.phase == SidecarPhase::finished) return true;
   const Pod& pod = *evidence.pod;
@@ -75,11 +76,11 @@ constexpr std::array<BenignCause, 9> kBenignCauses{{
     {"parked_before", parked_before},
 }};
 
-Fault make_fault(const Pod& pod, FaultClass fault_class, Trigger trigger, std::string sentence,
+Fault make_fault(const Pod& pod, FaultClass fault_class, Trigger trigger, std::string message,
                  std::optional<WallTime> seen) {
   return Fault{.fault_class = fault_class,
                .pod = {pod.name, pod.uid},
-               .sentence = std::move(sentence),
+               .message = std::move(message),
                .trigger = trigger,
                .seen = seen};
 }
@@ -99,14 +100,14 @@ std::optional<Fault> evicted(const FaultEvidence& evidence) {
   // The condition is set just before the delete and can be left over from one that was refused:
   // alone it proves nothing.
   if (by.empty() || !(is_deleting(pod) || pod.phase == PodPhase::failed)) return std::nullopt;
-  return make_fault(pod, FaultClass::pod_evicted, Trigger::pre_stop, "pod " + pod.name + " evicted (" + by + ")",
+  return make_fault(pod, FaultClass::pod_evicted, Trigger::pre_stop, format("pod {} evicted ({})", pod.name, by),
                     is_deleting(pod) ? deletion_began(pod) : end_of(pod));
 }
 
 std::optional<Fault> deleted(const FaultEvidence& evidence) {
   const Pod& pod = *evidence.pod;
   if (!is_deleting(pod) || died_first(pod)) return std::nullopt;
-  return make_fault(pod, FaultClass::pod_deleted, Trigger::pre_stop, "pod " + pod.name + " deleted",
+  return make_fault(pod, FaultClass::pod_deleted, Trigger::pre_stop, format("pod {} deleted", pod.name),
                     deletion_began(pod));
 }
 
@@ -115,7 +116,7 @@ std::optional<Fault> out_of_memory(const FaultEvidence& evidence) {
   for (const ContainerEnd& end : pod.ended) {
     if (end.reason != "OOMKilled") continue;
     return make_fault(pod, FaultClass::out_of_memory, Trigger::container_died,
-                      "container " + end.name + " of pod " + pod.name + " ran out of memory (OOMKilled)", end.finished);
+                      format("container {} of pod {} ran out of memory (OOMKilled)", end.name, pod.name), end.finished);
   }
   return std::nullopt;
 }
@@ -128,10 +129,10 @@ std::optional<Fault> container_died(const FaultEvidence& evidence) {
     const int signal = end.signal != 0                              ? end.signal
                        : end.exit_code > 128 && end.exit_code < 192 ? end.exit_code - 128
                                                                     : 0;
-    std::string how = "exit code " + std::to_string(end.exit_code);
-    if (signal != 0) how += ", signal " + std::to_string(signal);
+    std::string how = format("exit code {}", end.exit_code);
+    if (signal != 0) how += format(", signal {}", signal);
     return make_fault(pod, FaultClass::container_died, Trigger::container_died,
-                      "container " + end.name + " of pod " + pod.name + " died (" + how + ")", end.finished);
+                      format("container {} of pod {} died ({})", end.name, pod.name, how), end.finished);
   }
   return std::nullopt;
 }
@@ -139,7 +140,7 @@ std::optional<Fault> container_died(const FaultEvidence& evidence) {
 std::optional<Fault> failed(const FaultEvidence& evidence) {
   const Pod& pod = *evidence.pod;
   if (pod.phase != PodPhase::failed) return std::nullopt;
-  return make_fault(pod, FaultClass::pod_failed, Trigger::pod_lost, "pod " + pod.name + " failed", end_of(pod));
+  return make_fault(pod, FaultClass::pod_failed, Trigger::pod_lost, format("pod {} failed", pod.name), end_of(pod));
 }
 
 constexpr std::array<Classifier, 5> kClassifiers{{

@@ -1,5 +1,5 @@
 // From what is seen of one pod to a fault, or to none. Two ordered chains: first what is not a
-// fault (someone does his duty: Volcano's restart, suspend, scale-down, the job's deletion or its
+// fault (an actor does its duty: Volcano's restart, suspend, scale-down, the job's deletion or its
 // end), then the classes; the first that hits wins. Each link has a name, which is also the reason
 // that logs and tests show. Pure; time is needed by none of them (how long to wait before believing
 // is the caller's matter).

@@ -19,7 +19,7 @@ namespace rekindle::op {
 enum class FaultClass : std::uint8_t {
   // ended by the API, the scheduler, a taint or the kubelet: DisruptionTarget says by whom
   pod_evicted,
-  pod_deleted,     // a DELETE that is nobody's duty
+  pod_deleted,     // a DELETE that is no duty of Volcano's or the owner's
   out_of_memory,   // a main container was OOMKilled
   container_died,  // a main container ended by itself with an error
   pod_failed,      // the pod failed as a whole (node lost, evicted by the kubelet)
@@ -72,8 +72,8 @@ constexpr auto enum_names(Response) {
 
 struct Fault {
   FaultClass fault_class = FaultClass::pod_gone;
-  PodRef pod;            // empty when it is about no single pod
-  std::string sentence;  // "pod digits-worker-0 evicted (EvictionByEvictionAPI)"
+  PodRef pod;           // empty when it is about no single pod
+  std::string message;  // "pod digits-worker-0 evicted (EvictionByEvictionAPI)"
   Trigger trigger = Trigger::operator_request;
   std::optional<WallTime> seen;  // when it happened, as far as the objects tell
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/contract/exit_codes.h"
 #include "operator/faults/volcano_restart.h"
 
@@ -100,7 +101,7 @@ RestartChoice choose_restart(const Job& job, const Pod* broken, std::span<const 
     if (reaction.action == VolcanoAction::end_job) {
       return RestartChoice{.method = RestartMethod::leave_it,
                            .delay = reaction.delay,
-                           .why = why + ": " + reaction.action_name + " ends the job"};
+                           .why = format("{}: {} ends the job", why, reaction.action_name)};
     }
     if (reaction.action == VolcanoAction::restart_job) {
       return RestartChoice{
@@ -138,13 +139,13 @@ RestartChoice choose_restart(const Job& job, const Pod* broken, std::span<const 
       return {.method = RestartMethod::delete_broken_pod,
               .victim = candidate,
               .delay = reactions.back().delay,
-              .why = "Volcano restarts the job when pod " + candidate->name + " is deleted"};
+              .why = format("Volcano restarts the job when pod {} is deleted", candidate->name)};
     }
     if (reactions.back().action == VolcanoAction::end_job && ends == nullptr) ends = &reactions.back();
   }
   if (ends != nullptr) {
     return {.method = RestartMethod::leave_it,
-            .why = "a delete would end the job by its own policy (" + ends->action_name + ")"};
+            .why = format("a delete would end the job by its own policy ({})", ends->action_name)};
   }
   return {.method = RestartMethod::delete_all_pods, .why = "the job has no policy that restarts it"};
 }

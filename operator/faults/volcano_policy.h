@@ -37,10 +37,10 @@ VolcanoReaction volcano_reaction(const Job& job, std::string_view task, std::str
                                  std::optional<std::int64_t> exit_code);
 
 // The reaction that is to be expected from what has happened to this pod so far (or will without
-// anybody's help): a dead main makes the pod Failed once its sidecar has ended, unless the kubelet
-// starts it again in place; a deletion is followed by PodEvicted, and by PodFailed before that when
-// the container ended with an error. A pod of an older job version or one that Volcano kills itself
-// gives sync.
+// another actor's help): a dead main makes the pod Failed once its sidecar has ended, unless the
+// kubelet starts it again in place; a deletion is followed by PodEvicted, and by PodFailed before
+// that when the container ended with an error. A pod of an older job version or one that Volcano
+// kills itself gives sync.
 VolcanoReaction expected_reaction(const Job& job, const Pod& pod);
 
 // The reaction to a delete of ours of this pod: PodEvicted, and PodFailed before it when the main

@@ -16,7 +16,7 @@ bool ended_by_restart(const Job& job, const Pod& pod) {
   if (pod.job_version >= job.version) return false;
   if (job.phase == JobPhase::restarting) return true;
   // The job has moved on. What the restart deleted, it deleted before that; a later delete is
-  // somebody else's.
+  // another actor's.
   const std::optional<WallTime> began = deletion_began(pod);
   return began && (!job.phase_since || *began <= *job.phase_since + kClocksApart);
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 
+#include "common/base/format.h"
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "operator/io/api_client.h"
@@ -14,7 +15,7 @@
 namespace rekindle::op {
 namespace {
 
-// Errors that mean somebody (perhaps we, before a restart) has done it already.
+// Errors that mean another process (perhaps this one, before a restart) has done it already.
 Status unless(const Result<Json>& answer, std::initializer_list<ErrorCode> already_so) {
   if (answer) return {};
   for (const ErrorCode code : already_so) {
@@ -31,7 +32,7 @@ std::string event_name(const RecordEvent& action) {
                                                   : action.once_key + action.regarding.uid;
   char hash[17];
   std::snprintf(hash, sizeof hash, "%016zx", std::hash<std::string>{}(key));
-  return action.regarding.name.substr(0, 200) + "." + hash;
+  return format("{}.{}", action.regarding.name.substr(0, 200), hash);
 }
 
 }  // namespace
@@ -55,7 +56,7 @@ ActionsDone ActionRunner::run(const ObjectKey& job, const std::string& job_uid, 
 Status ActionRunner::perform(const CreateBreakpoint& action, ActionsDone& done) {
   const Breakpoint& object = action.object;
   const Status status = unless(
-      ask(transport_, create_request(kBreakpoints, object.namespace_name, breakpoint_to_json(object)), "creating"),
+      call_api(transport_, create_request(kBreakpoints, object.namespace_name, breakpoint_to_json(object)), "creating"),
       {ErrorCode::already_exists});
   if (status) {
     done.expectations.push_back({Expectation::Kind::breakpoint_there, {object.namespace_name, object.name}, "", ""});
@@ -68,7 +69,7 @@ Status ActionRunner::perform(const WriteBreakpointStatus& action, ActionsDone& d
   const Json patch{{"metadata", {{"uid", action.uid}, {"resourceVersion", action.resource_version}}},
                    {"status", breakpoint_status_to_json(action.status, action.generation)}};
   const Result<Json> answer =
-      ask(transport_, merge_patch_request(kBreakpoints, key, patch, Subresource::status), "writing its status");
+      call_api(transport_, merge_patch_request(kBreakpoints, key, patch, Subresource::status), "writing its status");
   if (!answer) return std::unexpected(answer.error());
   done.expectations.push_back({Expectation::Kind::breakpoint_changed, key, action.uid, action.resource_version});
   return {};
@@ -80,7 +81,7 @@ Status ActionRunner::perform(const AdoptBreakpoint& action, ActionsDone& done) {
                     {{"uid", action.uid},
                      {"resourceVersion", action.resource_version},
                      {"ownerReferences", owned_by_job(action.job_name, action.job_uid)}}}};
-  const Result<Json> answer = ask(transport_, merge_patch_request(kBreakpoints, key, patch), "adopting");
+  const Result<Json> answer = call_api(transport_, merge_patch_request(kBreakpoints, key, patch), "adopting");
   if (!answer) return std::unexpected(answer.error());
   done.expectations.push_back({Expectation::Kind::breakpoint_changed, key, action.uid, action.resource_version});
   return {};
@@ -88,8 +89,8 @@ Status ActionRunner::perform(const AdoptBreakpoint& action, ActionsDone& done) {
 
 Status ActionRunner::perform(const DeletePod& action, ActionsDone& done) {
   const ObjectKey key{action.namespace_name, action.name};
-  // A live look: the store may lag, and a delete cannot be taken back.
-  const Result<Json> live = ask(transport_, get_request(kPods, key), "looking at the pod");
+  // A live GET: the store may lag, and a delete cannot be taken back.
+  const Result<Json> live = call_api(transport_, get_request(kPods, key), "looking at the pod");
   if (!live) return unless(live, {ErrorCode::not_found});
   const Result<Pod> pod = pod_from_json(*live);
   if (!pod) return std::unexpected(pod.error());
@@ -100,7 +101,7 @@ Status ActionRunner::perform(const DeletePod& action, ActionsDone& done) {
   }
   DeleteParams params(action.uid);
   params.grace = action.grace;
-  const Status status = unless(ask(transport_, delete_request(kPods, key, params), "deleting the pod"),
+  const Status status = unless(call_api(transport_, delete_request(kPods, key, params), "deleting the pod"),
                                {ErrorCode::not_found, ErrorCode::conflict});
   if (status) done.expectations.push_back({Expectation::Kind::pod_going, key, action.uid, ""});
   return status;
@@ -108,8 +109,9 @@ Status ActionRunner::perform(const DeletePod& action, ActionsDone& done) {
 
 Status ActionRunner::perform(const DeleteBreakpoint& action, ActionsDone& done) {
   const ObjectKey key{action.namespace_name, action.name};
-  const Status status = unless(ask(transport_, delete_request(kBreakpoints, key, DeleteParams(action.uid)), "deleting"),
-                               {ErrorCode::not_found, ErrorCode::conflict});
+  const Status status =
+      unless(call_api(transport_, delete_request(kBreakpoints, key, DeleteParams(action.uid)), "deleting"),
+             {ErrorCode::not_found, ErrorCode::conflict});
   if (status) done.expectations.push_back({Expectation::Kind::breakpoint_gone, key, action.uid, ""});
   return status;
 }
@@ -119,8 +121,9 @@ Status ActionRunner::perform(const CreateCertificateSecret& action, ActionsDone&
   if (!pair) return std::unexpected(pair.error());
   Json secret = tls_secret(action.name, action.namespace_name, *pair, certificates_.authority_pem());
   secret["metadata"]["ownerReferences"] = owned_by_job(action.job_name, action.job_uid);
-  const Status status = unless(ask(transport_, create_request(kSecrets, action.namespace_name, secret), "creating"),
-                               {ErrorCode::already_exists});
+  const Status status =
+      unless(call_api(transport_, create_request(kSecrets, action.namespace_name, secret), "creating"),
+             {ErrorCode::already_exists});
   if (status) done.certificate_ensured = true;
   return status;
 }
@@ -132,12 +135,12 @@ Status ActionRunner::perform(const AnnotateLastCheckpoint& action, ActionsDone&)
                          {names::kVolcanoLastTimeAnnotation, time}};
   const Json on_job{{"metadata", {{"uid", action.job_uid}, {"annotations", annotations}}}};
   const Result<Json> job =
-      ask(transport_, merge_patch_request(kJobs, {action.namespace_name, action.job_name}, on_job), "annotating");
+      call_api(transport_, merge_patch_request(kJobs, {action.namespace_name, action.job_name}, on_job), "annotating");
   if (const Status status = unless(job, {ErrorCode::not_found, ErrorCode::conflict}); !status) return status;
   const Json on_group{{"metadata", {{"annotations", annotations}}}};
   return unless(
-      ask(transport_, merge_patch_request(kPodGroups, {action.namespace_name, action.pod_group_name}, on_group),
-          "annotating"),
+      call_api(transport_, merge_patch_request(kPodGroups, {action.namespace_name, action.pod_group_name}, on_group),
+               "annotating"),
       {ErrorCode::not_found});
 }
 
@@ -160,7 +163,7 @@ Status ActionRunner::perform(const RecordEvent& action, ActionsDone& done) {
                      {"name", about.name},
                      {"uid", about.uid}}}};
   const Status status =
-      unless(ask(transport_, create_request(kEvents, about.namespace_name, event), "recording the event"),
+      unless(call_api(transport_, create_request(kEvents, about.namespace_name, event), "recording the event"),
              {ErrorCode::already_exists});
   // An event is news, not state: losing one must not hold up a recovery.
   if (!status) {

@@ -9,21 +9,21 @@
 namespace rekindle::op {
 namespace {
 
-constexpr Duration kShortestPause = std::chrono::seconds(1);
+constexpr Duration kPauseMin = std::chrono::seconds(1);
 constexpr std::size_t kIdleConnectionsMax = 8;
 
 // The body of a refused watch is a Status object, not a list.
 constexpr std::size_t kRefusalBytesMax = 1u << 20;
 
-// How long the server asks us to wait before the same request may pass; none when repeating it is
-// not our decision.
+// How long the server tells clients to wait before the same request may pass; none when repeating
+// it is not our decision.
 std::optional<Duration> pause_before_repeating(const HttpResponse& response) {
   if (response.status != 429 && response.status != 503) return std::nullopt;
-  std::optional<Duration> asked = retry_after(response);
+  std::optional<Duration> requested = retry_after(response);
   // Without Retry-After a 429 of an eviction means that a disruption budget forbids it, which is an
   // answer and not a matter of load.
-  if (!asked) return std::nullopt;
-  return std::max(*asked, kShortestPause);
+  if (!requested) return std::nullopt;
+  return std::max(*requested, kPauseMin);
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ Status ApiClient::wait(Duration pause, std::stop_token stop) {
 }
 
 Result<HttpResponse> ApiClient::send(const HttpRequest& request, std::stop_token stop) {
-  Duration wait_left = settings_.retry_wait_most;
+  Duration wait_left = settings_.retry_wait_max;
   bool token_changed = false;
   for (int attempt = 1;; ++attempt) {
     Duration turn{};
@@ -131,8 +131,8 @@ Result<HttpResponse> ApiClient::stream(const HttpRequest& request, const Transpo
 
 ApiClient::Counts ApiClient::counts() const { return {requests_.load(), errors_.load(), retries_.load()}; }
 
-Result<Json> ask(KubeTransport& transport, const Result<HttpRequest>& request, std::string_view doing,
-                 std::stop_token stop) {
+Result<Json> call_api(KubeTransport& transport, const Result<HttpRequest>& request, std::string_view doing,
+                      std::stop_token stop) {
   if (!request) return std::unexpected(with_context(request.error(), doing));
   const Result<HttpResponse> response = transport.send(*request, std::move(stop));
   if (!response) return std::unexpected(with_context(response.error(), doing));

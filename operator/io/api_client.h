@@ -3,7 +3,7 @@
 //
 // send() waits for a token of the bucket, and repeats the same request when
 //   - the answer is 429 or 503 with Retry-After: after that time, up to `attempts_max` tries and
-//     `retry_wait_most` of waiting altogether,
+//     `retry_wait_max` of waiting altogether,
 //   - the answer is 401 and the token file has another token by now: once, at once. All other
 //     answers and all errors are the caller's: only it knows whether trying again is right.
 #pragma once
@@ -26,7 +26,7 @@ struct ApiClientSettings {
   double requests_per_second = 50;
   double burst = 100;
   int attempts_max = 6;
-  Duration retry_wait_most = std::chrono::seconds(30);
+  Duration retry_wait_max = std::chrono::seconds(30);
   HttpLimits limits{.body_bytes_max = kAnswerBytesMax};
   // above the idle limit of the watch machine, which speaks first
   Duration stream_silence = std::chrono::seconds(120);
@@ -72,7 +72,7 @@ class ApiClient final : public KubeTransport {
 
 // One request and its answer as JSON: send() and read_answer(). A request that could not be made is
 // not sent; its error comes back.
-Result<Json> ask(KubeTransport& transport, const Result<HttpRequest>& request, std::string_view doing,
-                 std::stop_token stop = {});
+Result<Json> call_api(KubeTransport& transport, const Result<HttpRequest>& request, std::string_view doing,
+                      std::stop_token stop = {});
 
 }  // namespace rekindle::op

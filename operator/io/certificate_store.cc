@@ -1,6 +1,7 @@
 #include "operator/io/certificate_store.h"
 
 #include "common/base/base64.h"
+#include "common/base/format.h"
 #include "common/net/certificate.h"
 #include "operator/io/api_client.h"
 #include "operator/kube/requests.h"
@@ -21,7 +22,7 @@ CertificateValidity validity(std::chrono::sys_seconds now, std::chrono::seconds 
 Result<TlsKeyPair> pair_in_secret(const Json& secret) {
   JsonFields in(secret, "Secret " + std::string(kAuthoritySecret));
   const Json& data = in.object("data");
-  JsonFields fields(data, "Secret " + std::string(kAuthoritySecret) + " data");
+  JsonFields fields(data, format("Secret {} data", kAuthoritySecret));
   const Result<std::string> certificate = base64_decode(fields.text("tls.crt"));
   const Result<std::string> key = base64_decode(fields.text("tls.key"));
   for (const Status& status : {in.finish(), fields.finish()}) {
@@ -35,7 +36,7 @@ Result<TlsKeyPair> pair_in_secret(const Json& secret) {
 }  // namespace
 
 std::string job_identity(std::string_view namespace_name, std::string_view job_uid) {
-  return "rekindle://" + std::string(namespace_name) + "/" + std::string(job_uid);
+  return format("rekindle://{}/{}", namespace_name, job_uid);
 }
 
 Json tls_secret(const std::string& name, const std::string& namespace_name, const TlsKeyPair& pair,
@@ -53,9 +54,9 @@ Json tls_secret(const std::string& name, const std::string& namespace_name, cons
 Result<CertificateStore> CertificateStore::open(KubeTransport& transport, const std::string& namespace_name,
                                                 std::chrono::sys_seconds now) {
   const ObjectKey key{namespace_name, std::string(kAuthoritySecret)};
-  // Whoever loses the race to create finds the winner's Secret in the second round.
+  // The process that loses the race to create finds the winner's Secret in the second round.
   for (int round = 0; round < 2; ++round) {
-    const Result<Json> found = ask(transport, get_request(kSecrets, key), "reading the certificate authority");
+    const Result<Json> found = call_api(transport, get_request(kSecrets, key), "reading the certificate authority");
     if (found) {
       Result<TlsKeyPair> pair = pair_in_secret(*found);
       if (!pair) return std::unexpected(pair.error());
@@ -66,17 +67,17 @@ Result<CertificateStore> CertificateStore::open(KubeTransport& transport, const 
     if (!made) return std::unexpected(made.error());
     const Json secret = tls_secret(key.name, namespace_name, *made, made->certificate_pem);
     const Result<Json> created =
-        ask(transport, create_request(kSecrets, namespace_name, secret), "keeping the certificate authority");
+        call_api(transport, create_request(kSecrets, namespace_name, secret), "keeping the certificate authority");
     if (created) return CertificateStore(std::move(*made));
     if (created.error().code != ErrorCode::already_exists) return std::unexpected(created.error());
   }
   return fail(ErrorCode::conflict,
-              "the certificate authority " + to_text(key) + " comes and goes; look at who deletes it", Retry::yes);
+              format("the certificate authority {} comes and goes; look at who deletes it", to_text(key)), Retry::yes);
 }
 
 Result<TlsKeyPair> CertificateStore::server_certificate(const std::string& service, const std::string& namespace_name,
                                                         std::chrono::sys_seconds now) const {
-  const std::string name = service + "." + namespace_name;
+  const std::string name = format("{}.{}", service, namespace_name);
   return sign_certificate(authority_, {.common_name = name,
                                        .names = {.dns = {service, name, name + ".svc", name + ".svc.cluster.local"}},
                                        .validity = validity(now, kServerLife),

@@ -1,7 +1,7 @@
 // The certificates of one installation. The authority lives in one Secret of the operator's
-// namespace and is made by whoever comes first (create, or read what another made), so that two
-// operators always end with the same one. Leaves are signed from it: one for the operator's own
-// servers, kept in memory, and one for each job.
+// namespace and is made by the process that comes first (create, or read what another made), so
+// that two operators always end with the same one. Leaves are signed from it: one for the
+// operator's own servers, kept in memory, and one for each job.
 //
 // Blocking calls to the API server; use from one thread at a time.
 #pragma once

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/http_message.h"
 
 namespace rekindle::op {
@@ -18,7 +19,7 @@ Result<std::string> read_file(const std::string& path, const std::string& what) 
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file) return fail(ErrorCode::not_found, what + " cannot be read from " + path, Retry::yes);
+  if (!file) return fail(ErrorCode::not_found, format("{} cannot be read from {}", what, path), Retry::yes);
   return std::move(text).str();
 }
 
@@ -26,7 +27,7 @@ Result<std::string> read_token(const std::string& path) {
   Result<std::string> token = read_file(path, "the token of the service account");
   if (!token) return token;
   while (!token->empty() && (token->back() == '\n' || token->back() == '\r' || token->back() == ' ')) token->pop_back();
-  if (token->empty()) return fail(ErrorCode::unauthorized, "the token file " + path + " is empty", Retry::yes);
+  if (token->empty()) return fail(ErrorCode::unauthorized, format("the token file {} is empty", path), Retry::yes);
   return token;
 }
 
@@ -50,7 +51,7 @@ Result<std::unique_ptr<Credentials>> Credentials::in_cluster(const InClusterPath
   credentials->server_.host = host;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), credentials->server_.port);
   if (error != std::errc{} || end != port.data() + port.size()) {
-    return fail(ErrorCode::invalid_input, "KUBERNETES_SERVICE_PORT is no port: '" + port + "'");
+    return fail(ErrorCode::invalid_input, format("KUBERNETES_SERVICE_PORT is no port: '{}'", port));
   }
   credentials->origin_ = "the service account of this pod";
   credentials->token_file_ = paths.folder + "/token";
@@ -73,7 +74,7 @@ Result<std::unique_ptr<Credentials>> Credentials::from_kubeconfig(const std::vec
   std::unique_ptr<Credentials> credentials(new Credentials());
   credentials->server_ = std::move(facts->server);
   credentials->namespace_name_ = std::move(facts->namespace_name);
-  credentials->origin_ = "context " + facts->context + " of the kubeconfig";
+  credentials->origin_ = format("context {} of the kubeconfig", facts->context);
   credentials->token_file_ = std::move(facts->token_file);
   credentials->token_ = std::move(facts->token);
   credentials->authorities_pem_ = std::move(facts->authorities_pem);

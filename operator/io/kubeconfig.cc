@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/base/base64.h"
+#include "common/base/format.h"
 #include "common/base/http_message.h"
 
 namespace rekindle::op {
@@ -21,12 +22,14 @@ constexpr std::uintmax_t kFileBytesMax = 4u << 20;
 Result<std::string> read_small_file(const std::filesystem::path& path, const std::string& what) {
   std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) return fail(ErrorCode::not_found, what + " cannot be read: " + path.string() + ": " + error.message());
-  if (size > kFileBytesMax) return fail(ErrorCode::invalid_input, what + " is far too large: " + path.string());
+  if (error)
+    return fail(ErrorCode::not_found, format("{} cannot be read: {}: {}", what, path.string(), error.message()));
+  if (size > kFileBytesMax)
+    return fail(ErrorCode::invalid_input, format("{} is far too large: {}", what, path.string()));
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file) return fail(ErrorCode::io, what + " cannot be read: " + path.string());
+  if (!file) return fail(ErrorCode::io, format("{} cannot be read: {}", what, path.string()));
   return std::move(text).str();
 }
 
@@ -64,12 +67,12 @@ Result<std::string> data_or_file(const Found& entry, const char* data_name, cons
                                  const std::string& what) {
   if (const std::string data = text_at(entry.content, data_name); !data.empty()) {
     Result<std::string> decoded = base64_decode(data);
-    if (!decoded) return std::unexpected(with_context(decoded.error(), what + " (" + data_name + ")"));
+    if (!decoded) return std::unexpected(with_context(decoded.error(), format("{} ({})", what, data_name)));
     return decoded;
   }
   const std::string file = text_at(entry.content, file_name);
   if (file.empty()) return std::string();
-  return read_small_file(entry.folder / file, what + " (" + file_name + ")");
+  return read_small_file(entry.folder / file, format("{} ({})", what, file_name));
 }
 
 Status read_cluster(const Found& cluster, const std::string& where, KubeconfigFacts& facts) {
@@ -116,7 +119,7 @@ Status read_user(const Found& user, const std::string& where, KubeconfigFacts& f
       {"as", "impersonates another user, which Rekindle does not support: use the credentials of that user"},
   };
   for (const Unsupported& one : kUnsupported) {
-    if (user.content[one.field]) return fail(ErrorCode::refused, where + " " + one.instead);
+    if (user.content[one.field]) return fail(ErrorCode::refused, format("{} {}", where, one.instead));
   }
   Result<std::string> certificate =
       data_or_file(user, "client-certificate-data", "client-certificate", where + ", the client certificate");
@@ -148,13 +151,13 @@ Result<Files> read_files(const std::vector<std::string>& paths) {
     if (!text) return std::unexpected(text.error());
     YAML::Node document = YAML::Load(*text);
     if (document.IsNull()) continue;
-    if (!document.IsMap()) return fail(ErrorCode::invalid_input, "the kubeconfig " + path + " is no mapping");
+    if (!document.IsMap()) return fail(ErrorCode::invalid_input, format("the kubeconfig {} is no mapping", path));
     files.documents.emplace_back(std::move(document), std::filesystem::absolute(path).parent_path());
   }
   if (files.documents.empty()) {
-    const std::string looked_at = missing.empty() ? std::string() : " (" + missing + ")";
+    const std::string looked_at = missing.empty() ? std::string() : format(" ({})", missing);
     return fail(ErrorCode::not_found,
-                "there is no kubeconfig" + looked_at + ": name one with --kubeconfig or in $KUBECONFIG");
+                format("there is no kubeconfig{}: name one with --kubeconfig or in $KUBECONFIG", looked_at));
   }
   return files;
 }
@@ -169,20 +172,20 @@ Result<KubeconfigFacts> read_documents(const Files& files, std::string_view want
     return fail(ErrorCode::invalid_input, "the kubeconfig has no current context: choose one with --context");
   }
   const std::optional<Found> context = files.find("contexts", "context", facts.context);
-  if (!context) return fail(ErrorCode::not_found, "the kubeconfig has no context '" + facts.context + "'");
+  if (!context) return fail(ErrorCode::not_found, format("the kubeconfig has no context '{}'", facts.context));
   if (std::string name = text_at(context->content, "namespace"); !name.empty()) facts.namespace_name = std::move(name);
 
   const std::string cluster_name = text_at(context->content, "cluster");
   const std::optional<Found> cluster = files.find("clusters", "cluster", cluster_name);
-  if (!cluster) return fail(ErrorCode::not_found, "the kubeconfig has no cluster '" + cluster_name + "'");
-  if (Status status = read_cluster(*cluster, "the kubeconfig's cluster '" + cluster_name + "'", facts); !status) {
+  if (!cluster) return fail(ErrorCode::not_found, format("the kubeconfig has no cluster '{}'", cluster_name));
+  if (Status status = read_cluster(*cluster, format("the kubeconfig's cluster '{}'", cluster_name), facts); !status) {
     return std::unexpected(status.error());
   }
   const std::string user_name = text_at(context->content, "user");
   if (user_name.empty()) return facts;
   const std::optional<Found> user = files.find("users", "user", user_name);
-  if (!user) return fail(ErrorCode::not_found, "the kubeconfig has no user '" + user_name + "'");
-  if (Status status = read_user(*user, "the kubeconfig's user '" + user_name + "'", facts); !status) {
+  if (!user) return fail(ErrorCode::not_found, format("the kubeconfig has no user '{}'", user_name));
+  if (Status status = read_user(*user, format("the kubeconfig's user '{}'", user_name), facts); !status) {
     return std::unexpected(status.error());
   }
   return facts;
@@ -193,8 +196,7 @@ Result<KubeconfigFacts> read_documents(const Files& files, std::string_view want
 Result<ApiServerAddress> parse_server_url(std::string_view url) {
   ApiServerAddress address;
   const auto wrong = [&] {
-    return fail(ErrorCode::invalid_input,
-                "'" + std::string(url) + "' is no address of an API server: write https://host:port");
+    return fail(ErrorCode::invalid_input, format("'{}' is no address of an API server: write https://host:port", url));
   };
   std::string_view rest = url;
   if (rest.starts_with("https://")) {

@@ -1,5 +1,5 @@
 // Reads kubeconfig files into the few facts that we use. Anything that we do not support and that
-// changes who we are or whom we trust is refused with a sentence that says what to do instead;
+// changes who we are or whom we trust is refused with a message that says what to do instead;
 // unknown fields are ignored, as kubectl does. Pure but for reading the files.
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/base/format.h"
 #include "common/contract/checkpoint_settings.h"
 #include "operator/model/names.h"
 
@@ -21,7 +22,7 @@ const std::string kCheckpointKey = "checkpoint";
 std::string in_chart(const char* variable) {
   const auto found =
       std::ranges::find(names::kCheckpointSettings, std::string_view(variable), &names::CheckpointSetting::variable);
-  return kCheckpointKey + "." + std::string(found == names::kCheckpointSettings.end() ? variable : found->chart_value);
+  return format("{}.{}", kCheckpointKey, found == names::kCheckpointSettings.end() ? variable : found->chart_value);
 }
 
 // The object `checkpoint`: names as in the chart's values, texts as in the annotations. A wrong one
@@ -83,7 +84,7 @@ Result<OperatorConfig> parse_operator_config(std::string_view text) {
 
 Result<OperatorConfig> read_operator_config(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return fail_errno(errno, "the operator's configuration " + path + " cannot be read");
+  if (!file) return fail_errno(errno, format("the operator's configuration {} cannot be read", path));
   std::ostringstream text;
   text << file.rdbuf();
   return parse_operator_config(text.str());

@@ -1,4 +1,4 @@
-// What the operator's owner thread is told, by watches, servers and the action pool.
+// What the operator's owner thread receives, from watches, servers and the action pool.
 #pragma once
 
 #include <condition_variable>
@@ -47,7 +47,7 @@ struct SyncArrived {
   std::shared_ptr<SyncReply> reply;
 };
 
-// What performing one action left behind that the stores have to show before the job is looked at
+// What performing one action left behind that the stores have to show before the job is evaluated
 // again.
 struct Expectation {
   enum class Kind { breakpoint_there, breakpoint_changed, breakpoint_gone, pod_going };

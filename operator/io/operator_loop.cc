@@ -47,7 +47,7 @@ bool OperatorLoop::alive() const {
 
 void OperatorLoop::run() {
   while (!stopping_ && !mailbox_.closed()) go_round(mailbox_.take_all(time_to_wait(settings_.clock.monotonic())));
-  // Whoever waits is told to come again, rather than left hanging.
+  // Sidecars that wait are answered to come again, rather than left hanging.
   for (const Held& held : held_) held.reply->give({.status = 503});
 }
 
@@ -153,8 +153,8 @@ void OperatorLoop::on(ActionsDone&& done) {
     return;
   }
   metrics_.reconciled("error");
-  // Somebody changed the object first: an everyday thing, looked at again. Anything else deserves a
-  // line.
+  // Another client changed the object first: an everyday thing, planned anew. Anything else
+  // deserves a line.
   if (done.error->code != ErrorCode::conflict) {
     log_warning("an action failed; it is planned anew", {{"job", to_text(done.job)}, {"error", done.error->message}});
   }
@@ -217,13 +217,13 @@ void OperatorLoop::reconcile_job(const ObjectKey& key) {
   seen.writes_unseen = unseen(memory, now);
 
   Plan plan = reconcile(seen, settings_.limits, wall);
-  if (plan.because != memory.because) {
-    if (!plan.because.empty()) log_info("decided", {{"job", to_text(key)}, {"because", Json(plan.because)}});
-    memory.because = plan.because;
+  if (plan.reasons != memory.reasons) {
+    if (!plan.reasons.empty()) log_info("decided", {{"job", to_text(key)}, {"because", Json(plan.reasons)}});
+    memory.reasons = plan.reasons;
   }
   if (job) {
     // While our own writes are not in sight nothing was decided, so what is served stays as it is.
-    if (seen.writes_unseen == 0) directory_.update({job, seen.pods, plan.orders, plan.old_pod_uids}, wall);
+    if (seen.writes_unseen == 0) directory_.update({job, seen.pods, plan.orders, plan.stale_pod_uids}, wall);
   } else {
     memories_.erase(key);
   }
@@ -231,7 +231,7 @@ void OperatorLoop::reconcile_job(const ObjectKey& key) {
     perform_(key, uid, std::move(plan.actions));
     return;  // done() follows with ActionsDone
   }
-  Duration again = plan.look_again_in.value_or(Duration::max());
+  Duration again = plan.requeue_after.value_or(Duration::max());
   if (seen.writes_unseen > 0) again = std::min<Duration>(again, settings_.expectation_limit);
   // to forget them then
   if (job && !memory.gone_pods.empty()) again = std::min<Duration>(again, kGoneRemembered);

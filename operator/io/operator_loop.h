@@ -2,7 +2,7 @@
 // Watches, servers and the action pool talk to it through one mailbox. It computes only; whatever
 // blocks runs on other threads.
 //
-// A job is looked at when something about it changed or its plan asked for it, never while its
+// A job is evaluated when something about it changed or its plan requested it, never while its
 // actions are being performed, and not before the stores have shown what those actions wrote (or a
 // time limit passed): that closes the window in which a stale view would repeat a decision.
 #pragma once
@@ -65,7 +65,7 @@ class OperatorLoop {
     // with the time when we stop waiting
     std::vector<std::pair<Expectation, Instant>> expectations;
     // of the last plan, so that a log line appears once
-    std::vector<std::string> because;
+    std::vector<std::string> reasons;
   };
   struct Held {
     SidecarIdentity identity;

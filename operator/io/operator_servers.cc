@@ -13,10 +13,10 @@
 namespace rekindle::op {
 namespace {
 
-// Above the longest wait that a sidecar may ask for (30 s).
+// Above the longest wait that a sidecar may request (30 s).
 constexpr Duration kOwnerPatience = std::chrono::seconds(40);
-// Between two looks at whether the client has hung up.
-constexpr Duration kLookInterval = std::chrono::milliseconds(500);
+// Between two checks whether the client has hung up.
+constexpr Duration kPollInterval = std::chrono::milliseconds(500);
 
 HttpResponse text_answer(int status, std::string text) {
   return {.status = status, .headers = {{"Content-Type", "text/plain; charset=utf-8"}}, .body = std::move(text)};
@@ -28,12 +28,12 @@ HttpResponse json_answer(int status, std::string text) {
   return response;
 }
 
-// The Job that controls a pod: what the watch has shown, if it is that very one; else asked for,
+// The Job that controls a pod: what the watch has shown, if it is that very one; else read,
 // since pods may come before the watch.
 std::shared_ptr<const Job> job_of(const PodOwner& owner, const JobCache& jobs, KubeTransport& transport) {
   const ObjectKey key{owner.namespace_name, owner.job_name};
   if (auto job = jobs.get(key); job && job->uid == owner.job_uid) return job;
-  const Result<Json> found = ask(transport, get_request(kJobs, key), "reading the job of a pod");
+  const Result<Json> found = call_api(transport, get_request(kJobs, key), "reading the job of a pod");
   if (!found) {
     log_warning("the job of a pod could not be read", {{"job", to_text(key)}, {"error", found.error().message}});
     return nullptr;
@@ -75,8 +75,8 @@ HttpResponse answer_sync(const ServedRequest& served, Mailbox<OperatorInput>& ma
   if (!mailbox.push(SyncArrived{*identity, served.request.body, reply}, served.stopping)) return json_answer(503, "{}");
   // The owner answers when there is news or the wait is over; a hung-up client or a stop is looked
   // for in between.
-  for (Duration waited{}; waited < kOwnerPatience && !served.stopping.stop_requested(); waited += kLookInterval) {
-    if (std::optional<SyncOutcome> outcome = wait(*reply, kLookInterval)) {
+  for (Duration waited{}; waited < kOwnerPatience && !served.stopping.stop_requested(); waited += kPollInterval) {
+    if (std::optional<SyncOutcome> outcome = wait(*reply, kPollInterval)) {
       return json_answer(outcome->status, std::move(outcome->body));
     }
     if (served.peer_gone && served.peer_gone()) break;

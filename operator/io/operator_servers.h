@@ -26,7 +26,7 @@ struct OperatorPorts {
   std::uint16_t health = 8081;
 };
 
-// What strangers may take of the servers: anybody in the cluster reaches the ports.
+// What strangers may take of the servers: every pod in the cluster reaches the ports.
 struct OperatorServerLimits {
   std::string address = "0.0.0.0";
   // A head, with the TLS handshake before it; a whole request and its answer may take longer.

@@ -5,15 +5,16 @@
 #include <deque>
 #include <mutex>
 
+#include "common/base/format.h"
 #include "common/system/clock.h"
 #include "operator/kube/line_splitter.h"
 
 namespace rekindle::op {
 namespace {
 
-// How often a silent stream lets the machine look at the time.
-constexpr Duration kQuietLeast = std::chrono::milliseconds(5);
-constexpr Duration kQuietMost = std::chrono::seconds(1);
+// How often a silent stream lets the machine check the time.
+constexpr Duration kQuietMin = std::chrono::milliseconds(5);
+constexpr Duration kQuietMax = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -47,7 +48,7 @@ class WatchThread::Driver {
 
  private:
   std::string doing(std::string_view verb) const {
-    std::string what = std::string(verb) + " " + std::string(job_.resource.plural);
+    std::string what = format("{} {}", verb, job_.resource.plural);
     if (!job_.selection.namespace_name.empty()) what += " in " + job_.selection.namespace_name;
     return what;
   }
@@ -106,7 +107,7 @@ class WatchThread::Driver {
       if (monotonic_now() >= wake_at_) take(watch::Tick{});
       return !close_ && !ended();
     };
-    sink.quiet_interval = std::clamp<Duration>(job_.settings.idle_limit / 4, kQuietLeast, kQuietMost);
+    sink.quiet_interval = std::clamp<Duration>(job_.settings.idle_limit / 4, kQuietMin, kQuietMax);
     const Result<HttpResponse> end = transport_.stream(request, sink, stop_);
     if (ended()) return;
     if (!end) {
@@ -123,7 +124,7 @@ class WatchThread::Driver {
     take(watch::StreamClosed{});
   }
 
-  // Nobody wants more events: we were stopped, or the mailbox is closed.
+  // The receiver takes no more events: we were stopped, or the mailbox is closed.
   bool ended() const { return taken_away_ || stop_.stop_requested(); }
 
   void wait_until(Instant when) {

@@ -34,7 +34,7 @@ class WatchThread {
     WatchSettings settings{};
   };
 
-  // Hands one event on; false when nobody takes events any more, which ends the thread.
+  // Hands one event on; false when the receiver takes no more events, which ends the thread.
   using Deliver = std::function<bool(StoreEvent<Json> event, std::stop_token stop)>;
   // What went wrong and what happens next, for a log and a metric. Runs on the watch's thread.
   using OnTrouble = std::function<void(const Job& job, const Error& error, const std::string& next)>;

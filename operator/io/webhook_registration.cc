@@ -21,7 +21,7 @@ std::optional<Json> ca_bundle_patch(const Json& configuration, const std::string
     changed = true;
   }
   if (!changed) return std::nullopt;
-  // The version makes the server refuse the whole list when somebody else changed it meanwhile.
+  // The version makes the server refuse the whole list when another client changed it meanwhile.
   const Json* version = find_path(configuration, {"metadata", "resourceVersion"});
   return Json{{"metadata", {{"resourceVersion", version != nullptr ? *version : Json("")}}},
               {"webhooks", std::move(webhooks)}};
@@ -31,12 +31,12 @@ Result<bool> register_webhooks(KubeTransport& transport, const std::string& conf
                                const std::string& authority_pem) {
   const ObjectKey key{"", configuration_name};
   const Result<Json> configuration =
-      ask(transport, get_request(kMutatingWebhooks, key), "reading the webhook configuration");
+      call_api(transport, get_request(kMutatingWebhooks, key), "reading the webhook configuration");
   if (!configuration) return std::unexpected(configuration.error());
   const std::optional<Json> patch = ca_bundle_patch(*configuration, authority_pem);
   if (!patch) return false;
-  const Result<Json> written = ask(transport, merge_patch_request(kMutatingWebhooks, key, *patch),
-                                   "writing caBundle into the webhook configuration");
+  const Result<Json> written = call_api(transport, merge_patch_request(kMutatingWebhooks, key, *patch),
+                                        "writing caBundle into the webhook configuration");
   if (!written) return std::unexpected(written.error());
   return true;
 }

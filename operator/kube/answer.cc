@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
 namespace {
 
@@ -69,7 +71,7 @@ KubeStatus parse_kube_status(const Json& document) {
     for (const Json& cause : details["causes"]) {
       const std::string field = text_at(cause, "field");
       const std::string message = text_at(cause, "message");
-      status.causes.push_back(field.empty() ? message : field + ": " + message);
+      status.causes.push_back(field.empty() ? message : format("{}: {}", field, message));
     }
   }
   return status;
@@ -108,7 +110,7 @@ Error to_error(const KubeStatus& status) {
       }
       break;
   }
-  error.message = "the API server answered " + std::to_string(status.code);
+  error.message = format("the API server answered {}", status.code);
   if (!status.reason.empty()) error.message += " " + status.reason;
   if (!status.message.empty()) error.message += ": " + status.message;
   if (error.code == ErrorCode::unauthorized) {

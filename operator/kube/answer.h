@@ -41,9 +41,9 @@ Error to_error(const KubeStatus& status);
 // message: "getting pod a/b".
 Result<Json> read_answer(const HttpResponse& response, std::string_view doing);
 
-// How long the server asks us to wait: the Retry-After header (seconds; a date is not used by the
-// API server and is ignored), else retryAfterSeconds in the Status. Bounded to an hour, so that a
-// wild number cannot stop us for good.
+// How long the server tells clients to wait: the Retry-After header (seconds; a date is not used by
+// the API server and is ignored), else retryAfterSeconds in the Status. Bounded to an hour, so that
+// a wild number cannot stop us for good.
 std::optional<Duration> retry_after(const HttpResponse& response);
 
 // One page of a LIST, taken apart.

@@ -1,5 +1,7 @@
 #include "operator/kube/line_splitter.h"
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
 
 Status LineSplitter::feed(std::string_view bytes) {
@@ -25,8 +27,8 @@ Status LineSplitter::feed(std::string_view bytes) {
     }
   }
   if (failed_) {
-    return fail(ErrorCode::exhausted, "a line of the stream is longer than " + std::to_string(line_bytes_max_) +
-                                          " bytes; the stream is given up");
+    return fail(ErrorCode::exhausted,
+                format("a line of the stream is longer than {} bytes; the stream is given up", line_bytes_max_));
   }
   return {};
 }

@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
 
 std::string to_text(const ObjectKey& key) {
-  return key.namespace_name.empty() ? key.name : key.namespace_name + "/" + key.name;
+  return key.namespace_name.empty() ? key.name : format("{}/{}", key.namespace_name, key.name);
 }
 
 Result<ObjectKey> key_of(const Json& object) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
 namespace {
 
@@ -10,14 +12,13 @@ constexpr std::string_view kMetadataList =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 constexpr std::string_view kMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 constexpr std::string_view kMergePatch = "application/merge-patch+json";
-constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";  // JSON is YAML
 
 // A part of a path. Encoding keeps everything in its place but these, which mean a folder.
 bool is_path_part(std::string_view name) { return !name.empty() && name != "." && name != ".."; }
 
 std::unexpected<Error> refuse(const Resource& resource, std::string_view what) {
-  return fail(ErrorCode::invalid_input, "no request can be made about a " + std::string(resource.kind) + ": " +
-                                            std::string(what) + "; look at the object that names it");
+  return fail(ErrorCode::invalid_input,
+              format("no request can be made about a {}: {}; look at the object that names it", resource.kind, what));
 }
 
 Result<std::string> folder_path(const Resource& resource, std::string_view namespace_name) {
@@ -114,40 +115,14 @@ Result<HttpRequest> create_request(const Resource& resource, std::string_view na
   return writing("POST", folder_path(resource, namespace_name), kJson, object);
 }
 
-Result<HttpRequest> replace_request(const Resource& resource, const ObjectKey& key, const Json& object,
-                                    Subresource subresource) {
-  return writing("PUT", object_path(resource, key, name_of(subresource)), kJson, object);
-}
-
 Result<HttpRequest> merge_patch_request(const Resource& resource, const ObjectKey& key, const Json& patch,
                                         Subresource subresource) {
   return writing("PATCH", object_path(resource, key, name_of(subresource)), kMergePatch, patch);
-}
-
-Result<HttpRequest> apply_request(const Resource& resource, const ObjectKey& key, Json object,
-                                  const ApplyParams& params) {
-  if (!object.contains("apiVersion")) object["apiVersion"] = api_version(resource);
-  if (!object.contains("kind")) object["kind"] = resource.kind;
-  Result<HttpRequest> request =
-      writing("PATCH", object_path(resource, key, name_of(params.subresource)), kApplyPatch, object);
-  if (request) request->query = {{"fieldManager", params.field_manager}, {"force", params.force ? "true" : "false"}};
-  return request;
 }
 
 Result<HttpRequest> delete_request(const Resource& resource, const ObjectKey& key, const DeleteParams& params) {
   if (params.uid.empty()) return refuse(resource, "its uid is missing, and names are used again");
   return without_manager(writing("DELETE", object_path(resource, key), kJson, delete_options(params)));
 }
-
-Result<HttpRequest> evict_request(const ObjectKey& pod, const DeleteParams& params) {
-  if (params.uid.empty()) return refuse(kPods, "its uid is missing, and names are used again");
-  const Json eviction = {{"apiVersion", "policy/v1"},
-                         {"kind", "Eviction"},
-                         {"metadata", {{"name", pod.name}, {"namespace", pod.namespace_name}}},
-                         {"deleteOptions", delete_options(params)}};
-  return without_manager(writing("POST", object_path(kPods, pod, "eviction"), kJson, eviction));
-}
-
-HttpRequest version_request() { return reading("/version"); }
 
 }  // namespace rekindle::op

@@ -3,7 +3,7 @@
 // answer.h.
 //
 // A request about one object is refused (invalid_input) when its name, its namespace or, for a
-// delete, its uid is missing: they come from objects that anybody may write.
+// delete, its uid is missing: they come from objects that any user may write.
 #pragma once
 
 #include <chrono>
@@ -52,27 +52,11 @@ enum class Subresource { none, status };
 
 Result<HttpRequest> create_request(const Resource& resource, std::string_view namespace_name, const Json& object);
 
-// PUT of the whole object; with metadata.resourceVersion set the server answers 409 when somebody
-// was faster (leases).
-Result<HttpRequest> replace_request(const Resource& resource, const ObjectKey& key, const Json& object,
-                                    Subresource subresource = Subresource::none);
-
 // RFC 7386: fields that are given are set, null removes, lists are replaced as a whole. With
-// `resource_version` in metadata of the patch the server answers 409 when somebody was faster.
+// `resource_version` in metadata of the patch the server answers 409 when another client was
+// faster.
 Result<HttpRequest> merge_patch_request(const Resource& resource, const ObjectKey& key, const Json& patch,
                                         Subresource subresource = Subresource::none);
-
-struct ApplyParams {
-  std::string field_manager{kFieldManager};
-  // takes over fields that another manager owns: right for objects of ours, not for those of others
-  bool force = true;
-  Subresource subresource = Subresource::none;
-};
-
-// Server-side apply: the body holds every field that we own, every time; apiVersion and kind are
-// filled in when absent. Creates the object when it is not there (but not through a subresource).
-Result<HttpRequest> apply_request(const Resource& resource, const ObjectKey& key, Json object,
-                                  const ApplyParams& params = {});
 
 // A delete carries the uid: names are used again (Volcano recreates pods under the
 // same name), and the decision was about one object. The server answers 409 when the name belongs
@@ -88,12 +72,5 @@ struct DeleteParams {
 };
 
 Result<HttpRequest> delete_request(const Resource& resource, const ObjectKey& key, const DeleteParams& params);
-
-// Asks politely: disruption budgets may refuse with 429, and the pod gets the condition
-// DisruptionTarget.
-Result<HttpRequest> evict_request(const ObjectKey& pod, const DeleteParams& params);
-
-// What is running there: GET /version.
-HttpRequest version_request();
 
 }  // namespace rekindle::op

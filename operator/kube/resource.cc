@@ -1,12 +1,13 @@
 #include "operator/kube/resource.h"
 
+#include "common/base/format.h"
 #include "common/base/http_message.h"
 
 namespace rekindle::op {
 
 std::string api_version(const Resource& resource) {
   std::string version(resource.version);
-  return resource.group.empty() ? version : std::string(resource.group) + "/" + version;
+  return resource.group.empty() ? version : format("{}/{}", resource.group, version);
 }
 
 std::string collection_path(const Resource& resource, std::string_view namespace_name) {

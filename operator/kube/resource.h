@@ -18,21 +18,13 @@ struct Resource {
 };
 
 inline constexpr Resource kPods{"", "v1", "pods", "Pod", true};
-inline constexpr Resource kNodes{"", "v1", "nodes", "Node", false};
-inline constexpr Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
-inline constexpr Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
 inline constexpr Resource kSecrets{"", "v1", "secrets", "Secret", true};
-inline constexpr Resource kServices{"", "v1", "services", "Service", true};
 inline constexpr Resource kEvents{"events.k8s.io", "v1", "events", "Event", true};
-inline constexpr Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease", true};
 inline constexpr Resource kMutatingWebhooks{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations",
                                             "MutatingWebhookConfiguration", false};
-inline constexpr Resource kValidatingWebhooks{"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations",
-                                              "ValidatingWebhookConfiguration", false};
 inline constexpr Resource kJobs{"batch.volcano.sh", "v1alpha1", "jobs", "Job", true};
 inline constexpr Resource kPodGroups{"scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup", true};
 inline constexpr Resource kBreakpoints{"rekindle.dev", "v1alpha1", "breakpoints", "Breakpoint", true};
-inline constexpr Resource kResumePolicies{"rekindle.dev", "v1alpha1", "resumepolicies", "ResumePolicy", true};
 
 // "v1" or "batch.volcano.sh/v1alpha1", as in the apiVersion field.
 std::string api_version(const Resource& resource);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "common/base/format.h"
 #include "operator/model/metadata.h"
 #include "operator/model/names.h"
 
@@ -179,7 +180,7 @@ Json breakpoint_to_json(const Breakpoint& breakpoint) {
   Json body{{"jobRef", std::move(job)},
             {"trigger", to_string(spec.trigger)},
             {"requestedBy", spec.requested_by},
-            {"deadline", std::to_string(spec.deadline.count()) + "s"}};
+            {"deadline", format("{}s", spec.deadline.count())}};
   if (!spec.reason.empty()) body["reason"] = spec.reason;
   if (spec.attempt != 0) body["attempt"] = spec.attempt;
   if (spec.broken) body["broken"] = pod_to_json(*spec.broken);
@@ -209,7 +210,7 @@ Json breakpoint_status_to_json(const BreakpointStatus& status, std::int64_t gene
     // 0 too: it replaces what a round that came to nothing has left, and says that all was written
     // from shadows.
     body["ranksSaved"] = status.ranks_saved;
-    body["ranks"] = std::to_string(status.ranks_saved) + "/" + std::to_string(status.ranks_expected);
+    body["ranks"] = format("{}/{}", status.ranks_saved, status.ranks_expected);
   }
   if (status.bytes != 0) {
     body["bytes"] = status.bytes;
@@ -276,7 +277,7 @@ std::string breakpoint_name(std::string_view job_name, std::uint64_t attempt, st
   for (int i = 0; i < 8; ++i) suffix += kLetters[(hash >> (5 * i)) & 31u];
   // with the rest at most 253, what an object name may have
   constexpr std::size_t kJobNameMax = 220;
-  return std::string(job_name.substr(0, kJobNameMax)) + "-" + std::to_string(attempt) + "-" + suffix;
+  return format("{}-{}-{}", job_name.substr(0, kJobNameMax), attempt, suffix);
 }
 
 std::string human_bytes(std::uint64_t bytes) {
@@ -293,7 +294,7 @@ std::string human_bytes(std::uint64_t bytes) {
 }
 
 std::string human_milliseconds(std::uint64_t milliseconds) {
-  if (milliseconds < 1000) return std::to_string(milliseconds) + "ms";
+  if (milliseconds < 1000) return format("{}ms", milliseconds);
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1fs", static_cast<double>(milliseconds) / 1000.0);
   return text.data();

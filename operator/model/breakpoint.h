@@ -20,10 +20,10 @@ namespace rekindle::op {
 
 using rekindle::to_string;
 
-// Why a checkpoint was wanted. In JSON the names are PascalCase: PreStop, PodLost...
+// Why a checkpoint was requested. In JSON the names are PascalCase: PreStop, PodLost...
 enum class Trigger {
-  pre_stop,           // a pod is being ended by someone; its preStop hook asked
-  pod_lost,           // a pod is gone and nobody asked in time
+  pre_stop,           // a pod is being deleted; its preStop hook requested the checkpoint
+  pod_lost,           // a pod is gone and no preStop hook reported it in time
   container_died,     // a main container, or a pod, failed by itself
   rank_died,          // a process died and its container lives
   collective_failed,  // the program reported that a collective failed
@@ -68,7 +68,7 @@ struct BreakpointSpec {
   Trigger trigger = Trigger::user;
   std::string requested_by = "user";
   std::chrono::seconds deadline{60};
-  // a sentence for people: "pod digits-worker-0 evicted (EvictionByEvictionAPI)"
+  // a message for people: "pod digits-worker-0 evicted (EvictionByEvictionAPI)"
   std::string reason;
   std::uint64_t attempt = 0;     // the attempt that the fault hit; 0 when it was not known
   std::optional<PodRef> broken;  // the pod that the fault is about

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/contract/deadlines.h"
 #include "common/contract/job_limits.h"
 #include "operator/model/metadata.h"
@@ -60,8 +61,9 @@ Result<JobTask> task_from_json(const Json& entry, std::size_t index) {
   JobTask task{.name = in.text_or("name", ""), .replicas = in.integer_or("replicas", 0)};
   const Json& policies = in.array_or_empty("policies");
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
-  if (task.name.empty()) task.name = "default" + std::to_string(index);
-  // More than the API server takes, which asks the webhook before it looks: sums stay in range.
+  if (task.name.empty()) task.name = format("default{}", index);
+  // More than the API server takes, which calls the webhook before it validates: sums stay in
+  // range.
   task.replicas = std::clamp<std::int64_t>(task.replicas, 0, std::numeric_limits<std::int32_t>::max());
   const Json* label = find_path(entry, {"template", "metadata", "labels", names::kProtectedLabel});
   task.is_protected = label != nullptr && *label == "true";
@@ -159,10 +161,10 @@ std::optional<std::int64_t> ordinal_of(const Job& job, std::string_view task_nam
   return std::nullopt;
 }
 
-std::string pod_group_name(const Job& job) { return job.name + "-" + job.uid; }
+std::string pod_group_name(const Job& job) { return format("{}-{}", job.name, job.uid); }
 
 std::string certificate_secret_name(std::string_view job_name, std::string_view job_uid) {
-  return std::string(job_name) + "-rekindle-" + std::string(job_uid.substr(0, 8));
+  return format("{}-rekindle-{}", job_name, job_uid.substr(0, 8));
 }
 
 }  // namespace rekindle::op

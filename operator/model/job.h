@@ -63,7 +63,7 @@ struct JobTask {
   bool operator==(const JobTask&) const = default;
 };
 
-// What the user asked for on the Job. Values that do not fit were refused at CREATE; one that was
+// What the user set on the Job. Values that do not fit were refused at CREATE; one that was
 // edited later counts as absent.
 struct JobSettings {
   std::string scheduling;  // value of the label fault-scheduling, empty without it

@@ -13,7 +13,7 @@ namespace rekindle::op {
 
 struct GonePod {
   std::shared_ptr<const Pod> pod;  // as it was last seen
-  // as it stood when the pod went; null: it went while nobody watched
+  // as it stood when the pod went; null: it went while no watch was open
   std::shared_ptr<const Job> job;
   WallTime gone{};  // or when that was found out
 };

@@ -1,6 +1,7 @@
-// From intent to outcome: who is asked to save, and what came of it.
+// From intent to outcome: which sidecars are ordered to save, and what came of it.
 #include <algorithm>
 
+#include "common/base/format.h"
 #include "operator/faults/classify.h"
 #include "operator/model/names.h"
 #include "operator/reconcile/recovery.h"
@@ -33,36 +34,36 @@ RecordEvent event_about(const View& view, bool warning, std::string_view reason,
           .regarding = view.job_reference()};
 }
 
-void fill_in(BreakpointStatus& status, const ReportedBreakpoint& told, std::uint64_t attempt,
+void fill_in(BreakpointStatus& status, const ReportedBreakpoint& reported, std::uint64_t attempt,
              std::uint64_t ranks_expected) {
   status.attempt = attempt;
-  status.step = told.step;
-  status.ranks_saved = told.ranks;
+  status.step = reported.step;
+  status.ranks_saved = reported.ranks;
   status.ranks_expected = ranks_expected;
-  status.bytes = told.bytes;
-  status.path = told.path;
-  status.manifest_hash = told.manifest_hash;
-  status.agreed_milliseconds = told.agreed_milliseconds;
-  status.durable_milliseconds = told.durable_milliseconds;
+  status.bytes = reported.bytes;
+  status.path = reported.path;
+  status.manifest_hash = reported.manifest_hash;
+  status.agreed_milliseconds = reported.agreed_milliseconds;
+  status.durable_milliseconds = reported.durable_milliseconds;
 }
 
 // Agreed is worth a write of its own only while the writing goes on.
 void write_agreed(const View& view, PlanBuilder& out, const Breakpoint& breakpoint, const SavedBy& saved) {
-  if (breakpoint.status.state != BreakpointState::requested || saved.told->state != SaveState::writing) return;
+  if (breakpoint.status.state != BreakpointState::requested || saved.reported->state != SaveState::writing) return;
   BreakpointStatus status = breakpoint.status;
   status.state = BreakpointState::saving;
-  fill_in(status, *saved.told, saved.attempt, saved.ranks_expected);
-  status.message = "agreed on " + step_text(saved.told->step) + ", writing";
+  fill_in(status, *saved.reported, saved.attempt, saved.ranks_expected);
+  status.message = format("agreed on {}, writing", step_text(saved.reported->step));
   set_condition(status, names::kAgreed, "True", names::reason::kStepAgreed, status.message, view.now);
   out.act(write_status(breakpoint, std::move(status)));
 }
 
 void set_durable(BreakpointStatus& status, const SavedBy& saved, WallTime now) {
-  fill_in(status, *saved.told, saved.attempt, saved.ranks_expected);
+  fill_in(status, *saved.reported, saved.attempt, saved.ranks_expected);
   const std::string step = step_text(status.step);
   set_condition(status, names::kAgreed, "True", names::reason::kStepAgreed, "all ranks agreed on " + step, now);
-  set_condition(status, names::kDurable, "True", names::reason::kPublished, step + " is published at " + status.path,
-                now);
+  set_condition(status, names::kDurable, "True", names::reason::kPublished,
+                format("{} is published at {}", step, status.path), now);
 }
 
 // --- with a restart behind it
@@ -73,10 +74,10 @@ void conclude_recovery(const View& view, PlanBuilder& out, BreakpointStatus stat
   status.restart_time = view.now;
   if (status.attempt == 0) status.attempt = recovery.spec.attempt;
   status.message = saved ? step_text(status.step) + " is durable; the job restarts"
-                         : "not saved (" + why_not + "); the job restarts from the newest verified checkpoint";
+                         : format("not saved ({}); the job restarts from the newest verified checkpoint", why_not);
   set_condition(status, names::kRestored, "Unknown", names::reason::kRestarting, "waiting for the restarted job",
                 view.now);
-  const std::string note = recovery.name + ": " + status.message;
+  const std::string note = format("{}: {}", recovery.name, status.message);
   out.act(write_status(recovery, std::move(status)));
   out.act(event_about(view, !saved, saved ? names::reason::kBreakpointDurable : names::reason::kBreakpointFailed,
                       "Save", note));
@@ -87,7 +88,7 @@ void plan_recovery(const View& view, PlanBuilder& out) {
   if (recovery.status.state >= BreakpointState::restarting) return;
 
   const std::optional<SavedBy> saved = find_save(view, recovery);
-  if (saved && saved->told->state == SaveState::durable) {
+  if (saved && saved->reported->state == SaveState::durable) {
     BreakpointStatus status = recovery.status;
     set_durable(status, *saved, view.now);
     conclude_recovery(view, out, std::move(status), true, "");
@@ -98,9 +99,9 @@ void plan_recovery(const View& view, PlanBuilder& out) {
     set_condition(status, names::kDurable, "False", reason, why, view.now);
     conclude_recovery(view, out, std::move(status), false, why);
   };
-  if (saved && saved->told->state == SaveState::failed) {
+  if (saved && saved->reported->state == SaveState::failed) {
     give_up(names::reason::kSaveFailed,
-            saved->told->message.empty() ? "the sidecars gave no reason" : saved->told->message);
+            saved->reported->message.empty() ? "the sidecars gave no reason" : saved->reported->message);
     return;
   }
   if (saved) {
@@ -121,7 +122,7 @@ void plan_recovery(const View& view, PlanBuilder& out) {
     return;
   }
   give_up(names::reason::kDeadlineExceeded,
-          "no sidecar reported it durable within " + std::to_string(recovery.spec.deadline.count()) + " s");
+          format("no sidecar reported it durable within {} s", recovery.spec.deadline.count()));
 }
 
 // --- training goes on behind it
@@ -135,7 +136,7 @@ void finish_request(const View& view, PlanBuilder& out, const Breakpoint& reques
   set_condition(status, names::kFailed, "True", reason, why, view.now);
   out.act(write_status(request, std::move(status)));
   if (view.job != nullptr) {
-    out.act(event_about(view, true, names::reason::kBreakpointFailed, "Save", request.name + ": " + why));
+    out.act(event_about(view, true, names::reason::kBreakpointFailed, "Save", format("{}: {}", request.name, why)));
   }
 }
 
@@ -143,14 +144,13 @@ void plan_request(const View& view, PlanBuilder& out, const Breakpoint& request)
   if (!is_protected(*view.job)) {
     finish_request(
         view, out, request, names::reason::kJobNotProtected,
-        "job " + view.job->name + " is not protected: create it again with the label fault-scheduling: grace");
+        format("job {} is not protected: create it again with the label fault-scheduling: grace", view.job->name));
     return;
   }
-  const JobStage told = stage_of(*view.job);
-  if (told == JobStage::ending || told == JobStage::suspended) {
-    finish_request(
-        view, out, request, names::reason::kJobNotRunning,
-        "job " + view.job->name + " is " + std::string(to_string(view.job->phase)) + ": there is nothing to save");
+  const JobStage stage = stage_of(*view.job);
+  if (stage == JobStage::ending || stage == JobStage::suspended) {
+    finish_request(view, out, request, names::reason::kJobNotRunning,
+                   format("job {} is {}: there is nothing to save", view.job->name, to_string(view.job->phase)));
     return;
   }
   if (request.owner_uid.empty()) {
@@ -163,19 +163,19 @@ void plan_request(const View& view, PlanBuilder& out, const Breakpoint& request)
     return;  // its version changes with that
   }
   const std::optional<SavedBy> saved = find_save_by_name(view, request.name);
-  if (saved && saved->told->state == SaveState::durable) {
+  if (saved && saved->reported->state == SaveState::durable) {
     BreakpointStatus status = request.status;
     set_durable(status, *saved, view.now);
     status.state = BreakpointState::saved;
     status.message = step_text(status.step) + " is durable; training goes on";
     out.act(write_status(request, std::move(status)));
     out.act(event_about(view, false, names::reason::kBreakpointDurable, "Save",
-                        request.name + ": " + step_text(saved->told->step) + " is durable; training goes on"));
+                        format("{}: {} is durable; training goes on", request.name, step_text(saved->reported->step))));
     return;
   }
-  if (saved && saved->told->state == SaveState::failed) {
+  if (saved && saved->reported->state == SaveState::failed) {
     finish_request(view, out, request, names::reason::kSaveFailed,
-                   saved->told->message.empty() ? "the sidecars gave no reason" : saved->told->message);
+                   saved->reported->message.empty() ? "the sidecars gave no reason" : saved->reported->message);
     return;
   }
   if (out.reached(created_at(view, request) + request.spec.deadline + view.limits.deadline_slack, view.now)) {
@@ -184,8 +184,9 @@ void plan_request(const View& view, PlanBuilder& out, const Breakpoint& request)
       return;
     }
     finish_request(view, out, request, names::reason::kDeadlineExceeded,
-                   "no sidecar reported it durable within " + std::to_string(request.spec.deadline.count()) +
-                       " s; is the job training, and do its sidecars reach the operator?");
+                   format("no sidecar reported it durable within {} s; is the job training, and do its sidecars "
+                          "reach the operator?",
+                          request.spec.deadline.count()));
     return;
   }
   if (saved) write_agreed(view, out, request, *saved);
@@ -200,11 +201,12 @@ void plan_orphan_requests(const View& view, PlanBuilder& out) {
   for (const auto& each : view.seen.breakpoints) {
     if (is_final(each->status.state) || each->deleting || !training_goes_on(each->spec.trigger)) continue;
     if (std::ranges::find(view.breakpoints, each.get()) != view.breakpoints.end()) continue;
-    finish_request(view, out, *each, names::reason::kJobNotFound,
-                   view.job == nullptr
-                       ? "there is no Volcano job " + each->spec.job_name +
-                             " with the label fault-scheduling in namespace " + each->namespace_name
-                       : "the job " + each->spec.job_name + " that this asked for is gone; another has its name now");
+    finish_request(
+        view, out, *each, names::reason::kJobNotFound,
+        view.job == nullptr
+            ? format("there is no Volcano job {} with the label fault-scheduling in namespace {}", each->spec.job_name,
+                     each->namespace_name)
+            : format("the job {} that this asked for is gone; another has its name now", each->spec.job_name));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/base/format.h"
 #include "operator/faults/classify.h"
 #include "operator/faults/response_table.h"
 #include "operator/faults/volcano_restart.h"
@@ -76,10 +77,10 @@ void faults_of_gone_pods(const View& view, PlanBuilder& out, std::vector<Fault>&
       faults.push_back(std::move(*verdict.fault));
       continue;
     }
-    // It went without notice, or nobody watched.
+    // It went without notice, or no watch was open.
     Fault fault{.fault_class = FaultClass::pod_gone,
                 .pod = {pod.name, pod.uid},
-                .sentence = "pod " + pod.name + " is gone",
+                .message = format("pod {} is gone", pod.name),
                 .trigger = Trigger::pod_lost,
                 .seen = gone->gone};
     if (out.reached(believable_at(view, fault), view.now)) faults.push_back(std::move(fault));
@@ -109,7 +110,7 @@ void faults_of_newcomers(const View& view, PlanBuilder& out, std::vector<Fault>&
       if (!came_later && !waits_long) continue;
       Fault fault{.fault_class = FaultClass::pod_gone,
                   .pod = {newcomer->name, ""},
-                  .sentence = "pod " + newcomer->name + " was replaced while the others trained on",
+                  .message = format("pod {} was replaced while the others trained on", newcomer->name),
                   .trigger = Trigger::pod_lost,
                   .seen = *newcomer->created};
       if (out.reached(believable_at(view, fault), view.now)) faults.push_back(std::move(fault));
@@ -125,21 +126,21 @@ void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& f
     if (reporter == nullptr || report.told.breakpoints.empty() || view.record_of(report.sender.pod_uid) != nullptr)
       continue;
     if (classify({view.job, reporter, nullptr}).by == "volcano_restart") continue;
-    const ReportedBreakpoint& told = report.told.breakpoints.back();
-    const Trigger trigger = trigger_from_cause(told.cause, cause_word(told));
-    if (!told.id.empty() || training_goes_on(told) || report.told.phase == SidecarPhase::finished) continue;
+    const ReportedBreakpoint& reported = report.told.breakpoints.back();
+    const Trigger trigger = trigger_from_cause(reported.cause, cause_word(reported));
+    if (!reported.id.empty() || training_goes_on(reported) || report.told.phase == SidecarPhase::finished) continue;
     Fault fault{.fault_class = trigger == Trigger::rank_died ? FaultClass::rank_died : FaultClass::rank_reported,
                 .trigger = trigger,
                 .seen = report.phase_since};
-    fault.sentence = told.detail.empty()
-                         ? "the sidecars began a breakpoint by themselves (" + std::string(cause_word(told)) + ")"
-                         : told.detail;
+    fault.message = reported.detail.empty()
+                         ? "the sidecars began a breakpoint by themselves (" + std::string(cause_word(reported)) + ")"
+                         : reported.detail;
     WallTime believed = report.phase_since;
-    if (!told.pod.empty()) {
-      const Pod* subject = view.pod_by_name(told.pod);
-      fault.pod.name = told.pod;
+    if (!reported.pod.empty()) {
+      const Pod* subject = view.pod_by_name(reported.pod);
+      fault.pod.name = reported.pod;
       if (subject != nullptr) fault.pod.uid = subject->uid;
-      if (!view.ordinal_of_name(told.pod)) continue;  // scaled down
+      if (!view.ordinal_of_name(reported.pod)) continue;  // scaled down
       const bool ending = trigger == Trigger::pre_stop || trigger == Trigger::pod_lost;
       if (ending && subject != nullptr && view.in_attempt(*subject)) {
         const Verdict verdict = classify(view.evidence(*subject));
@@ -163,13 +164,13 @@ std::uint64_t attempt_of(const View& view, const Fault& fault) {
   return report != nullptr && report->told.attempt != 0 ? report->told.attempt : view.attempt();
 }
 
-// Volcano, or whoever deleted the pod, may have let new ones be made already.
+// Volcano may have made new ones already, also after a delete by another actor.
 bool came_after(const Pod& pod, const GonePod& gone) {
   return pod.job_version > gone.pod->job_version || (pod.created && *pod.created + seconds(1) > gone.gone);
 }
 
-// Those that belong to the attempt: whoever has left rk_open, and whoever is silent (an old one
-// that cannot reach us). A replacement that waits is spared.
+// Those that belong to the attempt: pods that have left rk_open, and silent ones (a stale pod that
+// cannot reach us). A replacement that waits is spared.
 std::vector<PodRef> members_of_attempt(const View& view, const Fault& fault) {
   std::vector<PodRef> members;
   const GonePod* gone_pod = view.gone_pod(fault.pod.uid);
@@ -191,7 +192,7 @@ std::vector<PodRef> members_of_attempt(const View& view, const Fault& fault) {
 }
 
 CreateBreakpoint intent(const View& view, const Fault& fault, std::vector<PodRef> pods) {
-  const std::string key = view.job->uid + "/" + (fault.pod.uid.empty() ? pods.front().uid : fault.pod.uid);
+  const std::string key = format("{}/{}", view.job->uid, fault.pod.uid.empty() ? pods.front().uid : fault.pod.uid);
   Breakpoint object{.namespace_name = view.job->namespace_name,
                     .name = breakpoint_name(view.job->name, attempt_of(view, fault), key),
                     .owner_uid = view.job->uid};
@@ -200,7 +201,7 @@ CreateBreakpoint intent(const View& view, const Fault& fault, std::vector<PodRef
                  .trigger = fault.trigger,
                  .requested_by = std::string(names::kOperatorRequester),
                  .deadline = view.deadline(),
-                 .reason = fault.sentence,
+                 .reason = fault.message,
                  .attempt = attempt_of(view, fault),
                  .pods = std::move(pods)};
   if (!fault.pod.uid.empty()) object.spec.broken = fault.pod;
@@ -248,20 +249,19 @@ void plan_fault(const View& view, PlanBuilder& out) {
   });
 
   for (const Fault& fault : faults) {
-    const std::string what = std::string(to_string(fault.fault_class)) + ": " + fault.sentence;
+    const std::string what = format("{}: {}", to_string(fault.fault_class), fault.message);
     if (const Breakpoint* record = fault.pod.uid.empty() ? nullptr : view.record_of(fault.pod.uid)) {
-      out.because(what + " is recorded in " + record->name);
+      out.add_reason(format("{} is recorded in {}", what, record->name));
       continue;
     }
     const std::optional<JobStage> stage = stage_at(view, fault);
     if (!stage) {
-      out.because(what + ": waiting for the sidecars' reports");
+      out.add_reason(what + ": waiting for the sidecars' reports");
       out.reached(view.seen.operator_started + view.limits.report_patience, view.now);
       return;
     }
     const ResponseCell& cell = respond(fault.fault_class, *stage);
-    out.because(what + " while " + std::string(to_string(*stage)) + " -> " + std::string(to_string(cell.response)) +
-                ": " + std::string(cell.why));
+    out.add_reason(format("{} while {} -> {}: {}", what, to_string(*stage), to_string(cell.response), cell.why));
     std::vector<PodRef> pods;
     if (cell.response == Response::replace_pod) {
       if (fault.pod.uid.empty()) continue;
@@ -292,7 +292,7 @@ void plan_fault(const View& view, PlanBuilder& out) {
     RecordEvent event{.warning = true,
                       .reason = std::string(names::reason::kFaultSeen),
                       .action = "Recover",
-                      .note = fault.sentence + "; recorded as breakpoint " + create.object.name,
+                      .note = format("{}; recorded as breakpoint {}", fault.message, create.object.name),
                       .regarding = view.job_reference()};
     out.act(std::move(create));
     out.act(std::move(event));

@@ -2,6 +2,7 @@
 // people should know about it.
 #include <algorithm>
 
+#include "common/base/format.h"
 #include "operator/faults/classify.h"
 #include "operator/model/names.h"
 #include "operator/reconcile/view.h"
@@ -11,7 +12,7 @@ namespace {
 
 void record_once(const View& view, PlanBuilder& out, std::string_view reason, std::string_view action, std::string note,
                  std::string once_key) {
-  once_key = view.job->uid + "/" + once_key;
+  once_key = format("{}/{}", view.job->uid, once_key);
   if (view.seen.events_recorded.contains(once_key)) return;
   out.act(RecordEvent{.warning = true,
                       .reason = std::string(reason),
@@ -27,8 +28,9 @@ void plan_unprotected(const View& view, PlanBuilder& out) {
       value.empty() || value == names::kSchedulingOff || value == names::kSchedulingNone || wants_protection(*view.job);
   if (!is_known) {  // admitted all the same: docs/decisions/0001
     record_once(view, out, names::reason::kNotProtected, "Protect",
-                "Protected=False: fault-scheduling: \"" + value +
-                    "\" is not one of grace, force, off. Create the job again with grace to protect it.",
+                format("Protected=False: fault-scheduling: \"{}\" is not one of grace, force, off. Create the job "
+                       "again with grace to protect it.",
+                       value),
                 "not-protected");
     return;
   }
@@ -50,8 +52,9 @@ void plan_gated(const View& view, PlanBuilder& out) {
     if (is_deleting(*pod)) return;
     if (!pod->not_injected.empty()) {
       record_once(view, out, names::reason::kInjectionRefused, "Protect",
-                  "pod " + pod->name + " waits unscheduled, because Rekindle cannot protect it: " + pod->not_injected +
-                      ". Change the job's template and create the job again.",
+                  format("pod {} waits unscheduled, because Rekindle cannot protect it: {}. Change the job's "
+                         "template and create the job again.",
+                         pod->name, pod->not_injected),
                   "not-injected");
       continue;
     }
@@ -59,7 +62,7 @@ void plan_gated(const View& view, PlanBuilder& out) {
   }
   if (oldest == nullptr || !oldest->created) return;
   if (!view.seen.webhook.answers || !view.seen.webhook.answering_since) {
-    out.because("pod " + oldest->name + " is gated and the webhook does not answer yet");
+    out.add_reason(format("pod {} is gated and the webhook does not answer yet", oldest->name));
     return;
   }
   const bool made_while_away = *oldest->created < *view.seen.webhook.answering_since + view.limits.webhook_settles;
@@ -70,13 +73,14 @@ void plan_gated(const View& view, PlanBuilder& out) {
                     .uid = oldest->uid,
                     .job_uid = view.job->uid,
                     .why = "the webhook missed it; Volcano makes it anew"});
-  out.act(RecordEvent{.warning = true,
-                      .reason = std::string(names::reason::kInjectionMissed),
-                      .action = "Protect",
-                      .note = "pod " + oldest->name +
-                              " was created while Rekindle's webhook did not answer; it is deleted so that "
-                              "Volcano creates it again with its sidecar",
-                      .regarding = view.job_reference()});
+  out.act(RecordEvent{
+      .warning = true,
+      .reason = std::string(names::reason::kInjectionMissed),
+      .action = "Protect",
+      .note = format("pod {} was created while Rekindle's webhook did not answer; it is deleted so that Volcano "
+                     "creates it again with its sidecar",
+                     oldest->name),
+      .regarding = view.job_reference()});
 }
 
 void plan_problems(const View& view, PlanBuilder& out) {

@@ -2,6 +2,7 @@
 // otherwise, never both.
 #include <algorithm>
 
+#include "common/base/format.h"
 #include "operator/faults/classify.h"
 #include "operator/faults/volcano_policy.h"
 #include "operator/faults/volcano_restart.h"
@@ -32,7 +33,7 @@ void leave(const View& view, PlanBuilder& out, std::string_view reason, const st
   out.act(RecordEvent{.warning = true,
                       .reason = std::string(names::reason::kBreakpointFailed),
                       .action = "Restart",
-                      .note = recovery.name + ": " + why,
+                      .note = format("{}: {}", recovery.name, why),
                       .regarding = view.job_reference()});
 }
 
@@ -73,15 +74,16 @@ void restart_pods(const View& view, PlanBuilder& out) {
   }
   if (left.empty()) return;
   if (std::ranges::any_of(remaining, [&](const Pod* pod) { return ended_by_restart(*view.job, *pod); })) {
-    out.because("Volcano restarts the job by itself (version " + std::to_string(view.job->version) + ")");
+    out.add_reason(format("Volcano restarts the job by itself (version {})", view.job->version));
     return;
   }
   const bool deleted_some = left.size() < recovery.spec.pods.size();
   if (!deleted_some && faults_without_progress(view) > view.limits.restarts_without_progress) {
     leave(view, out, names::reason::kNoProgress,
-          "the program failed " + std::to_string(faults_without_progress(view)) +
-              " times in a row without getting further than step " + std::to_string(recovery.status.step) +
-              "; look at its log, then delete the job's pods to try again");
+          format(
+              "the program failed {} times in a row without getting further than step {}; look at its log, then delete "
+              "the job's pods to try again",
+              faults_without_progress(view), recovery.status.step));
     return;
   }
 
@@ -91,7 +93,7 @@ void restart_pods(const View& view, PlanBuilder& out) {
     if (view.pod_by_uid(pod.uid) == nullptr) gone_tasks.push_back(view.task_of(pod.name));
   }
   const RestartChoice choice = choose_restart(*view.job, broken, remaining, gone_tasks);
-  out.because(recovery.name + ": " + std::string(to_string(choice.method)) + ": " + choice.why);
+  out.add_reason(format("{}: {}: {}", recovery.name, to_string(choice.method), choice.why));
   switch (choice.method) {
     case RestartMethod::leave_it:
       if (volcano_is_late(view, out, remaining, choice.delay) || !deleted_some) {
@@ -102,7 +104,7 @@ void restart_pods(const View& view, PlanBuilder& out) {
     case RestartMethod::delete_broken_pod: delete_pod(view, out, *choice.victim, choice.why); return;
     case RestartMethod::wait_for_volcano:
       if (!volcano_is_late(view, out, remaining, choice.delay)) return;
-      out.because("Volcano did not restart the job in time");
+      out.add_reason("Volcano did not restart the job in time");
       [[fallthrough]];
     case RestartMethod::delete_all_pods:
       for (const Pod* pod : left) delete_pod(view, out, *pod, choice.why);
@@ -127,7 +129,7 @@ void restart_stranded(const View& view, PlanBuilder& out) {
   if (stranded.empty()) return;
   const RestartChoice choice = choose_restart(*view.job, nullptr, stranded, {});
   if (choice.method == RestartMethod::leave_it) {
-    out.because("parked pods are left: " + choice.why);
+    out.add_reason("parked pods are left: " + choice.why);
     return;
   }
   if (choice.method == RestartMethod::delete_broken_pod) stranded = {choice.victim};
@@ -142,18 +144,18 @@ void restart_stranded(const View& view, PlanBuilder& out) {
 }  // namespace
 
 void plan_restart(const View& view, PlanBuilder& out) {
-  const JobStage told = stage_of(*view.job);
-  if (told == JobStage::ending || told == JobStage::suspended) return;
+  const JobStage stage = stage_of(*view.job);
+  if (stage == JobStage::ending || stage == JobStage::suspended) return;
   if (view.recovery == nullptr) {
-    if (told == JobStage::training) restart_stranded(view, out);
+    if (stage == JobStage::training) restart_stranded(view, out);
     return;
   }
   const bool remains = !remaining_pods(view, *view.recovery).empty();
   out.plan.hold_start = remains;
   if (view.recovery->status.state != BreakpointState::restarting) return;
-  for (const PodRef& pod : view.recovery->spec.pods) out.plan.old_pod_uids.push_back(pod.uid);
-  if (told == JobStage::restarting) {
-    out.because("Volcano is restarting the job");
+  for (const PodRef& pod : view.recovery->spec.pods) out.plan.stale_pod_uids.push_back(pod.uid);
+  if (stage == JobStage::restarting) {
+    out.add_reason("Volcano is restarting the job");
     return;
   }
   restart_pods(view, out);

@@ -1,9 +1,10 @@
-// How a recovery ends, what others are told about the last checkpoint, and how many records are
+// How a recovery ends, what is published about the last checkpoint, and how many records are
 // kept.
 #include <algorithm>
 #include <optional>
 #include <vector>
 
+#include "common/base/format.h"
 #include "operator/faults/classify.h"
 #include "operator/model/names.h"
 #include "operator/reconcile/recovery.h"
@@ -22,12 +23,12 @@ void close(const View& view, PlanBuilder& out, const Breakpoint& breakpoint, Bre
 }
 
 // What one pod leaves open about the restore, another one may know.
-void learn(ReportedRestore& common, const ReportedRestore& told) {
-  if (common.first_step == 0) common.first_step = told.first_step;
-  if (common.manifest_hash.empty()) common.manifest_hash = told.manifest_hash;
-  if (!common.bytes) common.bytes = told.bytes;
-  if (!common.ranks) common.ranks = told.ranks;
-  if (!common.agreed_milliseconds) common.agreed_milliseconds = told.agreed_milliseconds;
+void merge_into(ReportedRestore& common, const ReportedRestore& reported) {
+  if (common.first_step == 0) common.first_step = reported.first_step;
+  if (common.manifest_hash.empty()) common.manifest_hash = reported.manifest_hash;
+  if (!common.bytes) common.bytes = reported.bytes;
+  if (!common.ranks) common.ranks = reported.ranks;
+  if (!common.agreed_milliseconds) common.agreed_milliseconds = reported.agreed_milliseconds;
 }
 
 // The restore that the pods of the new attempt report, once all of them have done their first step
@@ -42,7 +43,7 @@ std::optional<ReportedRestore> whole_restore(const View& view, const Breakpoint&
     if (!report.told.restored) continue;
     if (common && common->attempt != report.told.restored->attempt) return std::nullopt;
     if (!common) common = *report.told.restored;
-    learn(*common, *report.told.restored);
+    merge_into(*common, *report.told.restored);
   }
   if (!common) return std::nullopt;
   const std::int64_t back = std::ranges::count_if(fresh, [&](const SidecarReport* report) {
@@ -58,10 +59,10 @@ std::optional<ReportedRestore> whole_restore(const View& view, const Breakpoint&
 bool made_by_attempt(const std::string& path, std::uint64_t attempt) {
   const std::size_t slash = path.rfind('/');
   const std::string_view name = std::string_view(path).substr(slash == std::string::npos ? 0 : slash + 1);
-  return name.starts_with("a" + std::to_string(attempt) + "-s");
+  return name.starts_with(format("a{}-s", attempt));
 }
 
-// The pods may have saved with nobody there to hear it, and be gone: what they made is known by
+// The pods may have saved while no operator ran, and be gone: what they made is known by
 // what came out of it. The record then holds what the manifest says; what was reported while the
 // operator was there stays.
 void fill_in_restored(BreakpointStatus& status, const ReportedRestore& restore, WallTime now) {
@@ -71,7 +72,7 @@ void fill_in_restored(BreakpointStatus& status, const ReportedRestore& restore, 
     // an older checkpoint than this one
     if (status.step != restore.step || status.path != restore.path) return;
   } else {
-    // An operator that heard nobody does not know which attempt was hit: the one before this.
+    // An operator that got no report does not know which attempt was hit: the one before this.
     const std::uint64_t attempt = status.attempt != 0 ? status.attempt : restore.attempt - 1;
     if (!made_by_attempt(restore.path, attempt)) return;
     if (status.path != restore.path) {  // what is known is of a round that came to nothing
@@ -109,14 +110,14 @@ void plan_restored(const View& view, PlanBuilder& out, const Breakpoint& recover
     status.message = "there was nothing to restore; training started over";
   } else if (status.step != 0 && restore.step != status.step) {
     reason = names::reason::kResumedOlder;
-    status.message = "resumed after " + step_text(restore.step) + " from " + restore.path +
-                     ", not from this breakpoint's " + step_text(status.step) + "; the sidecars' log says why";
+    status.message = format("resumed after {} from {}, not from this breakpoint's {}; the sidecars' log says why",
+                            step_text(restore.step), restore.path, step_text(status.step));
   } else {
     status.message = "resumed after " + step_text(restore.step);
     if (restore.first_step != 0) status.message += " with " + step_text(restore.first_step);
   }
   set_condition(status, names::kRestored, "True", reason, status.message, view.now);
-  const std::string note = recovery.name + ": " + status.message;
+  const std::string note = format("{}: {}", recovery.name, status.message);
   const bool warning = reason != names::reason::kResumed;
   out.act(write_status(recovery, std::move(status)));
   out.act(RecordEvent{.warning = warning,
@@ -147,7 +148,7 @@ void plan_end_of_recovery(const View& view, PlanBuilder& out) {
   const JobPhase phase = view.job->phase;
   if (phase == JobPhase::completed || phase == JobPhase::terminated || phase == JobPhase::failed) {
     close(view, out, recovery, BreakpointState::ended, names::reason::kJobEnded,
-          "the job is " + std::string(to_string(phase)) + "; it did not come back to train");
+          format("the job is {}; it did not come back to train", to_string(phase)));
   }
 }
 
@@ -161,9 +162,9 @@ void plan_annotation(const View& view, PlanBuilder& out) {
       std::tie(attempt, step, time) = std::tuple(of_attempt, of_step, at);
   };
   for (const SidecarReport& report : view.seen.reports) {
-    for (const ReportedBreakpoint& told : report.told.breakpoints) {
-      if (told.state == SaveState::durable)
-        offer(report.told.attempt, told.step, parse_wall_time(told.time).value_or(report.received));
+    for (const ReportedBreakpoint& reported : report.told.breakpoints) {
+      if (reported.state == SaveState::durable)
+        offer(report.told.attempt, reported.step, parse_wall_time(reported.time).value_or(report.received));
     }
   }
   for (const Breakpoint* each : view.breakpoints) {

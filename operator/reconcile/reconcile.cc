@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/format.h"
 #include "operator/reconcile/recovery.h"
 #include "operator/reconcile/view.h"
 
@@ -55,7 +56,7 @@ Plan reconcile(const Observation& seen, const PlanLimits& limits, WallTime now) 
     // What we did is not in the stores yet: deciding now could do it twice. The stores wake us when
     // it is.
     out.plan.actions.clear();
-    out.because(std::to_string(seen.writes_unseen) + " of our writes are not in the stores yet");
+    out.add_reason(format("{} of our writes are not in the stores yet", seen.writes_unseen));
   }
   return std::move(out.plan);
 }

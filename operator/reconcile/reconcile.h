@@ -46,11 +46,11 @@ struct PlanLimits {
 struct Plan {
   std::vector<Action> actions;            // in this order
   std::vector<SyncOrder> orders;          // served to the job's sidecars until the next plan
-  std::vector<std::string> old_pod_uids;  // pods of an attempt that is over
+  std::vector<std::string> stale_pod_uids;  // pods of an attempt that is over
   // a recovery is under way and pods of the old attempt still exist
   bool hold_start = false;
-  std::optional<Duration> look_again_in;
-  std::vector<std::string> because;  // for logs: why, or why not
+  std::optional<Duration> requeue_after;
+  std::vector<std::string> reasons;  // for logs: why, or why not
 };
 
 Plan reconcile(const Observation& seen, const PlanLimits& limits, WallTime now);

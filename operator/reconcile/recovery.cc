@@ -26,10 +26,10 @@ std::optional<SavedBy> best_save(const View& view, Matches matches) {
   std::optional<SavedBy> best;
   std::uint64_t ranks_expected = 0;
   for (const SidecarReport& report : view.seen.reports) {
-    for (const ReportedBreakpoint& told : report.told.breakpoints) {
-      if (!matches(report, told)) continue;
+    for (const ReportedBreakpoint& reported : report.told.breakpoints) {
+      if (!matches(report, reported)) continue;
       ranks_expected = std::max(ranks_expected, report.told.ranks.value_or(RankCounts{}).expected);
-      if (!best || better(told, *best->told)) best = SavedBy{&told, report.told.attempt, 0};
+      if (!best || better(reported, *best->reported)) best = SavedBy{&reported, report.told.attempt, 0};
     }
   }
   if (!best) return best;
@@ -40,19 +40,19 @@ std::optional<SavedBy> best_save(const View& view, Matches matches) {
 
 }  // namespace
 
-bool training_goes_on(const ReportedBreakpoint& told) {
-  return told.rebuild || training_goes_on(trigger_from_cause(told.cause, cause_word(told)));
+bool training_goes_on(const ReportedBreakpoint& reported) {
+  return reported.rebuild || training_goes_on(trigger_from_cause(reported.cause, cause_word(reported)));
 }
 
 std::optional<SavedBy> find_save(const View& view, const Breakpoint& recovery) {
-  return best_save(view, [&](const SidecarReport& report, const ReportedBreakpoint& told) {
-    if (told.id == recovery.name) return true;
-    return told.id.empty() && !training_goes_on(told) && contains_pod(recovery.spec.pods, report.sender.pod_uid);
+  return best_save(view, [&](const SidecarReport& report, const ReportedBreakpoint& reported) {
+    if (reported.id == recovery.name) return true;
+    return reported.id.empty() && !training_goes_on(reported) && contains_pod(recovery.spec.pods, report.sender.pod_uid);
   });
 }
 
 std::optional<SavedBy> find_save_by_name(const View& view, std::string_view name) {
-  return best_save(view, [&](const SidecarReport&, const ReportedBreakpoint& told) { return told.id == name; });
+  return best_save(view, [&](const SidecarReport&, const ReportedBreakpoint& reported) { return reported.id == name; });
 }
 
 std::vector<const Pod*> remaining_pods(const View& view, const Breakpoint& recovery) {

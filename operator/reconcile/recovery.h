@@ -11,16 +11,16 @@ namespace rekindle::op {
 
 // A save that sidecars report, with what the report says around it.
 struct SavedBy {
-  const ReportedBreakpoint* told = nullptr;
+  const ReportedBreakpoint* reported = nullptr;
   std::uint64_t attempt = 0;
   std::uint64_t ranks_expected = 0;
 };
 
-// Nobody is to be restarted for this: somebody asked for it, or the ranks that it was about make
-// their communicators anew.
-bool training_goes_on(const ReportedBreakpoint& told);
+// No pod is to be restarted for this: a user or the schedule requested it, or the ranks that it was
+// about make their communicators anew.
+bool training_goes_on(const ReportedBreakpoint& reported);
 
-// The save that belongs to a recovery: asked for under its name, or begun by the sidecars of its
+// The save that belongs to a recovery: requested under its name, or begun by the sidecars of its
 // pods themselves. A durable one wins (the newest step of those), then the one that is still going
 // on, then the newest failure.
 std::optional<SavedBy> find_save(const View& view, const Breakpoint& recovery);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "operator/faults/volcano_restart.h"
 
@@ -18,9 +19,9 @@ SyncOutcome refusal(int status, std::string_view code, std::string message) {
   return {.status = status, .body = dump_json({{"error", {{"code", code}, {"message", std::move(message)}}}})};
 }
 
-bool is_old(const DirectoryView& view, const Pod& pod) {
+bool is_stale(const DirectoryView& view, const Pod& pod) {
   return is_deleting(pod) || is_finished(pod) || ended_by_restart(*view.job, pod) ||
-         std::ranges::find(view.old_pod_uids, pod.uid) != view.old_pod_uids.end();
+         std::ranges::find(view.stale_pod_uids, pod.uid) != view.stale_pod_uids.end();
 }
 
 bool same_phase(const SyncReport& left, const SyncReport& right) {
@@ -29,13 +30,13 @@ bool same_phase(const SyncReport& left, const SyncReport& right) {
 
 using Reports = std::map<std::string, SidecarReport, std::less<>>;
 
-// Everybody is there and nobody of an old attempt is. `given` are the pods that were let go before.
+// Every pod is there and none of a stale attempt is. `given` are the pods that may start already.
 bool whole_job_is_there(const DirectoryView& view, const Reports& reports, const std::set<std::string>& given,
                         std::set<std::string>& present) {
   const std::int64_t expected = pods_expected(*view.job);
   std::set<std::int64_t> ordinals;
   for (const auto& pod : view.pods) {
-    if (is_old(view, *pod)) {
+    if (is_stale(view, *pod)) {
       if (!is_finished(*pod)) return false;
       continue;
     }
@@ -68,7 +69,7 @@ std::vector<SyncPod> pods_of(const DirectoryView& view, const Reports& reports) 
                  .uid = pod->uid,
                  .ordinal = static_cast<std::uint64_t>(*ordinal),
                  .address = {},
-                 .old = is_old(view, *pod)};
+                 .old = is_stale(view, *pod)};
     if (called) {
       told.address = report->second.sender.address;
       told.port = report->second.sender.port;
@@ -92,10 +93,6 @@ std::optional<SidecarIdentity> parse_sidecar_identity(std::string_view uri) {
   return SidecarIdentity{std::string(uri.substr(0, slash)), std::string(uid)};
 }
 
-std::string to_uri(const SidecarIdentity& identity) {
-  return std::string(kScheme) + identity.namespace_name + "/" + identity.job_uid;
-}
-
 SidecarDirectory::SidecarDirectory(WallTime started)
     : next_version_(static_cast<std::uint64_t>(std::max<std::int64_t>(started.time_since_epoch().count(), 1))) {}
 
@@ -109,7 +106,7 @@ SyncOutcome SidecarDirectory::receive(const SidecarIdentity& identity, std::stri
   if (found == entries_.end()) {
     return refusal(
         404, "not_found",
-        "there is no protected job with uid " + identity.job_uid + " in namespace " + identity.namespace_name);
+        format("there is no protected job with uid {} in namespace {}", identity.job_uid, identity.namespace_name));
   }
   Entry& entry = found->second;
   const SyncSender& sender = request->sender;
@@ -131,10 +128,10 @@ SyncOutcome SidecarDirectory::receive(const SidecarIdentity& identity, std::stri
   }
   bool changed = true;
   if (before != entry.reports.end()) {
-    const SidecarReport& old = before->second;
-    if (same_phase(old.told, report.told)) report.phase_since = old.phase_since;
-    if (old.told.attempt == report.told.attempt) report.attempt_since = old.attempt_since;
-    changed = old.sender != report.sender || old.told != report.told;
+    const SidecarReport& previous = before->second;
+    if (same_phase(previous.told, report.told)) report.phase_since = previous.phase_since;
+    if (previous.told.attempt == report.told.attempt) report.attempt_since = previous.attempt_since;
+    changed = previous.sender != report.sender || previous.told != report.told;
   }
   SyncOutcome outcome{
       .seen = request->seen, .wait = request->wait, .report_changed = changed, .job_name = entry.view.job->name};
@@ -151,7 +148,7 @@ SyncOutcome SidecarDirectory::receive(const SidecarIdentity& identity, std::stri
 SyncOutcome SidecarDirectory::answer(const SidecarIdentity& identity) const {
   const auto found = entries_.find(identity);
   if (found == entries_.end()) {
-    return refusal(404, "not_found", "the job with uid " + identity.job_uid + " is gone");
+    return refusal(404, "not_found", format("the job with uid {} is gone", identity.job_uid));
   }
   const Entry& entry = found->second;
   SyncAnswer told = entry.answer;

@@ -1,12 +1,12 @@
-// The operator's side of POST /v1/sync: who may ask, what is answered, and what was reported. Bytes
-// and connections belong to the HTTP server (operator/io), which calls this from the owner thread
-// only.
+// The operator's side of POST /v1/sync: which sidecars may call, what is answered, and what was
+// reported. Bytes and connections belong to the HTTP server (operator/io), which calls this from
+// the owner thread only.
 //
 // Expected flow of a request: receive() -> when an answer is given, send it; else hold the request
 // until version_of(job) differs from its `seen` or its wait is over, then send answer(job). The
 // reconcile loop calls update() after each plan and takes reports_of() for its observations.
-// Guarantees: the job's identity comes from the certificate alone; nobody learns the addresses of
-// another job; `go` that was given to a set of pods stays given while none of them is old. Versions
+// Guarantees: the job's identity comes from the certificate alone; no job learns the addresses of
+// another; `go` that was given to a set of pods stays given while none of them is stale. Versions
 // start from the time of the process start, so a sidecar that has seen a version of the operator
 // before is answered at once.
 #pragma once
@@ -37,14 +37,13 @@ struct SidecarIdentity {
 };
 
 std::optional<SidecarIdentity> parse_sidecar_identity(std::string_view uri);
-std::string to_uri(const SidecarIdentity& identity);
 
 // What the reconcile loop knows about a job.
 struct DirectoryView {
   std::shared_ptr<const Job> job;
   std::vector<std::shared_ptr<const Pod>> pods;
   std::vector<SyncOrder> orders;
-  std::vector<std::string> old_pod_uids;
+  std::vector<std::string> stale_pod_uids;
   bool hold_start = false;
 };
 

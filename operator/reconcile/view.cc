@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "common/base/format.h"
 #include "operator/faults/classify.h"
 #include "operator/model/names.h"
 
@@ -77,8 +78,8 @@ bool View::reports_ready() const {
 }
 
 std::optional<JobStage> View::stage() const {
-  const JobStage told = stage_of(*job);
-  if (told != JobStage::training) return told;
+  const JobStage stage = stage_of(*job);
+  if (stage != JobStage::training) return stage;
   bool silent = false;
   for (const Pod* pod : pods) {
     if (in_attempt(*pod)) return JobStage::training;
@@ -134,15 +135,15 @@ ObjectReference View::job_reference() const {
           .uid = job->uid};
 }
 
-void PlanBuilder::look_again_in(Duration wait) {
+void PlanBuilder::requeue_after(Duration wait) {
   // A little later than exact: the time that is waited for must have passed when we look.
   const Duration bounded = std::max(wait, Duration(std::chrono::milliseconds(1)));
-  if (!plan.look_again_in || bounded < *plan.look_again_in) plan.look_again_in = bounded;
+  if (!plan.requeue_after || bounded < *plan.requeue_after) plan.requeue_after = bounded;
 }
 
 bool PlanBuilder::reached(WallTime time, WallTime now) {
   if (now >= time) return true;
-  look_again_in(time - now);
+  requeue_after(time - now);
   return false;
 }
 
@@ -150,7 +151,7 @@ bool contains_pod(const std::vector<PodRef>& pods, std::string_view uid) {
   return std::ranges::any_of(pods, [&](const PodRef& pod) { return pod.uid == uid; });
 }
 
-std::string step_text(std::uint64_t step) { return "step " + std::to_string(step); }
+std::string step_text(std::uint64_t step) { return format("step {}", step); }
 
 WriteBreakpointStatus write_status(const Breakpoint& breakpoint, BreakpointStatus status) {
   return {.namespace_name = breakpoint.namespace_name,

@@ -66,8 +66,8 @@ class View {
 class PlanBuilder {
  public:
   void act(Action action) { plan.actions.push_back(std::move(action)); }
-  void because(std::string reason) { plan.because.push_back(std::move(reason)); }
-  void look_again_in(Duration wait);
+  void add_reason(std::string reason) { plan.reasons.push_back(std::move(reason)); }
+  void requeue_after(Duration wait);
   // Looks again at that time; true when it has come.
   bool reached(WallTime time, WallTime now);
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "common/base/format.h"
 #include "common/net/openssl_support.h"
 
 namespace rekindle {
@@ -64,7 +65,7 @@ struct FakeApiServer::Shared {
 
   void handle(const httplib::Request& request, httplib::Response& response) {
     std::unique_lock lock(mutex);
-    requests.push_back(request.method + " " + request.target);
+    requests.push_back(format("{} {}", request.method, request.target));
     last_headers = {};
     for (const auto& [name, value] : request.headers) last_headers.add(name, value);
     changed.notify_all();
@@ -105,7 +106,7 @@ struct FakeApiServer::Shared {
       last = at->first;
     }
     Json metadata = {{"resourceVersion", std::to_string(list_version)}};
-    if (at != objects.end()) metadata["continue"] = std::to_string(list_version) + "/" + last;
+    if (at != objects.end()) metadata["continue"] = format("{}/{}", list_version, last);
     answer(response, 200, {{"kind", "List"}, {"metadata", metadata}, {"items", items}});
   }
 

@@ -1,4 +1,4 @@
-// A TCP server on loopback that says and hears exactly the bytes of a test, right or wrong. One
+// A TCP server on loopback that sends and receives exactly the bytes of a test, right or wrong. One
 // script a connection, in order; it runs on a thread of the server.
 #pragma once
 
@@ -26,9 +26,9 @@ class ScriptedPeer {
   ScriptedPeer(FileDescriptor descriptor, int stop) : descriptor_(std::move(descriptor)), stop_(stop) {}
 
   // False when the peer takes nothing any more.
-  bool say(std::string_view bytes) {
+  bool send(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t count = send(descriptor_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ssize_t count = ::send(descriptor_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (count < 0) {
         if (errno != EAGAIN || !wait(true)) return false;
         continue;
@@ -38,22 +38,22 @@ class ScriptedPeer {
     return true;
   }
 
-  // Reads until what was heard ends with `end`, or the peer hangs up. Gives everything heard since
-  // the last call.
-  std::string hear_until(std::string_view end) {
-    std::string heard;
-    while (!heard.ends_with(end)) {
+  // Reads until what was received ends with `end`, or the peer hangs up. Gives everything received
+  // since the last call.
+  std::string receive_until(std::string_view end) {
+    std::string received;
+    while (!received.ends_with(end)) {
       char buffer[4096];
       const ssize_t count = recv(descriptor_.get(), buffer, sizeof buffer, 0);
       if (count == 0) break;
-      if (count > 0) heard.append(buffer, static_cast<std::size_t>(count));
+      if (count > 0) received.append(buffer, static_cast<std::size_t>(count));
       if (count < 0 && (errno != EAGAIN || !wait(false))) break;
     }
-    return heard;
+    return received;
   }
 
   // Until the peer hangs up or the test is over.
-  void hear_all() { hear_until("no request ends like this"); }
+  void receive_all() { receive_until("no request ends like this"); }
 
  private:
   bool wait(bool to_write) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/format.h"
 #include "tests/scenario/operator/script.h"
 #include "tests/support/source_folder.h"
 
@@ -72,7 +73,7 @@ void run_script(World& world, const std::vector<Block>& blocks, BeforeSecond bef
       run_command(world, "settle seconds=1");
     }
   }
-  run_command(world, "settle seconds=" + std::to_string(kSettleSeconds));
+  run_command(world, format("settle seconds={}", kSettleSeconds));
 }
 
 bool has_command(const std::vector<Block>& blocks, const std::string& command) {

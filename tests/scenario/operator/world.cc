@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "common/base/format.h"
 #include "common/base/json_fields.h"
+#include "operator/model/names.h"
 
 namespace rekindle::op::scenario {
 namespace {
@@ -19,7 +23,7 @@ constexpr std::uint64_t kStepsPerTick = 10;
 World::World() : now_(*parse_wall_time("2026-11-21T10:00:00Z")), started_(now_) { start_operator(); }
 
 void World::log(const std::string& line) {
-  log_.push_back("t=" + std::to_string(std::chrono::duration_cast<seconds>(now_ - started_).count()) + " " + line);
+  log_.push_back(format("t={} {}", std::chrono::duration_cast<seconds>(now_ - started_).count(), line));
 }
 
 std::vector<std::string> World::take_log() { return std::exchange(log_, {}); }
@@ -31,7 +35,7 @@ void World::create_job(const std::string& name, std::int64_t workers, std::vecto
   job_ = std::make_shared<Job>();
   job_->namespace_name = "team-a";
   job_->name = name;
-  job_->uid = "job" + std::to_string(next_uid_++);
+  job_->uid = format("job{}", next_uid_++);
   job_->created = now_;
   job_->settings.scheduling = label;
   job_->policies = std::move(policies);
@@ -138,7 +142,7 @@ void World::delete_job() {
 void World::ask_for_breakpoint(const std::string& name, const std::string& job_uid) {
   Breakpoint asked{.namespace_name = "team-a",
                    .name = name,
-                   .uid = "bp" + std::to_string(next_uid_++),
+                   .uid = format("bp{}", next_uid_++),
                    .resource_version = std::to_string(next_version_++),
                    .generation = 1,
                    .created = now_};
@@ -182,7 +186,7 @@ void World::volcano_event(const std::string& task, const std::string& event, std
   }
   if (action == "SyncJob") look(job_->policies);
   if (action == "SyncJob") return;
-  log("volcano " + event + " -> " + action);
+  log(format("volcano {} -> {}", event, action));
   kill_all_pods();  // before it writes its status
   if (action == "RestartJob") {
     phase_to_write_ = JobPhase::restarting;
@@ -231,11 +235,11 @@ void World::volcano_tick() {
     if (running == task.replicas) next->phase = JobPhase::running;
     if (succeeded == task.replicas) next->phase = JobPhase::completed;
     for (std::int32_t i = 0; i < task.replicas && next->phase != JobPhase::completed; ++i) {
-      const std::string name = next->name + "-worker-" + std::to_string(i);
+      const std::string name = format("{}-worker-{}", next->name, i);
       if (pods_.contains(name)) continue;
       Pod pod{.namespace_name = next->namespace_name,
               .name = name,
-              .uid = "u" + std::to_string(next_uid_++),
+              .uid = format("u{}", next_uid_++),
               .job_name = next->name,
               .job_uid = next->uid,
               .task = "worker",
@@ -246,7 +250,7 @@ void World::volcano_tick() {
               .is_protected = task.is_protected};
       pod.injected = task.is_protected && webhook_;
       pod.gated = task.is_protected && !webhook_;
-      log("volcano creates " + name + " " + pod.uid + (pod.gated ? " gated" : ""));
+      log(format("volcano creates {} {}{}", name, pod.uid, pod.gated ? " gated" : ""));
       pods_[name] = std::move(pod);
     }
   }
@@ -317,21 +321,21 @@ void World::finish_save() {
   for (auto& [uid, process] : processes_) {
     if (process.report.attempt == attempt_) step = std::max(step, process.report.step);
   }
-  ReportedBreakpoint told{.id = save_->id,
-                          .term = reported_.size() + 1,
-                          .cause = save_->cause,
-                          .pod = save_->pod,
-                          .detail = save_->detail,
-                          .rebuild = save_->rebuild};
+  ReportedBreakpoint reported{.id = save_->id,
+                              .term = reported_.size() + 1,
+                              .cause = save_->cause,
+                              .pod = save_->pod,
+                              .detail = save_->detail,
+                              .rebuild = save_->rebuild};
   if (save_mode_ == SaveMode::works) {
-    told.state = SaveState::durable;
-    told.step = step;
-    told.path = "a" + std::to_string(attempt_) + "-s" + std::to_string(step) + "-n" + std::to_string(told.term);
-    told.manifest_hash = "h" + std::to_string(step);
-    told.bytes = 1258291;
-    told.ranks = processes_.size();
-    told.agreed_milliseconds = 6;
-    told.durable_milliseconds = 31;
+    reported.state = SaveState::durable;
+    reported.step = step;
+    reported.path = format("a{}-s{}-n{}", attempt_, step, reported.term);
+    reported.manifest_hash = format("h{}", step);
+    reported.bytes = 1258291;
+    reported.ranks = processes_.size();
+    reported.agreed_milliseconds = 6;
+    reported.durable_milliseconds = 31;
     durable_ = {.step = step,
                 .path = told.path,
                 .manifest_hash = told.manifest_hash,
@@ -339,10 +343,10 @@ void World::finish_save() {
                 .ranks = RankCounts{.expected = processes_.size(), .live = told.ranks},
                 .agreed_milliseconds = told.agreed_milliseconds};
   } else {
-    told.state = SaveState::failed;
-    told.message = "the checkpoint folder is full (ENOSPC): free some space";
+    reported.state = SaveState::failed;
+    reported.message = "the checkpoint folder is full (ENOSPC): free some space";
   }
-  reported_.push_back(told);
+  reported_.push_back(reported);
   for (auto& [name, pod] : pods_) {
     Process& process = processes_[pod.uid];
     if (process.report.phase != SidecarPhase::saving) continue;
@@ -411,7 +415,7 @@ void World::sync_sidecars() {
   if (static_cast<std::int64_t>(waiting.size()) != job_->tasks[0].replicas) return;
   ++attempt_;
   reported_.clear();
-  log("attempt " + std::to_string(attempt_) + " begins after step " + std::to_string(durable_.step));
+  log(format("attempt {} begins after step {}", attempt_, durable_.step));
   for (Process* process : waiting) {
     process->report.attempt = attempt_;
     process->report.phase = SidecarPhase::training;
@@ -470,7 +474,7 @@ bool World::perform(const Action& action) {
     if (breakpoints_.contains(create->object.name)) return true;
     // as the API server would keep it
     Breakpoint made = *breakpoint_from_json(breakpoint_to_json(create->object));
-    made.uid = "bp" + std::to_string(next_uid_++);
+    made.uid = format("bp{}", next_uid_++);
     made.resource_version = std::to_string(next_version_++);
     made.generation = 1;
     made.created = now_;
@@ -490,7 +494,7 @@ bool World::perform(const Action& action) {
   } else if (const auto* remove = std::get_if<DeletePod>(&action)) {
     Pod* pod = find_pod(remove->name);
     if (pod == nullptr || pod->uid != remove->uid) return true;
-    if (++deletes_[remove->uid] > 1) fault_found_ = "pod " + remove->uid + " deleted twice";
+    if (++deletes_[remove->uid] > 1) fault_found_ = format("pod {} deleted twice", remove->uid);
     if (!pod->gated) {
       const bool intended = std::ranges::any_of(breakpoints_, [&](const auto& each) {
         return std::ranges::any_of(each.second.spec.pods, [&](const PodRef& ref) { return ref.uid == remove->uid; });
@@ -537,7 +541,7 @@ void World::operator_tick() {
     DirectoryView view{.job = seen.job,
                        .pods = seen.pods,
                        .orders = plan.orders,
-                       .old_pod_uids = plan.old_pod_uids,
+                       .stale_pod_uids = plan.stale_pod_uids,
                        .hold_start = plan.hold_start};
     directory_->update(view, now_);
     directory_->set_ready();
@@ -586,5 +590,88 @@ void World::tick() {
   sync_sidecars();
   operator_tick();
 }
+
+// --- what can be seen of the world
+
+std::vector<std::string> World::status() const {
+  std::vector<std::string> lines;
+  if (job_ == nullptr) {
+    lines.push_back("no job");
+  } else {
+    lines.push_back(format("job {} {} retries={}{}", job_->name, to_string(job_->phase), job_->retry_count,
+                           job_->last_step.empty() ? "" : " last_checkpoint=" + job_->last_step));
+  }
+  for (const auto& [name, pod] : pods_) {
+    const auto process = processes_.find(pod.uid);
+    std::string line = format("pod {} {}{}{}", name, to_string(pod.phase), is_deleting(pod) ? " deleting" : "",
+                              pod.gated ? " gated" : "");
+    if (process != processes_.end() && process->second.started) {
+      line += format(" {} attempt={}", to_string(process->second.report.phase), process->second.report.attempt);
+    }
+    lines.push_back(line);
+  }
+  for (const auto& [name, each] : breakpoints_) {
+    lines.push_back(format("breakpoint {} {} {} step={} first_step={}: {}", name, to_string(each.spec.trigger),
+                           to_string(each.status.state), each.status.step, each.status.first_step,
+                           each.status.message));
+  }
+  return lines;
+}
+
+std::vector<std::string> World::records() const {
+  std::vector<std::string> lines;
+  for (const auto& [name, each] : breakpoints_) {
+    const BreakpointStatus& status = each.status;
+    const auto time = [](const std::optional<std::uint64_t>& milliseconds) {
+      return milliseconds ? human_milliseconds(*milliseconds) : "unknown";
+    };
+    lines.push_back(format("breakpoint {} attempt={} step={} ranks={}/{} bytes={} path={} hash={} agreed={} durable={}",
+                           name, status.attempt, status.step, status.ranks_saved, status.ranks_expected, status.bytes,
+                           status.path, status.manifest_hash, time(status.agreed_milliseconds),
+                           time(status.durable_milliseconds)));
+  }
+  return lines;
+}
+
+std::string World::outcome() const {
+  std::string text = job_ == nullptr ? "no job" : format("{} retries={}", to_string(job_->phase), job_->retry_count);
+  std::multiset<std::string> parts;
+  for (const auto& [name, pod] : pods_) {
+    const auto process = processes_.find(pod.uid);
+    parts.insert(format("pod {} {} attempt={}", name, to_string(pod.phase),
+                        process == processes_.end() ? 0 : process->second.report.attempt));
+  }
+  for (const auto& [name, each] : breakpoints_) {
+    // Steps move with the time that things take; what has to hold is that none was lost.
+    const BreakpointStatus& status = each.status;
+    const Condition* durable = find_condition(status, names::kDurable);
+    std::string part = format("breakpoint {} {} durable={}", to_string(each.spec.trigger), to_string(status.state),
+                              durable == nullptr ? "?" : durable->status);
+    if (status.state == BreakpointState::restored && durable != nullptr && durable->status == "True") {
+      part += format(" steps_lost={}", status.step + 1 - status.first_step);
+      part += format(" ranks={}/{} bytes={} agreed={}{}", status.ranks_saved, status.ranks_expected, status.bytes,
+                     status.agreed_milliseconds.value_or(0), status.manifest_hash.empty() ? " no hash" : "");
+    }
+    parts.insert(part);
+  }
+  for (const std::string& part : parts) text += "\n" + part;
+  return text;
+}
+
+std::string World::cluster() const {
+  std::string text = job_ == nullptr ? "no job" : std::string(to_string(job_->phase));
+  for (const auto& [name, pod] : pods_) {
+    const auto process = processes_.find(pod.uid);
+    text += format("\npod {} {}", name, to_string(pod.phase));
+    if (process != processes_.end() && process->second.started)
+      text += " " + std::string(to_string(process->second.report.phase));
+  }
+  for (const auto& [name, each] : breakpoints_) {
+    if (!is_final(each.status.state)) text += "\nopen breakpoint " + name;
+  }
+  return text;
+}
+
+std::string World::fault_found() const { return fault_found_; }
 
 }  // namespace rekindle::op::scenario

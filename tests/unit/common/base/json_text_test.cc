@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 
 namespace rekindle {
@@ -58,7 +59,7 @@ TEST(JsonElements, TheFirstErrorEndsIt) {
   const Result<Json> refused =
       parse_json_elements(R"({"list":[{},{},{}]})", "text", 1000, {"list"}, [&](const Json&) -> Status {
         ++asked;
-        return fail(ErrorCode::corrupt, "number " + std::to_string(asked));
+        return fail(ErrorCode::corrupt, format("number {}", asked));
       });
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().message, "number 1");

@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "common/base/format.h"
+
 namespace rekindle {
 namespace {
 
@@ -55,7 +57,8 @@ TEST(CheckpointSettings, WhatIsWrongIsNamedWithItsValueAndWhatWouldBeRight) {
     for (const std::string& value : values) {
       const Result<CheckpointSettings> settings = read({{name, value}});
       ASSERT_FALSE(settings) << name << "=" << value;
-      EXPECT_NE(settings.error().message.find(name + "=" + value), std::string::npos) << settings.error().message;
+      EXPECT_NE(settings.error().message.find(format("{}={}", name, value)), std::string::npos)
+          << settings.error().message;
       EXPECT_NE(settings.error().message.find("is not"), std::string::npos) << settings.error().message;
     }
   }

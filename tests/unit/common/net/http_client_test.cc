@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "common/base/format.h"
 #include "common/net/http_server.h"
 #include "tests/support/certificates.h"
 #include "tests/support/scripted_server.h"
@@ -20,39 +21,38 @@ HttpEndpoint at(const ScriptedServer& server) { return {.host = "127.0.0.1", .po
 
 ScriptedServer::Script answer(std::string bytes) {
   return [bytes = std::move(bytes)](ScriptedPeer& peer) {
-    peer.hear_until("\r\n\r\n");
-    peer.say(bytes);
+    peer.receive_until("\r\n\r\n");
+    peer.send(bytes);
   };
 }
 
 // Keeps the connection open until the client or the test ends.
 ScriptedServer::Script answer_and_stay(std::string bytes) {
   return [bytes = std::move(bytes)](ScriptedPeer& peer) {
-    peer.hear_until("\r\n\r\n");
-    peer.say(bytes);
-    peer.hear_all();
+    peer.receive_until("\r\n\r\n");
+    peer.send(bytes);
+    peer.receive_all();
   };
 }
 
 TEST(HttpClient, SendsTheRequestByteForByte) {
   std::string heard;
   ScriptedServer server({[&](ScriptedPeer& peer) {
-    heard = peer.hear_until("\r\n\r\n{}");
-    peer.say(kHello);
+    heard = peer.receive_until("\r\n\r\n{}");
+    peer.send(kHello);
   }});
   HttpClient client(at(server));
   const Result<HttpResponse> response = client.send({.method = "PUT", .path = "/a", .body = "{}"});
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->body, "hello");
-  EXPECT_EQ(heard,
-            "PUT /a HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(server.port()) + "\r\nContent-Length: 2\r\n\r\n{}");
+  EXPECT_EQ(heard, format("PUT /a HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Length: 2\r\n\r\n{{}}", server.port()));
 }
 
 TEST(HttpClient, UsesAConnectionAgain) {
   ScriptedServer server({[](ScriptedPeer& peer) {
     for (int i = 0; i < 3; ++i) {
-      peer.hear_until("\r\n\r\n");
-      peer.say(kHello);
+      peer.receive_until("\r\n\r\n");
+      peer.send(kHello);
     }
   }});
   HttpClient client(at(server));
@@ -70,9 +70,9 @@ TEST(HttpClient, OpensAnotherConnectionWhenTheServerClosedTheKeptOne) {
 
 TEST(HttpClient, RepeatsAGetThatAKeptConnectionSwallowed) {
   ScriptedServer server({[](ScriptedPeer& peer) {
-                           peer.hear_until("\r\n\r\n");
-                           peer.say(kHello);
-                           peer.hear_until("\r\n\r\n");  // takes the second request and hangs up
+                           peer.receive_until("\r\n\r\n");
+                           peer.send(kHello);
+                           peer.receive_until("\r\n\r\n");  // takes the second request and hangs up
                          },
                          answer(kHello)});
   HttpClient client(at(server));
@@ -82,9 +82,9 @@ TEST(HttpClient, RepeatsAGetThatAKeptConnectionSwallowed) {
 
 TEST(HttpClient, DoesNotRepeatAPostThatAKeptConnectionSwallowed) {
   ScriptedServer server({[](ScriptedPeer& peer) {
-                           peer.hear_until("\r\n\r\n");
-                           peer.say(kHello);
-                           peer.hear_until("\r\n\r\n");
+                           peer.receive_until("\r\n\r\n");
+                           peer.send(kHello);
+                           peer.receive_until("\r\n\r\n");
                          },
                          answer(kHello)});
   HttpClient client(at(server));
@@ -109,8 +109,8 @@ TEST(HttpClient, ReadsAnAnswerInWhateverPiecesItComes) {
       "HTTP/1.1 100 Continue\r\n\r\n"
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
   ScriptedServer server({[&](ScriptedPeer& peer) {
-    peer.hear_until("\r\n\r\n");
-    for (const char letter : stream) peer.say(std::string_view(&letter, 1));
+    peer.receive_until("\r\n\r\n");
+    for (const char letter : stream) peer.send(std::string_view(&letter, 1));
   }});
   HttpClient client(at(server));
   EXPECT_EQ(client.send({})->body, "abcde");
@@ -124,8 +124,8 @@ TEST(HttpClient, ReadsUntilTheEndWhereNoLengthIsGiven) {
 
 TEST(HttpClient, TakesARefusalThatComesBeforeTheBodyWasRead) {
   ScriptedServer server({[](ScriptedPeer& peer) {
-    peer.say("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    peer.hear_all();
+    peer.send("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    peer.receive_all();
   }});
   HttpClient client(at(server));
   EXPECT_EQ(client.send({.method = "POST", .body = std::string(100'000, 'x')})->status, 413);
@@ -181,8 +181,8 @@ class NoDescriptorLeft {
 TEST(HttpClient, WithoutADescriptorLeftACallFailsAndTheProcessLives) {
   ScriptedServer server({[](ScriptedPeer& peer) {
     for (int i = 0; i < 3; ++i) {
-      peer.hear_until("\r\n\r\n");
-      peer.say(kHello);
+      peer.receive_until("\r\n\r\n");
+      peer.send(kHello);
     }
   }});
   HttpClient client(at(server));
@@ -203,8 +203,8 @@ TEST(HttpClient, WithoutADescriptorLeftACallFailsAndTheProcessLives) {
 
 TEST(HttpClient, ATricklingServerRunsIntoTheTotalLimit) {
   ScriptedServer server({[](ScriptedPeer& peer) {
-    peer.say("HTTP/1.1 200 OK\r\n\r\n");
-    while (peer.say("more and more ")) {
+    peer.send("HTTP/1.1 200 OK\r\n\r\n");
+    while (peer.send("more and more ")) {
     }
   }});
   HttpClient client(at(server));
@@ -212,7 +212,7 @@ TEST(HttpClient, ATricklingServerRunsIntoTheTotalLimit) {
 }
 
 TEST(HttpClient, ATlsHandshakeThatNeverEndsRunsIntoTheConnectLimit) {
-  ScriptedServer server({[](ScriptedPeer& peer) { peer.hear_all(); }});
+  ScriptedServer server({[](ScriptedPeer& peer) { peer.receive_all(); }});
   HttpEndpoint endpoint = at(server);
   endpoint.tls = client_context(TestAuthority().pem());
   HttpClient client(std::move(endpoint));
@@ -220,7 +220,7 @@ TEST(HttpClient, ATlsHandshakeThatNeverEndsRunsIntoTheConnectLimit) {
 }
 
 TEST(HttpClient, ATlsHandshakeThatIsCutIsUnavailable) {
-  ScriptedServer server({[](ScriptedPeer& peer) { peer.say("\x16\x03\x03"); }});
+  ScriptedServer server({[](ScriptedPeer& peer) { peer.send("\x16\x03\x03"); }});
   HttpEndpoint endpoint = at(server);
   endpoint.tls = client_context(TestAuthority().pem());
   HttpClient client(std::move(endpoint));
@@ -239,7 +239,7 @@ TEST(HttpClient, NobodyListeningIsUnavailable) {
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::unavailable);
   EXPECT_EQ(response.error().retry, Retry::yes);
-  EXPECT_NE(response.error().message.find("127.0.0.1:" + std::to_string(port)), std::string::npos);
+  EXPECT_NE(response.error().message.find(format("127.0.0.1:{}", port)), std::string::npos);
 }
 
 TEST(HttpClient, ANameWithoutAnAddressIsUnavailable) {
@@ -274,9 +274,9 @@ TEST(HttpClient, AStoppedTokenEndsACallAtOnce) {
 
 TEST(HttpStream, GivesBytesAsTheyComeAndEndsWithTheAnswer) {
   ScriptedServer server({[](ScriptedPeer& peer) {
-    peer.hear_until("\r\n\r\n");
-    peer.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n");
-    peer.say("4\r\ntwo\n\r\n0\r\n\r\n");
+    peer.receive_until("\r\n\r\n");
+    peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n");
+    peer.send("4\r\ntwo\n\r\n0\r\n\r\n");
   }});
   HttpClient client(at(server));
   std::string got;

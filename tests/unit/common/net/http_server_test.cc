@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "common/base/format.h"
 #include "common/net/http_client.h"
 #include "common/net/socket.h"
 #include "common/system/clock.h"
@@ -27,9 +28,9 @@ class RawClient {
   explicit RawClient(std::uint16_t port)
       : descriptor_(connect_to("127.0.0.1", port, monotonic_now() + 10s, -1).value()) {}
 
-  void say(std::string_view bytes) {
+  void send(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t count = send(descriptor_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ssize_t count = ::send(descriptor_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (count < 0) {
         if (errno != EAGAIN) return;
         static_cast<void>(wait_for(descriptor_.get(), true, monotonic_now() + 10s, -1));
@@ -40,7 +41,7 @@ class RawClient {
   }
 
   // Until what was heard contains `part`, or the server hangs up.
-  std::string hear(std::string_view part = "the server never says this") {
+  std::string receive(std::string_view part = "the server never says this") {
     std::string heard;
     while (heard.find(part) == std::string::npos) {
       char buffer[4096];
@@ -88,7 +89,7 @@ class Gate {
 };
 
 HttpResponse echo(const ServedRequest& served) {
-  std::string body = served.request.method + " " + request_target(served.request) + " " + served.request.body;
+  std::string body = format("{} {} {}", served.request.method, request_target(served.request), served.request.body);
   return {.status = 200, .headers = {{"Content-Type", "text/plain"}}, .body = std::move(body)};
 }
 
@@ -108,8 +109,8 @@ class HttpServerTest : public testing::Test {
   // The first line of the answer to these bytes, and whether the server hung up behind it.
   std::string status_of(std::string_view bytes) {
     RawClient client(server->port());
-    client.say(bytes);
-    const std::string heard = client.hear();
+    client.send(bytes);
+    const std::string heard = client.receive();
     return heard.substr(0, heard.find('\r'));
   }
 
@@ -152,16 +153,16 @@ TEST_F(HttpServerTest, AnswersSeveralRequestsOnOneConnection) {
   serve();
   RawClient client(server->port());
   for (int i = 0; i < 3; ++i) {
-    client.say("GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: h\r\n\r\n");
-    EXPECT_NE(client.hear("GET /" + std::to_string(i)), "");
+    client.send(format("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", i));
+    EXPECT_NE(client.receive(format("GET /{}", i)), "");
   }
 }
 
 TEST_F(HttpServerTest, AnswersRequestsThatCameInOnePiece) {
   serve();
   RawClient client(server->port());
-  client.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-  const std::string heard = client.hear();
+  client.send("GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  const std::string heard = client.receive();
   EXPECT_NE(heard.find("GET /a"), std::string::npos);
   EXPECT_NE(heard.find("GET /b"), std::string::npos);
   EXPECT_NE(heard.find("Connection: close"), std::string::npos);
@@ -172,25 +173,25 @@ TEST_F(HttpServerTest, ReadsARequestInWhateverPiecesItComes) {
   RawClient client(server->port());
   for (const char letter :
        std::string_view("POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n")) {
-    client.say(std::string_view(&letter, 1));
+    client.send(std::string_view(&letter, 1));
   }
-  EXPECT_NE(client.hear("POST /a hi").find("200 OK"), std::string::npos);
+  EXPECT_NE(client.receive("POST /a hi").find("200 OK"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, AHeadRequestGetsNoBody) {
   serve();
   RawClient client(server->port());
-  client.say("HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-  EXPECT_TRUE(client.hear().ends_with("\r\n\r\n"));
+  client.send("HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(client.receive().ends_with("\r\n\r\n"));
 }
 
 TEST_F(HttpServerTest, SaysContinueToAClientThatAsksFirst) {
   serve();
   RawClient client(server->port());
-  client.say("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
-  EXPECT_EQ(client.hear("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
-  client.say("ok");
-  EXPECT_NE(client.hear("POST / ok").find("200 OK"), std::string::npos);
+  client.send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  EXPECT_EQ(client.receive("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("ok");
+  EXPECT_NE(client.receive("POST / ok").find("200 OK"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, RefusesWhatIsNoProperRequest) {
@@ -210,7 +211,7 @@ TEST_F(HttpServerTest, RefusesWhatIsNoProperRequest) {
 
 TEST_F(HttpServerTest, RefusesWhatIsTooLarge) {
   serve({.head_bytes_max = 1000, .body_bytes_max = 1000});
-  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(2000, 'x') + "\r\n\r\n"),
+  EXPECT_EQ(status_of(format("GET / HTTP/1.1\r\nHost: h\r\nX: {}\r\n\r\n", std::string(2000, 'x'))),
             "HTTP/1.1 431 Request Header Fields Too Large");
   EXPECT_EQ(status_of("GET /" + std::string(2000, 'x')), "HTTP/1.1 431 Request Header Fields Too Large");
   EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1001\r\n\r\n"), "HTTP/1.1 413 Content Too Large");
@@ -228,14 +229,14 @@ TEST_F(HttpServerTest, RefusesAClientThatTakesItsTime) {
 TEST_F(HttpServerTest, HangsUpOnAConnectionThatSaysNothing) {
   serve({.head_limit = 20ms});
   RawClient client(server->port());
-  EXPECT_EQ(client.hear(), "");
+  EXPECT_EQ(client.receive(), "");
 }
 
 TEST_F(HttpServerTest, HangsUpOnAnIdleConnection) {
   serve({.idle_limit = 20ms});
   RawClient client(server->port());
-  client.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
-  EXPECT_TRUE(client.hear().ends_with("GET /a "));
+  client.send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_TRUE(client.receive().ends_with("GET /a "));
 }
 
 TEST_F(HttpServerTest, HangsUpOnConnectionsAboveItsLimitWhileEverybodyIsBeingServed) {
@@ -245,41 +246,41 @@ TEST_F(HttpServerTest, HangsUpOnConnectionsAboveItsLimitWhileEverybodyIsBeingSer
     return echo(served);
   });
   RawClient first(server->port());
-  first.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+  first.send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
   gate.wait_for_arrivals(1);
   RawClient second(server->port());
-  EXPECT_EQ(second.hear(), "");
+  EXPECT_EQ(second.receive(), "");
   gate.open();
-  EXPECT_NE(first.hear("GET /a").find("200 OK"), std::string::npos);
+  EXPECT_NE(first.receive("GET /a").find("200 OK"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, WhoeverBroughtNoRequestGivesWayToANewConnection) {
   serve({.connections_max = 3});
   RawClient served(server->port());
-  served.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
-  EXPECT_NE(served.hear("GET /a"), "");
+  served.send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_NE(served.receive("GET /a"), "");
   RawClient slow(server->port());
-  slow.say("GET / HT");
+  slow.send("GET / HT");
   RawClient silent(server->port());
   RawClient fresh(server->port());
-  fresh.say("GET /b HTTP/1.1\r\nHost: h\r\n\r\n");
-  EXPECT_NE(fresh.hear("GET /b").find("200 OK"), std::string::npos);
-  served.say("GET /c HTTP/1.1\r\nHost: h\r\n\r\n");
-  EXPECT_NE(served.hear("GET /c").find("200 OK"), std::string::npos);
+  fresh.send("GET /b HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_NE(fresh.receive("GET /b").find("200 OK"), std::string::npos);
+  served.send("GET /c HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_NE(served.receive("GET /c").find("200 OK"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, AConnectionBetweenTwoRequestsGivesWayWhenThereIsNoOther) {
   serve({.connections_max = 1});
   RawClient first(server->port());
-  first.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
-  EXPECT_NE(first.hear("GET /a"), "");
+  first.send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_NE(first.receive("GET /a"), "");
   // The worker may still hold the first for a moment behind its answer.
   std::string heard;
   const Instant limit = monotonic_now() + 10s;
   while (heard.empty() && monotonic_now() < limit)
     heard = status_of("GET /b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
   EXPECT_EQ(heard, "HTTP/1.1 200 OK");
-  EXPECT_EQ(first.hear(), "");
+  EXPECT_EQ(first.receive(), "");
 }
 
 // More slow clients than workers, each in another part of its request, and nobody's time is over.
@@ -290,12 +291,12 @@ TEST_F(HttpServerTest, SlowClientsKeepNobodyFromBeingServed) {
                            "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab",
                            "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"}) {
     slow.emplace_back(server->port());
-    slow.back().say(part);
+    slow.back().send(part);
     HttpClient client({.host = "127.0.0.1", .port = server->port()});
     EXPECT_TRUE(client.send({})) << part;
   }
-  slow[3].say("cde");
-  EXPECT_NE(slow[3].hear("POST / abcde").find("200 OK"), std::string::npos);
+  slow[3].send("cde");
+  EXPECT_NE(slow[3].receive("POST / abcde").find("200 OK"), std::string::npos);
 }
 
 // Refusing somebody takes no worker's time either, though the answer has to be waited for.
@@ -304,8 +305,8 @@ TEST_F(HttpServerTest, ClientsThatAreRefusedAndStayKeepNobodyFromBeingServed) {
   std::vector<RawClient> refused;
   for (int i = 0; i < 20; ++i) {
     refused.emplace_back(server->port());
-    refused.back().say("rubbish\r\n\r\n");
-    EXPECT_NE(refused.back().hear("\r\n\r\n").find("400"), std::string::npos);
+    refused.back().send("rubbish\r\n\r\n");
+    EXPECT_NE(refused.back().receive("\r\n\r\n").find("400"), std::string::npos);
   }
   HttpClient client({.host = "127.0.0.1", .port = server->port()});
   EXPECT_TRUE(client.send({}, {.total = 10s}));
@@ -318,7 +319,7 @@ TEST_F(HttpServerTest, HalfATlsHandshakeKeepsNobodyFromBeingServed) {
   std::vector<RawClient> slow;
   for (std::size_t size : {1u, 5u, 11u}) {
     slow.emplace_back(server->port());
-    slow.back().say(half_a_hello.substr(0, size));
+    slow.back().send(half_a_hello.substr(0, size));
     HttpClient client({.host = "127.0.0.1", .port = server->port(), .tls = client_context(authority.pem())});
     const Result<HttpResponse> response = client.send({});
     EXPECT_TRUE(response) << response.error().message;
@@ -334,7 +335,7 @@ TEST_F(HttpServerTest, ASlowClientTakesNoThread) {
   std::vector<RawClient> slow;
   for (int i = 0; i < 50; ++i) {
     slow.emplace_back(server->port());
-    slow.back().say("G");
+    slow.back().send("G");
     // Answered behind it, so that the slow one has been looked at.
     EXPECT_NE(status_of("GET /b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"), "");
   }
@@ -356,21 +357,21 @@ TEST_F(HttpServerTest, TheWorkersThatThereAreServeEverybodyWhenTheSystemHasNoThr
     return echo(served);
   });
   RawClient first(server->port());
-  first.say("GET /first HTTP/1.1\r\nHost: h\r\n\r\n");
+  first.send("GET /first HTTP/1.1\r\nHost: h\r\n\r\n");
   gate.wait_for_arrivals(1);
   RawClient second(server->port());
-  second.say("GET /second HTTP/1.1\r\nHost: h\r\n\r\n");
+  second.send("GET /second HTTP/1.1\r\nHost: h\r\n\r\n");
   wait_for_trouble("no thread for another worker");
   gate.open();
-  EXPECT_NE(first.hear("GET /first").find("200 OK"), std::string::npos);
-  EXPECT_NE(second.hear("GET /second").find("200 OK"), std::string::npos);
+  EXPECT_NE(first.receive("GET /first").find("200 OK"), std::string::npos);
+  EXPECT_NE(second.receive("GET /second").find("200 OK"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, HangsUpWhenTheSystemHasNotASingleThreadForIt) {
   serve({.make_thread = at_most(1)});
   RawClient client(server->port());
-  client.say("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  EXPECT_EQ(client.hear(), "");
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_EQ(client.receive(), "");
   wait_for_trouble("no thread for another worker");
 }
 
@@ -385,12 +386,12 @@ TEST_F(HttpServerTest, IdleConnectionsOccupyNoWorker) {
   std::vector<RawClient> idle;
   for (int i = 0; i < 20; ++i) {
     idle.emplace_back(server->port());
-    idle.back().say("GET /idle HTTP/1.1\r\nHost: h\r\n\r\n");
-    EXPECT_NE(idle.back().hear("GET /idle"), "");
+    idle.back().send("GET /idle HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_NE(idle.back().receive("GET /idle"), "");
   }
   for (RawClient& client : idle) {
-    client.say("GET /again HTTP/1.1\r\nHost: h\r\n\r\n");
-    EXPECT_NE(client.hear("GET /again"), "");
+    client.send("GET /again HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_NE(client.receive("GET /again"), "");
   }
 }
 
@@ -436,7 +437,7 @@ TEST_F(HttpServerTest, AHandlerCanSeeThatItsClientIsGone) {
     return HttpResponse{.status = 200};
   });
   RawClient client(server->port());
-  client.say("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   while (!started) std::this_thread::yield();
   client.hang_up();
   while (!noticed) std::this_thread::yield();
@@ -454,10 +455,10 @@ TEST_F(HttpServerTest, StoppingEndsALongPollAndDeliversItsAnswer) {
     return HttpResponse{.status = 200, .body = "as far as I know"};
   });
   RawClient client(server->port());
-  client.say("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   while (!started) std::this_thread::yield();
   server->stop();
-  const std::string heard = client.hear();
+  const std::string heard = client.receive();
   EXPECT_TRUE(heard.ends_with("as far as I know")) << heard;
   EXPECT_NE(heard.find("Connection: close"), std::string::npos);
 }
@@ -466,13 +467,13 @@ TEST_F(HttpServerTest, StoppingDoesNotWaitForClientsThatSayNothing) {
   serve({.head_limit = 1h, .body_limit = 1h, .idle_limit = 1h});
   RawClient silent(server->port());
   RawClient halfway(server->port());
-  halfway.say("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab");
+  halfway.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab");
   RawClient idle(server->port());
-  idle.say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
-  idle.hear("GET /a");
+  idle.send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n");
+  idle.receive("GET /a");
   server->stop();
-  EXPECT_EQ(halfway.hear(), "");
-  EXPECT_EQ(idle.hear(), "");
+  EXPECT_EQ(halfway.receive(), "");
+  EXPECT_EQ(idle.receive(), "");
 }
 
 TEST_F(HttpServerTest, AStoppedServerLeavesItsPort) {

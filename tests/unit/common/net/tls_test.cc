@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "common/net/http_client.h"
 #include "common/net/http_server.h"
 #include "tests/support/certificates.h"
@@ -139,7 +140,7 @@ TEST_F(TlsTest, ALeafCannotSignForOthers) {
 
 TEST_F(TlsTest, SeveralAuthoritiesInOneBundleAreTrusted) {
   serve(authority.server({.ip = {"127.0.0.1"}}));
-  EXPECT_EQ(ask(TestAuthority("old").pem() + "\n# a comment\n" + authority.pem())->status, 200);
+  EXPECT_EQ(ask(format("{}\n# a comment\n{}", TestAuthority("old").pem(), authority.pem()))->status, 200);
 }
 
 TEST_F(TlsTest, MutualTlsGivesTheClientsUri) {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/base/format.h"
 #include "tests/unit/operator/admission/fixtures.h"
 
 namespace rekindle::op {
@@ -17,7 +18,7 @@ void compare(const std::string& name, const Json& object, const AdmissionAnswer&
                     {"warnings", answer.warnings},
                     {"object", patched(object, answer)}};
   const std::string text = result.dump(2) + "\n";
-  const std::string path = kGoldenFolder + name + ".json";
+  const std::string path = format("{}{}.json", kGoldenFolder, name);
   if (std::getenv("REKINDLE_REWRITE") != nullptr) {
     std::ofstream(path) << text;
     return;

@@ -2,6 +2,7 @@
 // and the patch always fits the object.
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "common/base/prng.h"
 #include "tests/support/thoroughness.h"
 #include "tests/unit/operator/admission/fixtures.h"
@@ -99,7 +100,7 @@ void with_random_damage(const Json& object, std::uint64_t seed, Try attempt) {
 
 TEST(Hostile, SeveralDamagesAtOnceAreAnsweredToo) {
   constexpr std::uint64_t kSeed = 20261122;
-  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  SCOPED_TRACE(format("seed {}", kSeed));
   const Job stored = stored_job(read_golden("job.yaml"), make_settings());
   with_random_damage(read_golden("job.yaml"), kSeed, [](const Json& job) {
     const AdmissionAnswer answer = admit_job(job, make_settings());

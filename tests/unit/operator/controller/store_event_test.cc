@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
 namespace {
 
@@ -14,7 +16,7 @@ class ConvertTest : public testing::Test {
  protected:
   std::optional<StoreEvent<int>> converted(StoreEvent<Json> event) {
     return convert<int>(std::move(event), decode, [this](const ObjectKey& key, const Error& error) {
-      unreadable += to_text(key) + ": " + error.message;
+      unreadable += format("{}: {}", to_text(key), error.message);
     });
   }
   std::string unreadable;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
 namespace {
 
@@ -16,8 +18,8 @@ ObjectKey key(const std::string& name) { return {"team-a", name}; }
 std::vector<std::string> names(const std::vector<StoreChange<Thing>>& changes) {
   std::vector<std::string> texts;
   for (const StoreChange<Thing>& change : changes) {
-    texts.push_back(change.key.name + ":" + (change.before ? change.before->uid : "-") + ">" +
-                    (change.after ? change.after->uid : "-"));
+    texts.push_back(format("{}:{}>{}", change.key.name, change.before ? change.before->uid : "-",
+                           change.after ? change.after->uid : "-"));
   }
   return texts;
 }

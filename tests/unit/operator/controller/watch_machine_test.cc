@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
 namespace {
 
@@ -33,8 +35,7 @@ class WatchMachineTest : public testing::Test {
     for (const watch::Output& output : machine.advance(std::move(input), now)) {
       if (!text.empty()) text += "; ";
       if (const auto* list = std::get_if<watch::SendList>(&output)) {
-        text += "list " + (list->continue_token.empty() ? "first" : list->continue_token) + " limit " +
-                std::to_string(list->limit);
+        text += format("list {} limit {}", list->continue_token.empty() ? "first" : list->continue_token, list->limit);
       } else if (const auto* open = std::get_if<watch::OpenWatch>(&output)) {
         text += "watch " + open->resource_version;
         last_timeout = open->timeout;

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 using Queue = WorkQueue<std::string>;
 
-WorkQueueSettings without_jitter() { return {.retry = {.first = 200ms, .most = 60s, .reset_after = 24h, .jitter = 0}}; }
+WorkQueueSettings without_jitter() { return {.retry = {.first = 200ms, .max = 60s, .reset_after = 24h, .jitter = 0}}; }
 
 TEST(WorkQueue, GivesNothingBeforeItsTime) {
   Queue queue;

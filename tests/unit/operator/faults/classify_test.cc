@@ -272,7 +272,7 @@ TEST(Classify, SaysItInASentence) {
   died(seen, 139);
   const Verdict found = classify({&seen.job, &seen.pod, &seen.report});
   ASSERT_TRUE(found.fault);
-  EXPECT_EQ(found.fault->sentence, "container main of pod digits-worker-1 died (exit code 139, signal 11)");
+  EXPECT_EQ(found.fault->message, "container main of pod digits-worker-1 died (exit code 139, signal 11)");
   EXPECT_EQ(found.fault->seen, kNow - std::chrono::seconds(5));
   EXPECT_EQ(found.fault->trigger, Trigger::container_died);
 }

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <thread>
 
+#include "common/base/format.h"
 #include "operator/kube/requests.h"
 #include "tests/support/certificates.h"
 #include "tests/support/fake_api_server.h"
@@ -32,12 +33,9 @@ class ApiClientTest : public testing::Test {
 
   std::unique_ptr<ApiClient> by_kubeconfig(const std::string& cluster, const std::string& user = "{}") {
     write_bytes(folder.at("config"),
-                "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
-                "clusters: [{name: c, cluster: " +
-                    cluster +
-                    "}]\n"
-                    "users: [{name: u, user: " +
-                    user + "}]\n");
+                format("current-context: x\ncontexts: [{{name: x, context: {{cluster: c, user: u}}}}]\nclusters: "
+                       "[{{name: c, cluster: {}}}]\nusers: [{{name: u, user: {}}}]\n",
+                       cluster, user));
     auto credentials = Credentials::from_kubeconfig({folder.at("config")});
     EXPECT_TRUE(credentials) << credentials.error().message;
     return std::make_unique<ApiClient>(std::move(*credentials));
@@ -107,7 +105,7 @@ TEST_F(ApiClientTest, RetryAfterIsObeyedAndTheRequestRepeated) {
 
 TEST_F(ApiClientTest, ARetryAfterBeyondItsPatienceIsTheCallersBusiness) {
   FakeApiServer server(with_tls());
-  const auto client = in_pod(server, {.retry_wait_most = 5s});
+  const auto client = in_pod(server, {.retry_wait_max = 5s});
   server.answer_next({.status = 503, .headers = {{"Retry-After", "6"}}});
   EXPECT_EQ(client->send(list_pods())->status, 503);
   EXPECT_EQ(server.requests().size(), 1u);
@@ -117,13 +115,13 @@ TEST_F(ApiClientTest, ARefusalByABudgetIsAnAnswerAndNotRepeated) {
   FakeApiServer server(with_tls());
   const auto client = in_pod(server);
   server.answer_next({.status = 429, .body = R"({"kind":"Status","code":429,"reason":"TooManyRequests"})"});
-  EXPECT_EQ(client->send(*evict_request({"team-a", "a"}, DeleteParams("uid")))->status, 429);
+  EXPECT_EQ(client->send(*delete_request(kPods, {"team-a", "a"}, DeleteParams("uid")))->status, 429);
   EXPECT_EQ(server.requests().size(), 1u);
 }
 
 TEST_F(ApiClientTest, StoppingEndsTheWaitForRetryAfter) {
   FakeApiServer server(with_tls());
-  const auto client = in_pod(server, {.retry_wait_most = 1h});
+  const auto client = in_pod(server, {.retry_wait_max = 1h});
   server.answer_next({.status = 429, .headers = {{"Retry-After", "1000"}}});
   std::stop_source stop;
   std::jthread stopper([&] {
@@ -163,7 +161,7 @@ TEST_F(ApiClientTest, AKubeconfigWithACertificateIsEnough) {
   write_bytes(folder.at("me.crt"), me.certificate_pem);
   write_bytes(folder.at("me.key"), me.private_key_pem);
   const std::string cluster =
-      "{server: 'https://127.0.0.1:" + std::to_string(server.port()) + "', certificate-authority: ca.crt}";
+      format("{{server: 'https://127.0.0.1:{}', certificate-authority: ca.crt}}", server.port());
   EXPECT_EQ(by_kubeconfig(cluster, "{client-certificate: me.crt, client-key: me.key}")->send(list_pods())->status, 200);
   EXPECT_FALSE(by_kubeconfig(cluster)->send(list_pods()));
 }
@@ -171,10 +169,11 @@ TEST_F(ApiClientTest, AKubeconfigWithACertificateIsEnough) {
 TEST_F(ApiClientTest, AServerNameAndAPathOfTheKubeconfigAreUsed) {
   FakeApiServer server({.tls = authority.server({.dns = {"kubernetes.internal"}})});
   write_bytes(folder.at("ca.crt"), authority.pem());
-  const auto client = by_kubeconfig("{server: 'https://127.0.0.1:" + std::to_string(server.port()) +
-                                    "/k8s/clusters/c-1', certificate-authority: ca.crt, "
-                                    "tls-server-name: kubernetes.internal}");
-  EXPECT_EQ(client->send(version_request())->status, 404);
+  const auto client =
+      by_kubeconfig(format("{{server: 'https://127.0.0.1:{}/k8s/clusters/c-1', certificate-authority: ca.crt, "
+                           "tls-server-name: kubernetes.internal}}",
+                           server.port()));
+  EXPECT_EQ(client->send({.path = "/version"})->status, 404);
   EXPECT_EQ(server.requests(), (std::vector<std::string>{"GET /k8s/clusters/c-1/version"}));
 }
 
@@ -182,8 +181,8 @@ TEST_F(ApiClientTest, AskGivesTheObjectOrTheReason) {
   FakeApiServer server(with_tls());
   const auto client = in_pod(server);
   server.answer_next({.status = 200, .body = R"({"major":"1"})"});
-  EXPECT_EQ(ask(*client, version_request(), "asking for the version"), (Json{{"major", "1"}}));
-  const Result<Json> missing = ask(*client, get_request(kPods, {"team-a", "x"}), "getting pod team-a/x");
+  EXPECT_EQ(call_api(*client, HttpRequest{.path = "/version"}, "asking for the version"), (Json{{"major", "1"}}));
+  const Result<Json> missing = call_api(*client, get_request(kPods, {"team-a", "x"}), "getting pod team-a/x");
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::not_found);
   EXPECT_TRUE(missing.error().message.starts_with("getting pod team-a/x: "));

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/base/format.h"
 #include "tests/support/temporary_folder.h"
 
 namespace rekindle::op {
@@ -41,10 +42,10 @@ class KubeconfigTest : public testing::Test {
   // A file with one context whose user is `user` and whose cluster has these lines more.
   std::string with_user(const std::string& user, const std::string& cluster = "certificate-authority-data: Y2E=") {
     return write("config",
-                 "apiVersion: v1\nkind: Config\ncurrent-context: here\n"
-                 "contexts: [{name: here, context: {cluster: c, user: u, namespace: team-a}}]\n"
-                 "clusters:\n- name: c\n  cluster:\n    server: https://10.0.0.1:6443\n    " +
-                     cluster + "\nusers:\n- name: u\n  user: " + user + "\n");
+                 format("apiVersion: v1\nkind: Config\ncurrent-context: here\ncontexts: [{{name: here, context: "
+                        "{{cluster: c, user: u, namespace: team-a}}}}]\nclusters:\n- name: c\n  cluster:\n    "
+                        "server: https://10.0.0.1:6443\n    {}\nusers:\n- name: u\n  user: {}\n",
+                        cluster, user));
   }
 
   TemporaryFolder folder;

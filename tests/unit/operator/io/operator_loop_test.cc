@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
 namespace {
 
@@ -39,7 +41,7 @@ class OperatorLoopTest : public testing::Test {
   static Pod make_pod(std::int32_t index, const std::string& job_uid) {
     return {.namespace_name = kJob.namespace_name,
             .name = key_of(index).name,
-            .uid = job_uid + "-u" + std::to_string(index),
+            .uid = format("{}-u{}", job_uid, index),
             .job_name = kJob.name,
             .job_uid = job_uid,
             .task = "worker",
@@ -50,9 +52,7 @@ class OperatorLoopTest : public testing::Test {
             .injected = true};
   }
 
-  static ObjectKey key_of(std::int32_t index) {
-    return {kJob.namespace_name, "digits-worker-" + std::to_string(index)};
-  }
+  static ObjectKey key_of(std::int32_t index) { return {kJob.namespace_name, format("digits-worker-{}", index)}; }
 
   void go_round(std::deque<OperatorInput> inputs = {}) { loop.go_round(std::move(inputs)); }
   void go_round(std::vector<StoreEvent<Job>> of_jobs, std::vector<StoreEvent<Pod>> of_pods,

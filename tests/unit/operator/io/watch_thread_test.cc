@@ -6,6 +6,7 @@
 
 #include <future>
 
+#include "common/base/format.h"
 #include "common/system/clock.h"
 #include "operator/controller/store.h"
 #include "operator/io/api_client.h"
@@ -42,9 +43,9 @@ class WatchThreadTest : public testing::Test {
   void SetUp() override {
     write_bytes(folder.at("ca.crt"), authority.pem());
     write_bytes(folder.at("config"),
-                "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
-                "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:" +
-                    std::to_string(server.port()) + "', certificate-authority: ca.crt}}]\n");
+                format("current-context: x\ncontexts: [{{name: x, context: {{cluster: c}}}}]\nclusters: [{{name: "
+                       "c, cluster: {{server: 'https://127.0.0.1:{}', certificate-authority: ca.crt}}}}]\n",
+                       server.port()));
     client = std::make_unique<ApiClient>(Credentials::from_kubeconfig({folder.at("config")}).value());
   }
 
@@ -54,7 +55,7 @@ class WatchThreadTest : public testing::Test {
   }
 
   void start(WatchSettings settings = {}) {
-    settings.backoff = {.first = 1ms, .most = 20ms};
+    settings.backoff = {.first = 1ms, .max = 20ms};
     thread = std::make_unique<WatchThread>(
         *client, WatchThread::Job{.resource = kPods, .settings = settings},
         deliver_decoded<Pod>(mailbox, &decode_pod,
@@ -64,7 +65,7 @@ class WatchThreadTest : public testing::Test {
                              }),
         [this](const WatchThread::Job&, const Error& error, const std::string& next) {
           const std::lock_guard lock(mutex);
-          troubles.push_back(error.message + "; " + next);
+          troubles.push_back(format("{}; {}", error.message, next));
         },
         20261121);
   }
@@ -81,7 +82,7 @@ class WatchThreadTest : public testing::Test {
       }
       shown = reader.ready() ? "" : "not ready";
       for (const std::shared_ptr<const Pod>& one : reader.all()) {
-        shown += (shown.empty() ? "" : " ") + one->name + ":" + std::to_string(one->generation);
+        shown += format("{}{}:{}", shown.empty() ? "" : " ", one->name, one->generation);
       }
       if (shown == expected) return;
     }
@@ -132,7 +133,7 @@ TEST_F(WatchThreadTest, AStreamThatTheServerClosesIsResumedWithoutAList) {
     ASSERT_TRUE(wait_for_watches(1));
     server.close_watches();
     server.put(kAllPods, pod("a", i));
-    expect_pods("a:" + std::to_string(i));
+    expect_pods(format("a:{}", i));
   }
   EXPECT_EQ(requests_with("limit="), 1u);
 }
@@ -265,7 +266,7 @@ TEST_F(WatchThreadTest, StopsWhileItWaitsToTryAgain) {
     server.answer_next({.status = 500});
     std::promise<std::string> told;
     thread = std::make_unique<WatchThread>(
-        *client, WatchThread::Job{.resource = kPods, .settings = {.backoff = {.first = 40s, .most = 40s, .jitter = 0}}},
+        *client, WatchThread::Job{.resource = kPods, .settings = {.backoff = {.first = 40s, .max = 40s, .jitter = 0}}},
         [](StoreEvent<Json>, std::stop_token) { return true; },
         [&](const WatchThread::Job&, const Error&, const std::string& next) { told.set_value(next); }, round);
     EXPECT_EQ(told.get_future().get(), "lists again in 40.0 s");

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
 namespace {
 
@@ -49,7 +51,7 @@ TEST(LineSplitter, KeepsLinesThatNobodyTookYet) {
 }
 
 TEST(LineSplitter, RefusesALineAboveTheCapHoweverItArrives) {
-  const std::string stream = "good\n" + std::string(11, 'x') + "\nnever\n";
+  const std::string stream = format("good\n{}\nnever\n", std::string(11, 'x'));
   for (std::size_t cut = 0; cut <= stream.size(); ++cut) {
     LineSplitter splitter(10);
     const bool first = splitter.feed(stream.substr(0, cut)).has_value();

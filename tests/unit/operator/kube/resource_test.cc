@@ -17,7 +17,10 @@ TEST(Resource, GroupsLiveUnderApis) {
   EXPECT_EQ(collection_path(kBreakpoints, ""), "/apis/rekindle.dev/v1alpha1/breakpoints");
 }
 
-TEST(Resource, KindsWithoutNamespacesIgnoreOne) { EXPECT_EQ(collection_path(kNodes, "team-a"), "/api/v1/nodes"); }
+TEST(Resource, KindsWithoutNamespacesIgnoreOne) {
+  EXPECT_EQ(collection_path(kMutatingWebhooks, "team-a"),
+            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations");
+}
 
 TEST(Resource, ANameFromOutsideCannotLeaveItsPlace) {
   EXPECT_EQ(collection_path(kPods, "a/../../b?x"), "/api/v1/namespaces/a%2F..%2F..%2Fb%3Fx/pods");

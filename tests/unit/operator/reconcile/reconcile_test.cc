@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
 namespace {
 
@@ -116,7 +118,7 @@ TEST(Reconcile, LeavesAHealthyJobAlone) {
   EXPECT_TRUE(plan.actions.empty());
   EXPECT_TRUE(plan.orders.empty());
   EXPECT_FALSE(plan.hold_start);
-  EXPECT_EQ(plan.look_again_in, std::nullopt);
+  EXPECT_EQ(plan.requeue_after, std::nullopt);
 }
 
 TEST(Reconcile, ADeletionIsBelievedOnlyAfterVolcanoHadTimeToSayThatItWasIts) {
@@ -124,8 +126,8 @@ TEST(Reconcile, ADeletionIsBelievedOnlyAfterVolcanoHadTimeToSayThatItWasIts) {
   story.remove(0, seconds(1));
   const Plan early = story.plan();
   EXPECT_TRUE(all<CreateBreakpoint>(early).empty());
-  ASSERT_TRUE(early.look_again_in);
-  EXPECT_EQ(*early.look_again_in, seconds(1));
+  ASSERT_TRUE(early.requeue_after);
+  EXPECT_EQ(*early.requeue_after, seconds(1));
   story.remove(0, seconds(2));
   EXPECT_EQ(all<CreateBreakpoint>(story.plan()).size(), 1u);
   story.job.phase = JobPhase::restarting;
@@ -245,7 +247,7 @@ TEST(Reconcile, APodThatVanishedWhileNobodyWatchedIsBelievedGoneWhenTheJobHadTim
   story.pods.erase(story.pods.begin());
   const Plan early = story.plan();
   EXPECT_TRUE(all<CreateBreakpoint>(early).empty());
-  EXPECT_TRUE(early.look_again_in);
+  EXPECT_TRUE(early.requeue_after);
   story.gone_pods[0].gone = kNow - seconds(2);
   EXPECT_EQ(all<CreateBreakpoint>(story.plan()).size(), 1u);
   story.job.phase = JobPhase::aborting;
@@ -310,7 +312,7 @@ TEST(Reconcile, WhenVolcanoDoesNotReactInTimeTheRestIsDeleted) {
   story.pods.erase(story.pods.begin());
   story.reports.erase(story.reports.begin());
   EXPECT_TRUE(all<DeletePod>(story.plan()).empty());
-  EXPECT_TRUE(story.plan().look_again_in);
+  EXPECT_TRUE(story.plan().requeue_after);
   story.breakpoints[0].status.restart_time = kNow - seconds(61);
   EXPECT_EQ(all<DeletePod>(story.plan()).size(), 1u);
 }
@@ -318,7 +320,7 @@ TEST(Reconcile, WhenVolcanoDoesNotReactInTimeTheRestIsDeleted) {
 TEST(Reconcile, KeepsTwentyRecordsAndNeverDropsAnOpenOne) {
   Story story;
   for (int i = 0; i < 23; ++i) {
-    story.add_breakpoint("b" + std::to_string(100 + i), Trigger::user,
+    story.add_breakpoint(format("b{}", 100 + i), Trigger::user,
                          i == 1 ? BreakpointState::saving : BreakpointState::saved, seconds(1000 - i));
   }
   std::vector<std::string> dropped;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "common/base/json_fields.h"
 
 namespace rekindle::op {
@@ -15,7 +16,7 @@ const SidecarIdentity kJob{"team-a", "j1"};
 std::shared_ptr<Pod> make_pod(std::int32_t index, const std::string& uid) {
   auto pod = std::make_shared<Pod>();
   pod->namespace_name = "team-a";
-  pod->name = "digits-worker-" + std::to_string(index);
+  pod->name = format("digits-worker-{}", index);
   pod->uid = uid;
   pod->job_uid = "j1";
   pod->task = "worker";
@@ -55,7 +56,6 @@ struct Desk {
 
 TEST(SidecarIdentity, IsReadFromTheCertificatesUriAndNothingElse) {
   EXPECT_EQ(parse_sidecar_identity("rekindle://team-a/j1"), kJob);
-  EXPECT_EQ(to_uri(kJob), "rekindle://team-a/j1");
   for (const char* uri : {"", "rekindle://", "rekindle://team-a", "rekindle://team-a/", "rekindle:///j1",
                           "https://team-a/j1", "rekindle://team-a/j1/x", "rekindle://team-a/j1?x"}) {
     EXPECT_FALSE(parse_sidecar_identity(uri)) << uri;
