@@ -16,7 +16,7 @@ from failure import Failure
 from kubernetes import BREAKPOINTS, JOBS, PODS, Failed, Kubernetes, condition, ready, wait_for
 from podlogs import PodLogs
 from ranks import Ranks, process_of, rank_processes
-from stepjournal import cluster_argument, first_behind, journals_in_logs, last_committed, read_journals
+from stepjournal import cluster_argument, first_behind, journals_in_logs, last_committed, life_faults, read_journals
 from steploss import StepLoss
 from story import Stopwatch, Story, write_report
 from timeline import milliseconds_since
@@ -350,7 +350,9 @@ class Demonstration:
         else:
             journals = journals_in_logs([*self.logs.steps(old), *self.logs.steps(new)], ranks)
         lived = self.logs.first_step(new).attempt - 1
-        return StepLoss(last_committed(journals, lived), saved, first_behind(journals, lived).step)
+        behind = first_behind(journals, lived).step
+        self.life_faults = life_faults(journals, {behind}, STEPS)
+        return StepLoss(last_committed(journals, lived), saved, behind)
 
     def _prove(
         self,
@@ -364,7 +366,7 @@ class Demonstration:
             self._hash("hash-undisturbed", f"{PLAIN}.safetensors"),
             self._hash("hash-disturbed", f"{JOB}.safetensors"),
         )
-        faults = steps.faults()
+        faults = [*steps.faults(), *self.life_faults]
         if steps.last_step_committed < step_at_fault:
             faults.append(
                 f"step {step_at_fault} was seen before the fault, but the journals end with step {steps.last_step_committed}"

@@ -7,7 +7,7 @@ import time
 from faults import Fault, kill_random_rank
 from polling import poll
 from processes import Processes
-from proof import Recovery, check_steps_follow, hash_of, recovery_of
+from proof import Recovery, check_lives, hash_of, recovery_of
 from story import Story
 from trainingrun import ProtectedRun, Setting
 
@@ -101,8 +101,8 @@ def _one_run(
         faults.append(fault)
         story.passing(f"      kill {before + len(faults)}: {fault.target} at step {fault.step_at_fault}, {fault.phase}")
     run.finish()
-    check_steps_follow(run, setting.steps)
     recoveries = [recovery_of(run, fault) for fault in faults]
+    check_lives(run, recoveries, setting.steps)
     for recovery in recoveries:
         if found := recovery.steps.faults():
             raise run.failure(

@@ -17,7 +17,7 @@ from failure import Failure
 from faults import Fault, kill_random_rank, signal_launcher
 from polling import poll
 from processes import Processes
-from proof import Recovery, check_manifest, check_steps_follow, hash_of, recovery_of
+from proof import Recovery, check_lives, check_manifest, hash_of, recovery_of
 from story import Stopwatch, Story, write_report
 from timeline import timeline_of
 from trainingrun import RANKS, ProtectedRun, Setting, UndisturbedRun
@@ -202,7 +202,7 @@ def _prove(
     kills_launcher: bool,
     story: Story,
 ) -> dict:
-    check_steps_follow(run, setting.steps)
+    check_lives(run, [recovery], setting.steps)
     check_manifest(recovery, run.checkpoints)
     actual_hash = hash_of(setting, run.output)
     fault = recovery.fault

@@ -7,7 +7,7 @@ import subprocess
 
 from failure import Failure
 from faults import Fault
-from stepjournal import first_behind, last_committed
+from stepjournal import first_behind, last_committed, life_faults
 from steploss import StepLoss
 from trainingrun import ProtectedRun, Setting
 
@@ -45,18 +45,11 @@ def newest_durable(run: ProtectedRun, attempt: int) -> tuple[int, str]:
     return (durable[-1].step, durable[-1].path) if durable else (0, "")
 
 
-def check_steps_follow(run: ProtectedRun, steps: int) -> None:
-    """Every rank's log: within an attempt each step follows the one before, and the last attempt reaches the end."""
-    for rank, logged in run.journals().items():
-        for before, after in zip(logged, logged[1:]):
-            if after.attempt == before.attempt and after.step != before.step + 1:
-                raise run.failure(
-                    f"rank {rank} made step {after.step} after step {before.step} in attempt {after.attempt}"
-                )
-            if after.attempt < before.attempt:
-                raise run.failure(f"rank {rank} went back from attempt {before.attempt} to {after.attempt}")
-        if not logged or logged[-1].step != steps:
-            raise run.failure(f"rank {rank} ended with step {logged[-1].step if logged else 0}; expected {steps}")
+def check_lives(run: ProtectedRun, recoveries: list[Recovery], steps: int) -> None:
+    """Every rank's journal holds the whole run, and no life of the job but those that the faults led to."""
+    starts = {recovery.steps.first_step_after for recovery in recoveries}
+    if found := life_faults(run.journals(), starts, steps):
+        raise run.failure("; ".join(found))
 
 
 def check_manifest(recovery: Recovery, checkpoints: pathlib.Path) -> dict:

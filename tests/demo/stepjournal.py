@@ -77,3 +77,28 @@ def first_behind(journals: dict[int, list[LoggedStep]], attempt: int) -> LoggedS
         starts = {rank: logged.step for rank, logged in begun.items()}
         raise Failure(f"the ranks went on at different steps after attempt {attempt}: {starts}")
     return next(iter(begun.values()))
+
+
+def life_faults(journals: dict[int, list[LoggedStep]], starts: set[int], steps: int) -> list[str]:
+    """Sentences about lives of the job that nobody asked for: none when every rank makes step after step to the end, from
+    step 1, and begins another life only with a step of `starts`, the first steps behind what the known faults saved."""
+    found = []
+    for rank, logged in journals.items():
+        if not logged or logged[-1].step != steps:
+            found.append(f"rank {rank} ended with step {logged[-1].step if logged else 0}; expected {steps}")
+        if logged and logged[0].step != 1:
+            found.append(f"rank {rank} began with step {logged[0].step}; expected 1")
+        for before, after in zip(logged, logged[1:]):
+            if after.attempt < before.attempt:
+                found.append(f"rank {rank} went back from attempt {before.attempt} to {after.attempt}")
+            elif after.attempt > before.attempt and after.step not in starts:
+                found.append(
+                    f"rank {rank} began attempt {after.attempt} with step {after.step} after step {before.step}, which is "
+                    f"behind no fault of this run (those are {sorted(starts)})"
+                )
+            elif after.attempt == before.attempt and after.step != before.step + 1:
+                found.append(f"rank {rank} made step {after.step} after step {before.step} in attempt {after.attempt}")
+    lives = {logged.attempt for steps_of_rank in journals.values() for logged in steps_of_rank}
+    if len(lives) > len(starts) + 1:
+        found.append(f"the job lived {len(lives)} times with {len(starts)} faults")
+    return found

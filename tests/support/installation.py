@@ -48,12 +48,15 @@ def install(context, log, keep_images=False, children=None):
     command += ["--keep-images"] if keep_images else []
     print(f"setting up cluster, images and chart (log {log.relative_to(ROOT)})", flush=True)
     with log.open("wb") as output:
-        process = children.start(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=ROOT)
         try:
+            process = children.start(
+                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=ROOT
+            )
             code = process.wait()
         except BaseException:
-            # A bash that waits for the cluster to come up would bring it up behind us.
-            children.end(process)
+            # A bash that waits for the cluster to come up would bring it up behind us. It may have been started when a
+            # signal came and not be known here yet.
+            children.end_all()
             raise
     if code != 0:
         raise Failed("setting up failed: " + "\n".join(log.read_text(errors="replace").splitlines()[-8:]))
