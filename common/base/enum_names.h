@@ -66,7 +66,9 @@ constexpr bool number_is_named_once() {
   for (std::size_t i = 0; i < kNames<Enum>.size(); ++i) {
     if (number_of<Enum>(i) == kNumber) ++names;
   }
-  return names == (is_enumerator<static_cast<Enum>(kNumber)>() ? 1u : 0u);
+  constexpr auto kUnderlying = static_cast<std::underlying_type_t<Enum>>(kNumber);
+  if constexpr (static_cast<std::int64_t>(kUnderlying) != kNumber) return names == 0;
+  else return names == (is_enumerator<static_cast<Enum>(kUnderlying)>() ? 1u : 0u);
 }
 
 template <NamedEnum Enum>

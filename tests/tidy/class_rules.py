@@ -10,10 +10,7 @@ DEFINITION = re.compile(
 # Classes, as `folder Class`, that stand in several files today, with the reason. A class that no longer does has to leave this list; none joins it.
 SEVERAL_FILES_ALLOWED = {
     "tests/scenario/operator World": "to be split",
-    "tests/support CoordinationHarness": "to be split",
-    "worker-sidecar/coordination BreakpointCoordinator": "to be split",
     "worker-sidecar/runtime/src Link": "to be split",
-    "worker-sidecar/sidecar Host::Parts": "to be split",
 }
 
 

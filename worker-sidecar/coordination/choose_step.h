@@ -11,12 +11,12 @@
 //    skew of one is normal, more is not.
 // 3. Were gradients of target + 1 complete in every group (a live rank of it waits at its update
 //    gate at target), then target + 1 is one
-//    update away; it is taken when that costs nobody's small state: every rank lives and can make
+//    update away; it is taken when that costs no rank's small state: every rank lives and can make
 //    that update, or no small state is registered.
 // 4. Every group has target: take it. Where one has not, its live ranks that wait at the update
 //    gate at target - 1 are permitted, once every group
 //    that lacks the step has such a rank; ranks that compute at target - 1 are waited for until
-//    `arrival_over`. (Nobody is permitted before: a group that has gone on no longer has the step
+//    `arrival_over`. (No rank is permitted before: a group that has gone on no longer has the step
 //    before.) Not to be had: the next smaller step that ranks or shadows have, by the same rule,
 //    with the loss on record.
 // 5. Live ranks one step behind the step that is taken are permitted, and waited for until

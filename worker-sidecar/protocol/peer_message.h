@@ -29,7 +29,7 @@ enum class TriggerCause : std::uint8_t {
   collective_failed,  // a rank said so
   user,               // rk_checkpoint
   terminated,         // SIGTERM to a sidecar whose ranks live
-  sidecar,            // a sidecar found its ranks held and nobody told it why
+  sidecar,            // a sidecar found its ranks held and does not know why
 };
 constexpr auto enum_names(TriggerCause) {
   return std::to_array<EnumName<TriggerCause>>({
@@ -45,7 +45,7 @@ constexpr auto enum_names(TriggerCause) {
 }
 
 // What happens to the ranks when the breakpoint is over; the later value is the stronger one.
-// `rebuild` can only be an outcome: everybody lives, and the ranks abort their communicators, make
+// `rebuild` can only be an outcome: every rank lives, and they abort their communicators, make
 // new ones and go on from one step.
 enum class AfterBreakpoint : std::uint8_t { go_on = 0, rebuild = 1, park = 2, stop = 3 };
 constexpr auto enum_names(AfterBreakpoint) {
@@ -167,7 +167,7 @@ struct TriggerMessage {
   bool operator==(const TriggerMessage&) const = default;
 };
 
-// The trigger is the merged one, so that whoever takes over knows what for and until when.
+// The trigger is the merged one, so that the next coordinator knows what for and until when.
 // trigger.term is not used. `job_layout_hash` is of all that the coordinator knows of who
 // registered what; `layout_hashes` are the layouts that it has.
 struct CollectMessage {

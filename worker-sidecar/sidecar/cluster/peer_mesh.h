@@ -4,8 +4,8 @@
 //   dialling --tcp, tls, hello both ways--> up --end, silence, broken frame--> waiting (growing
 //   pauses) --> dialling
 //
-// Bounded: connections that nobody knows yet, time until a hello, sizes of frames, what a peer
-// leaves unread. Threads: the loop thread.
+// Bounded: connections that have not identified themselves, time until a hello, sizes of frames,
+// what a peer leaves unread. Threads: the loop thread.
 #pragma once
 
 #include <cstdint>

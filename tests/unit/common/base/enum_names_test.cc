@@ -42,6 +42,17 @@ TEST(EnumNames, NumbersMayBeginAnywhereAndHaveGaps) {
   EXPECT_EQ(parse_enum<Kind>("data"), Kind::data);
 }
 
+// Every number that its type can hold lies between these two, and none beyond them.
+enum class Bound : std::uint8_t { lowest = 0, highest = 255 };
+constexpr auto enum_names(Bound) {
+  return std::to_array<EnumName<Bound>>({{Bound::lowest, "lowest"}, {Bound::highest, "highest"}});
+}
+
+TEST(EnumNames, NumbersMayReachTheBoundsOfTheirType) {
+  EXPECT_TRUE(every_value_has_one_name<Bound>());
+  EXPECT_EQ(to_string(Bound::highest), "highest");
+}
+
 enum class LastIsMissing { one, two, three };
 constexpr auto enum_names(LastIsMissing) {
   return std::to_array<EnumName<LastIsMissing>>({{LastIsMissing::one, "one"}, {LastIsMissing::two, "two"}});

@@ -14,27 +14,27 @@ const Layout kLayout{{whole_tensor("w", Dtype::f32, {100, 2})}};
 class Leader {
  public:
   Leader() {
-    tell(RankConnected{.rank = 0});
-    tell(PeerConnected{1});
-    tell(PeerTableSeen{{{0, false}, {1, false}}, true});
-    hear(ready(ReadyState::connected));
-    tell(RankRegistered{0, {.layout = kLayout}});
-    hear(ready(ReadyState::registered));
-    tell(CandidatesListed{std::vector<RestoreCandidate>{}});
-    tell(RankLoaded{0, {.ok = true}});
-    hear(PodLoadedMessage{.ordinal = 1, .ok = true});
-    tell(AttemptClaimed{.attempt = 1u, .failures = {}});
+    handle(RankConnected{.rank = 0});
+    handle(PeerConnected{1});
+    handle(PeerTableSeen{{{0, false}, {1, false}}, true});
+    receive(ready(ReadyState::connected));
+    handle(RankRegistered{0, {.layout = kLayout}});
+    receive(ready(ReadyState::registered));
+    handle(CandidatesListed{std::vector<RestoreCandidate>{}});
+    handle(RankLoaded{0, {.ok = true}});
+    receive(PodLoadedMessage{.ordinal = 1, .ok = true});
+    handle(AttemptClaimed{.attempt = 1u, .failures = {}});
   }
 
-  void tell(const CoordinationEvent& event) {
+  void handle(const CoordinationEvent& event) {
     now += std::chrono::milliseconds(1);
     for (const CoordinationOutput& output : machine.advance(event, now)) outputs.push_back(output);
   }
-  void hear(PeerMessage message) { tell(PeerMessageArrived{1, machine.attempt(), std::move(message)}); }
+  void receive(PeerMessage message) { handle(PeerMessageArrived{1, machine.attempt(), std::move(message)}); }
   void wait(Duration time) {
     for (const Instant until = now + time; now < until;) {
       now = std::min(until, std::max(now, machine.next_wake().value_or(until)));
-      tell(Tick{});
+      handle(Tick{});
     }
   }
 
@@ -62,21 +62,21 @@ class Leader {
 TEST(LateAnswer, OfALostPodCostsARoundAndNotTheCheckpoint) {
   Leader leader;
   const RankStatus at_12{.step = 12, .phase = RankPhase::computing};
-  leader.tell(HookCalled{.hook = 1, .container = "main", .seconds_left = 30});
-  leader.tell(RankSeen{0, at_12});
-  leader.tell(PeerLost{1});
-  leader.hear(CollectedMessage{
+  leader.handle(HookCalled{.hook = 1, .container = "main", .seconds_left = 30});
+  leader.handle(RankSeen{0, at_12});
+  leader.handle(PeerLost{1});
+  leader.receive(CollectedMessage{
       .term = make_term(1, 0),
       .ordinal = 1,
       .ranks = {{.rank = 1, .alive = true, .clean = true, .step = 12, .phase = RankPhase::computing}}});
   leader.wait(std::chrono::seconds(2));
   ASSERT_EQ(leader.all<CreateFolder>().size(), 1u);
-  leader.tell(FolderCreated{leader.all<CreateFolder>()[0].term, "a1-s12-n1"});
+  leader.handle(FolderCreated{leader.all<CreateFolder>()[0].term, "a1-s12-n1"});
   EXPECT_EQ(leader.all<RemoveFolder>().size(), 1u) << "a writer of the round is gone";
-  leader.tell(RankSeen{0, at_12});
+  leader.handle(RankSeen{0, at_12});
   leader.wait(std::chrono::seconds(2));
   ASSERT_EQ(leader.all<CreateFolder>().size(), 2u);
-  leader.tell(FolderCreated{leader.all<CreateFolder>()[1].term, "a1-s12-n2"});
+  leader.handle(FolderCreated{leader.all<CreateFolder>()[1].term, "a1-s12-n2"});
   ASSERT_FALSE(leader.all<StartWrite>().empty());
   EXPECT_EQ(leader.all<StartWrite>().back().write.path, "a1-s12-n2");
 }
