@@ -10,9 +10,6 @@ DEFINITION = re.compile(
 # Classes, as `folder Class`, that stand in several files today, with the reason. A class that no longer does has to
 # leave this list; none joins it.
 SEVERAL_FILES_ALLOWED = {
-    "tests/support CoordinationHarness": "to be split",
-    "worker-sidecar/coordination BreakpointCoordinator": "to be split",
-    "worker-sidecar/sidecar Host::Parts": "to be split",
 }
 
 

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/names.h"
 
 namespace rekindle::sidecar {
 namespace {
 
-// The operator also passes on what somebody asked for by hand; nothing is wrong then.
+// The operator also passes on a Breakpoint that a user made by hand; nothing is wrong then.
 TriggerCause cause_of(const TriggerMessage& trigger) {
   return trigger.cause == TriggerCause::operator_order && trigger.after == AfterBreakpoint::go_on ? TriggerCause::user
                                                                                                   : trigger.cause;
@@ -39,8 +40,8 @@ Duration BreakpointCoordinator::bound(Duration wait) const { return std::min(wai
 
 void BreakpointCoordinator::on_trigger(std::uint32_t from, const TriggerMessage& trigger, Instant now,
                                        CoordinationOutputs& out) {
-  // It failed on communicators that have been replaced since: whoever says so late has the order to
-  // rebuild already.
+  // It failed on communicators that have been replaced since: a rank that reports it late has the
+  // order to rebuild already.
   if (trigger.cause == TriggerCause::collective_failed && trigger.rebuilt < rebuilds_.term()) {
     if (outcome_) send(from, message_of(*outcome_), out);
     return;
@@ -121,7 +122,7 @@ void BreakpointCoordinator::merge(std::uint32_t from, const TimedTrigger& reason
     else if (!answers_.contains(from)) send(from, collect_message(now), out);
   }
   // Who restarts jobs must not wait for ranks that will not rebuild.
-  if (record_.rebuild && told_open_ && !may_still_rebuild()) tell(record_.state, record_.message, out);
+  if (record_.rebuild && record_open_ && !may_still_rebuild()) report(record_.state, record_.message, out);
 }
 
 // --- Collect ---
@@ -138,21 +139,20 @@ void BreakpointCoordinator::start_round(std::uint64_t above, Instant now, Coordi
   next_resend_ = now + config_.limits.resend;
   answers_.clear();
   answered_at_.reset();
-  last_look_ = now;
+  evaluated_at_ = now;
   permitted_at_.reset();
   permitted_ranks_.clear();
   choice_ = {};
   writing_.clear();
   stripes_done_at_.reset();
-  tell(SaveState::collecting, last_error_ ? "another round: " + last_error_->message : "", out);
+  report(SaveState::collecting, last_error_ ? "another round: " + last_error_->message : "", out);
   send_to_all(collect_message(now), out);
 }
 
 void BreakpointCoordinator::new_round(const Error& why, Instant now, CoordinationOutputs& out) {
   last_error_ = why;
   if (rounds_ >= config_.limits.rounds_max) {
-    fail_breakpoint(with_context(why, "the checkpoint failed " + std::to_string(rounds_) + " times; the last time"),
-                    out);
+    fail_breakpoint(with_context(why, format("the checkpoint failed {} times; the last time", rounds_)), out);
     return;
   }
   start_round(0, now, out);
@@ -184,17 +184,17 @@ void BreakpointCoordinator::on_collected(std::uint32_t from, const CollectedMess
   if (collected.more) return;
   // it refuses an order of an earlier round that reached it late, and says nothing about its ranks
   if (collected.ranks.empty()) return;
-  // A part of the answer was lost: it is asked for again.
+  // A part of the answer was lost: it is requested again.
   if (std::any_of(collected.ranks.begin(), collected.ranks.end(),
                   [&](const CollectedRank& rank) { return rank.alive && !layouts_.knows(rank.rank); }))
     return;
   std::vector<CollectedRank>& ranks = answers_[from];
   ranks.clear();
   for (const CollectedRank& rank : collected.ranks) {
-    // nobody speaks for another pod
+    // a pod reports its own ranks only
     if (config_.pod_of(rank.rank) == from && rank.rank < config_.world_size()) ranks.push_back(rank);
   }
-  if (what == CoordinatorMove::look) look(now, out);
+  if (what == CoordinatorMove::evaluate) evaluate(now, out);
   else check_writers(now, out);
 }
 
@@ -247,12 +247,12 @@ std::string BreakpointCoordinator::describe_losses() const {
   if (choice_.lost_groups.empty() || shards_->groups.size() < 2) return {};
   std::string text = describe_group(shards_->groups[choice_.lost_groups.front()]);
   if (choice_.lost_groups.size() > 1)
-    text += "; and what " + std::to_string(choice_.lost_groups.size() - 1) + " other groups of ranks hold";
+    text += format("; and what {} other groups of ranks hold", choice_.lost_groups.size() - 1);
   return text;
 }
 
-void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
-  last_look_ = now;
+void BreakpointCoordinator::evaluate(Instant now, CoordinationOutputs& out) {
+  evaluated_at_ = now;
   if (const auto due = answers_due(); due && now < *due) return;
   if (!answered_at_) answered_at_ = now;
   auto shards = layouts_.shards();
@@ -271,7 +271,8 @@ void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
     case ChoiceKind::take:
       // Ranks that rebuild at a step must not be beyond it, and who was permitted may be on the
       // way.
-      if (!input.permit_over && permit_leads_beyond(choice.step) && (may_still_rebuild() || told_apart(input.ranks)))
+      if (!input.permit_over && permit_leads_beyond(choice.step) &&
+          (may_still_rebuild() || rebuild_orders_differ(input.ranks)))
         return;
       take(std::move(choice), now, out);
       return;
@@ -280,9 +281,9 @@ void BreakpointCoordinator::look(Instant now, CoordinationOutputs& out) {
   }
   choice_ = std::move(choice);
   const std::string losses = describe_losses();
-  Error error{ErrorCode::unavailable, choice_.why + (losses.empty() ? "" : " (lost: " + losses + ")") +
-                                          "; the newest complete checkpoint stands"};
-  if (last_error_) error.message = last_error_->message + "; after that, " + error.message;
+  Error error{ErrorCode::unavailable, format("{}{}; the newest complete checkpoint stands", choice_.why,
+                                             losses.empty() ? "" : format(" (lost: {})", losses))};
+  if (last_error_) error.message = format("{}; after that, {}", last_error_->message, error.message);
   fail_breakpoint(std::move(error), out);
 }
 
@@ -300,7 +301,7 @@ void BreakpointCoordinator::permit(const Choice& choice, Instant now, Coordinati
 
 void BreakpointCoordinator::take(Choice choice, Instant now, CoordinationOutputs& out) {
   choice_ = std::move(choice);
-  if (const std::string losses = describe_losses(); !losses.empty()) choice_.why += " (" + losses + ")";
+  if (const std::string losses = describe_losses(); !losses.empty()) choice_.why += format(" ({})", losses);
   if (known_ && known_->step > choice_.step) {  // a shadow that is older than what is durable
     choice_.steps_lost -= std::min(choice_.steps_lost, known_->step - choice_.step);
     choice_.step = known_->step;
@@ -344,7 +345,7 @@ void BreakpointCoordinator::assign(const std::string& path, Instant now, Coordin
                  std::move(pods));
   state_ = CoordinatorState::writing;
   next_resend_ = now + config_.limits.resend;
-  tell(SaveState::writing, "", out);
+  report(SaveState::writing, "", out);
   for (const std::uint32_t pod : writing_.pods()) writing_.send_order(pod, out);
   check_writers(now, out);
 }
@@ -396,7 +397,7 @@ void BreakpointCoordinator::on_written(const PodWrittenMessage& written, Instant
     }
     new_round(written.error, now, out);
   }
-  // With a part missing the pod counts as silent, and is asked again.
+  // With a part missing the pod counts as silent, and is requested again.
   if (what == CoordinatorMove::gather && writing_.add(written) == ReportState::whole) publish_if_written(now, out);
 }
 
@@ -416,8 +417,7 @@ void BreakpointCoordinator::publish_if_written(Instant now, CoordinationOutputs&
   bytes_ = file_bytes(*manifest);
   if (!manifest->inexact_ranks.empty()) {
     choice_.why += choice_.why.empty() ? "" : "; ";
-    choice_.why +=
-        "the small state of " + std::to_string(manifest->inexact_ranks.size()) + " ranks at this step is lost";
+    choice_.why += format("the small state of {} ranks at this step is lost", manifest->inexact_ranks.size());
   }
   out.push_back(PublishCheckpoint{term_, writing_.path(), std::move(*manifest)});
 }
@@ -466,8 +466,8 @@ void BreakpointCoordinator::on_published(const CheckpointPublished& published, I
 
 void BreakpointCoordinator::on_pod_connected(std::uint32_t ordinal, Instant now, CoordinationOutputs& out) {
   links_changed_[ordinal] = now;
-  if (move(CoordinatorInput::pod_connected) != CoordinatorMove::ask) return;
-  // What it said before it was lost is old.
+  if (move(CoordinatorInput::pod_connected) != CoordinatorMove::request) return;
+  // What it reported before it was lost is stale.
   if (state_ == CoordinatorState::collecting) answers_.erase(ordinal);
   send(ordinal, collect_message(now), out);
 }
@@ -477,14 +477,14 @@ void BreakpointCoordinator::on_pod_connected(std::uint32_t ordinal, Instant now,
 void BreakpointCoordinator::on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out) {
   links_changed_[ordinal] = now;
   const CoordinatorMove what = move(CoordinatorInput::pod_lost);
-  if (what == CoordinatorMove::look) {
+  if (what == CoordinatorMove::evaluate) {
     if (const auto answer = answers_.find(ordinal); answer != answers_.end()) {
       for (CollectedRank& rank : answer->second) {
         rank.alive = false;
         rank.shadow_steps.clear();
       }
     }
-    look(now, out);
+    evaluate(now, out);
   }
   if (what == CoordinatorMove::check_writers) check_writers(now, out);
 }
@@ -501,7 +501,7 @@ void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
         "the breakpoint was not durable when its time was over; the newest complete checkpoint stands. Raise the "
         "deadline or "
         "give the volume more bandwidth";
-    if (last_error_) message += " (" + last_error_->message + ")";
+    if (last_error_) message += format(" ({})", last_error_->message);
     fail_breakpoint({ErrorCode::deadline_exceeded, std::move(message)}, out);
     return;
   }
@@ -518,7 +518,7 @@ void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
       }
       if (permitted_at_) send_to_all(PermitMessage{term_, permitted_step_, permitted_ranks_}, out);
     }
-    look(now, out);
+    evaluate(now, out);
   } else if (state_ == CoordinatorState::writing) {
     if (resend) {
       for (const std::uint32_t pod : writing_.pods()) {
@@ -537,17 +537,156 @@ std::optional<Instant> BreakpointCoordinator::next_wake() const {
   if (state_ == CoordinatorState::writing && stripes_done_at_)
     wake = std::min(wake, *stripes_done_at_ + bound(config_.limits.answer_wait));
   if (state_ != CoordinatorState::collecting) return wake;
-  if (const auto due = answers_due(); due && *due > last_look_) wake = std::min(wake, *due);
+  if (const auto due = answers_due(); due && *due > evaluated_at_) wake = std::min(wake, *due);
   if (!answered_at_) return wake;
-  // A bound that is over has had its look; the next one that is not decides.
+  // A bound that is over has been evaluated; the next one that is not decides.
   const Duration waits[] = {config_.limits.updating_wait, config_.limits.arrival_wait, config_.limits.straggler_wait,
                             config_.limits.permit_wait};
   for (const Duration wait : waits) {
     const Instant from_answers = *answered_at_ + bound(wait);
-    if (from_answers > last_look_) wake = std::min(wake, from_answers);
-    if (permitted_at_ && *permitted_at_ + bound(wait) > last_look_) wake = std::min(wake, *permitted_at_ + bound(wait));
+    if (from_answers > evaluated_at_) wake = std::min(wake, from_answers);
+    if (permitted_at_ && *permitted_at_ + bound(wait) > evaluated_at_)
+      wake = std::min(wake, *permitted_at_ + bound(wait));
   }
   return wake;
+}
+
+// --- how it ends ---
+
+std::vector<CollectedRank> BreakpointCoordinator::collected_ranks() const {
+  std::vector<CollectedRank> ranks;
+  for (const auto& [pod, answer] : answers_) ranks.insert(ranks.end(), answer.begin(), answer.end());
+  return ranks;
+}
+
+bool BreakpointCoordinator::may_still_rebuild() const {
+  if (!causes_.contains(TriggerCause::collective_failed) || !only_communicators_failed(causes_)) return false;
+  std::vector<CollectedRank> ranks = ranks_.collected();
+  for (CollectedRank& rank : collected_ranks()) ranks.push_back(std::move(rank));
+  return std::ranges::all_of(ranks, [](const CollectedRank& rank) { return rank.alive && rank.rebuilds; });
+}
+
+bool BreakpointCoordinator::permit_leads_beyond(std::uint64_t step) const {
+  if (!permitted_at_ || permitted_step_ <= step) return false;
+  return std::ranges::any_of(collected_ranks(), [this](const CollectedRank& rank) {
+    // Whatever else it says is from before it waited there, and late.
+    const bool moves = rank.phase != RankPhase::collective_failed;
+    return rank.alive && moves && rank.step + 1 == permitted_step_ &&
+           std::ranges::binary_search(permitted_ranks_, rank.rank);
+  });
+}
+
+// A failed collective alone: where every rank lives the ranks make their communicators anew.
+// Otherwise no pod is deleted that would end parked processes: they leave, and the job is
+// restarted.
+AfterBreakpoint BreakpointCoordinator::effective_after(std::optional<std::uint64_t> step) {
+  const AfterBreakpoint requested = reason_.trigger.after;
+  if (!only_communicators_failed(causes_)) return requested;
+  const std::vector<CollectedRank> ranks = collected_ranks();
+  const bool failed = causes_.contains(TriggerCause::collective_failed) && !goes_on(requested);
+  const bool apart = rebuild_orders_differ(ranks);
+  if (!failed && !apart) return requested;
+  if (!step) return AfterBreakpoint::stop;
+  std::string why_not =
+      why_not_rebuild({.ranks = ranks,
+                       .world_size = config_.world_size(),
+                       .step = *step,
+                       .alike = [this](std::uint32_t one, std::uint32_t other) { return layouts_.alike(one, other); }});
+  if (why_not.empty() && rebuilds_.at(*step) >= config_.limits.rebuilds_max) {
+    why_not = format("they did {} times at this step, and the collective fails again", config_.limits.rebuilds_max);
+  }
+  if (why_not.empty()) return AfterBreakpoint::rebuild;
+  // Where no rank has asked for a rebuild there is nothing to explain.
+  if (std::ranges::any_of(ranks, [](const CollectedRank& rank) { return rank.rebuilds; })) {
+    choice_.why += format("{}the ranks leave instead of making their communicators anew: {}",
+                          choice_.why.empty() ? "" : "; ", why_not);
+  }
+  return AfterBreakpoint::stop;
+}
+
+void BreakpointCoordinator::conclude(const KnownCheckpoint& checkpoint, Instant now, CoordinationOutputs& out) {
+  const CommittedMessage committed{.term = term_,
+                                   .step = checkpoint.step,
+                                   .path = checkpoint.path,
+                                   .manifest_hash = checkpoint.manifest_hash,
+                                   .after = effective_after(checkpoint.step),
+                                   .bytes = checkpoint.bytes,
+                                   .seconds = std::max(0.0, to_seconds(now - began_))};
+  if (!checkpoint.path.empty()) known_ = checkpoint;
+  record_.step = checkpoint.step;
+  record_.path = checkpoint.path;
+  record_.manifest_hash = checkpoint.manifest_hash;
+  record_.bytes = checkpoint.bytes;
+  record_.durable_milliseconds = to_milliseconds(now - began_);
+  std::string message = choice_.why;
+  for (const std::string& refused : choice_.refused) message += (message.empty() ? "" : "; ") + refused;
+  if (checkpoint.path.empty()) message = "there was nothing to save";
+  record_.rebuild = committed.after == AfterBreakpoint::rebuild;
+  if (record_.rebuild) {
+    message += format("{}every rank lives: they make their communicators anew and go on with step {}",
+                      message.empty() ? "" : "; ", checkpoint.step + 1);
+  }
+  report(SaveState::durable, std::move(message), out);
+  send_to_all(committed, out);
+  finish(committed);
+}
+
+void BreakpointCoordinator::fail_breakpoint(Error error, CoordinationOutputs& out) {
+  remove_unfinished(out);
+  report(SaveState::failed, error.message, out);
+  const FailedMessage failed{term_, std::move(error), effective_after(std::nullopt)};
+  send_to_all(failed, out);
+  finish(failed);
+}
+
+// What is not going to be published takes space that the next try may need. While it is being
+// published it is not known whether it will be there.
+void BreakpointCoordinator::remove_unfinished(CoordinationOutputs& out) {
+  if (state_ == CoordinatorState::writing) out.push_back(RemoveFolder{writing_.abandon()});
+}
+
+void BreakpointCoordinator::finish(Outcome outcome) {
+  state_ = goes_on(after_of(outcome)) ? CoordinatorState::idle : CoordinatorState::settled;
+  if (const auto* committed = std::get_if<CommittedMessage>(&outcome)) rebuilds_.note(*committed);
+  outcome_ = std::move(outcome);
+}
+
+void BreakpointCoordinator::report(SaveState state, std::string message, CoordinationOutputs& out) {
+  record_open_ = state == SaveState::collecting || state == SaveState::writing;
+  if (state == SaveState::failed) record_.rebuild = false;
+  if (record_open_) record_.rebuild = may_still_rebuild();
+  record_.state = state;
+  record_.term = term_;
+  record_.ranks = live_ranks_;
+  record_.message = std::move(message);
+  if (ids_.empty()) out.push_back(ReportBreakpoint{record_});
+  for (const std::string& id : ids_) {
+    BreakpointRecord record = record_;
+    record.id = id;
+    out.push_back(ReportBreakpoint{std::move(record)});
+  }
+}
+
+void BreakpointCoordinator::on_outcome(const Outcome& outcome, CoordinationOutputs& out) {
+  if (const auto* committed = std::get_if<CommittedMessage>(&outcome); committed && !committed->path.empty()) {
+    known_ = KnownCheckpoint{committed->step, committed->path, committed->manifest_hash, committed->bytes};
+  }
+  // our own word
+  if (term_of(outcome) == term_ && coordinator_of(term_) == config_.ordinal && !leading()) return;
+  if (record_open_) {
+    // Another coordinator ended what this one began.
+    if (const auto* committed = std::get_if<CommittedMessage>(&outcome)) {
+      record_.step = committed->step;
+      record_.path = committed->path;
+      record_.manifest_hash = committed->manifest_hash;
+      record_.bytes = committed->bytes;
+      record_.rebuild = committed->after == AfterBreakpoint::rebuild;
+      report(SaveState::durable, format("pod {} made it durable", coordinator_of(committed->term)), out);
+    } else {
+      report(SaveState::failed, std::get<FailedMessage>(outcome).error.message, out);
+    }
+  }
+  finish(outcome);
 }
 
 }  // namespace rekindle::sidecar

@@ -58,7 +58,7 @@ class BreakpointCoordinator {
   void on_published(const CheckpointPublished& published, Instant now, CoordinationOutputs& out);
   void on_pod_connected(std::uint32_t ordinal, Instant now, CoordinationOutputs& out);
   void on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out);
-  // A collect of somebody else with a higher term, or an outcome that holds for all.
+  // A collect of another coordinator with a higher term, or an outcome that holds for all.
   void on_outranked(std::uint64_t term);
   void on_outcome(const Outcome& outcome, CoordinationOutputs& out);
   // A periodic checkpoint: a breakpoint of the same step is made already.
@@ -87,7 +87,7 @@ class BreakpointCoordinator {
   std::optional<Instant> answers_due() const;
   ChooseInput choose_input(Instant now) const;
   std::string describe_losses() const;
-  void look(Instant now, CoordinationOutputs& out);
+  void evaluate(Instant now, CoordinationOutputs& out);
   void permit(const Choice& choice, Instant now, CoordinationOutputs& out);
   void take(Choice choice, Instant now, CoordinationOutputs& out);
   void assign(const std::string& path, Instant now, CoordinationOutputs& out);
@@ -106,7 +106,7 @@ class BreakpointCoordinator {
   bool may_still_rebuild() const;
   // A rank that has been permitted may be beyond `step` in a moment.
   bool permit_leads_beyond(std::uint64_t step) const;
-  void tell(SaveState state, std::string message, CoordinationOutputs& out);
+  void report(SaveState state, std::string message, CoordinationOutputs& out);
 
   const CoordinationConfig& config_;
   const Membership& pods_;
@@ -121,7 +121,7 @@ class BreakpointCoordinator {
   CoordinatorState state_ = CoordinatorState::idle;
   std::optional<Outcome> outcome_;  // the newest
   BreakpointRecord record_;         // told about the breakpoint under way or the last
-  bool told_open_ = false;          // the record says collecting or writing
+  bool record_open_ = false;        // the record says collecting or writing
   std::set<std::string> ids_;       // the operator's Breakpoints that it answers
   RebuildCount rebuilds_;
 
@@ -146,7 +146,7 @@ class BreakpointCoordinator {
   // by pod; of a pod that was lost no rank is a source
   std::map<std::uint32_t, std::vector<CollectedRank>> answers_;
   std::optional<Instant> answered_at_;  // all that can be awaited are in
-  Instant last_look_;
+  Instant evaluated_at_;
   std::optional<Instant> permitted_at_;
   std::uint64_t permitted_step_ = 0;
   std::vector<std::uint32_t> permitted_ranks_;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "common/base/format.h"
 #include "common/contract/exit_codes.h"
 #include "worker-sidecar/coordination/message_parts.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::size_t kOrdersRemembered = 256;
 
-// Held and heard of nothing for this many resend intervals: ask.
+// Held without a message for this many resend intervals: query the coordinator.
 constexpr int kSilenceIntervals = 4;
 
 HookDoneMessage done_of(const Outcome& outcome, Duration waited) {
@@ -23,7 +24,7 @@ HookDoneMessage done_of(const Outcome& outcome, Duration waited) {
     done.outcome = committed->path.empty() ? HookOutcome::nothing_to_save : HookOutcome::durable;
     done.message = committed->path.empty()
                        ? "there is nothing to save: no step has been made since the start, or every rank has finished"
-                       : "step " + std::to_string(committed->step) + " is durable";
+                       : format("step {} is durable", committed->step);
   } else {
     done.outcome = HookOutcome::failed;
     done.message = std::get<FailedMessage>(outcome).error.message;
@@ -35,7 +36,7 @@ HookDoneMessage done_of(const Outcome& outcome, Duration waited) {
 
 void BreakpointMember::begin_attempt(std::uint64_t term, bool held, Instant now, CoordinationOutputs& out) {
   highest_term_ = std::max(highest_term_, term);
-  next_ask_ = now + config_.limits.resend;
+  resend_at_ = now + config_.limits.resend;
   if (!held) return;
   // A coordinator that still leads this hold, or knows how it ended, will answer; else a new
   // breakpoint finds out.
@@ -62,7 +63,7 @@ std::uint32_t BreakpointMember::leader() const {
 
 // All reasons of this pod in one, but for failed collectives: an order to rebuild may have answered
 // those while they travel, and then they count no more. Those of a coordinator that is lost as
-// well, since whoever takes over must know them. With none it asks.
+// well, since the next coordinator must know them. With none it asks how the breakpoint ended.
 std::vector<TimedTrigger> BreakpointMember::reasons() const {
   const bool orphaned = is_held() && highest_term_ != 0 && !pods_.reachable(coordinator_of(highest_term_));
   std::optional<TimedTrigger> failed;
@@ -95,7 +96,7 @@ void BreakpointMember::raise(TriggerMessage trigger, std::optional<Instant> unti
 }
 
 void BreakpointMember::send_trigger(Instant now, CoordinationOutputs& out) {
-  next_ask_ = now + config_.limits.resend;
+  resend_at_ = now + config_.limits.resend;
   for (const TimedTrigger& reason : reasons()) send(leader(), message_of(reason, now), out);
 }
 
@@ -152,12 +153,10 @@ void BreakpointMember::on_order(const OrderArrived& order, Instant now, Coordina
         until, now, out);
 }
 
-void BreakpointMember::on_checkpoint_wanted(std::uint32_t rank, Instant now, CoordinationOutputs& out) {
+void BreakpointMember::on_checkpoint_requested(std::uint32_t rank, Instant now, CoordinationOutputs& out) {
   if (state_ == MemberState::settled) return;
   if (durable_at_ && now - *durable_at_ < config_.limits.minimum_interval) return;  // P18
-  raise({.cause = TriggerCause::user,
-         .pod = config_.ordinal,
-         .detail = "rank " + std::to_string(rank) + " asked for a checkpoint"},
+  raise({.cause = TriggerCause::user, .pod = config_.ordinal, .detail = format("rank {} asked for a checkpoint", rank)},
         {}, now, out);
 }
 
@@ -168,7 +167,7 @@ void BreakpointMember::on_collective_failed(const RankCollectiveFailed& failed, 
   if (rank != nullptr && failed.failed.rebuilt < rank->rebuild_term) return;
   raise({.cause = TriggerCause::collective_failed,
          .pod = config_.ordinal,
-         .detail = "rank " + std::to_string(failed.rank) + ": " + failed.failed.why,
+         .detail = format("rank {}: {}", failed.rank, failed.failed.why),
          .after = config_.after_fault,
          .rebuilt = failed.failed.rebuilt},
         {}, now, out);
@@ -186,14 +185,14 @@ void BreakpointMember::report(bool again, CoordinationOutputs& out) {
   has_reported_ = true;
   reported_ = ranks;
   CollectedMessage answer{.term = highest_term_, .ordinal = config_.ordinal, .ranks = {}};
-  if (asker_job_layout_ != layouts_.job_hash()) {
-    auto told = one_layout_each(layouts_.tell(0, config_.world_size(), asker_layouts_));
-    for (std::size_t i = 0; i + 1 < told.size(); ++i) {
-      answer.layouts = std::move(told[i]);
+  if (coordinator_job_layout_ != layouts_.job_hash()) {
+    auto layouts = one_layout_each(layouts_.list(0, config_.world_size(), coordinator_layouts_));
+    for (std::size_t i = 0; i + 1 < layouts.size(); ++i) {
+      answer.layouts = std::move(layouts[i]);
       answer.more = true;
       send(coordinator_of(highest_term_), answer, out);
     }
-    answer.layouts = std::move(told.back());
+    answer.layouts = std::move(layouts.back());
     answer.more = false;
   }
   answer.ranks = std::move(ranks);
@@ -215,14 +214,13 @@ void BreakpointMember::on_rank_died(std::uint32_t rank, Instant now, Coordinatio
   if (what == MemberMove::raise_and_report) {
     const auto writing = writing_ranks_.find(rank);
     if (state_ == MemberState::writing && writing != writing_ranks_.end() && writing->second == WriteSource::memory) {
-      fail_write(rank, {ErrorCode::unavailable, "rank " + std::to_string(rank) + " ended while it wrote", Retry::yes},
-                 out);
+      fail_write(rank, {ErrorCode::unavailable, format("rank {} ended while it wrote", rank), Retry::yes}, out);
     }
     report(false, out);
   }
   raise({.cause = TriggerCause::rank_died,
          .pod = config_.ordinal,
-         .detail = "rank " + std::to_string(rank) + " ended without rk_close",
+         .detail = format("rank {} ended without rk_close", rank),
          .after = config_.after_fault},
         {}, now, out);
 }
@@ -238,7 +236,7 @@ void BreakpointMember::on_rank_finished(Instant now, CoordinationOutputs& out) {
 
 void BreakpointMember::on_collect(std::uint32_t from, const CollectMessage& collect, Instant now,
                                   CoordinationOutputs& out) {
-  if (move(MemberInput::collect) == MemberMove::tell_outcome && outcome_ &&
+  if (move(MemberInput::collect) == MemberMove::send_outcome && outcome_ &&
       (is_durable(*outcome_) || collect.term <= highest_term_)) {
     send(from, message_of(*outcome_), out);
     return;
@@ -248,10 +246,10 @@ void BreakpointMember::on_collect(std::uint32_t from, const CollectMessage& coll
     return;
   }
   reason_ = arrive(collect.trigger, now);
-  asker_job_layout_ = collect.job_layout_hash;
-  asker_layouts_ = collect.layout_hashes;
+  coordinator_job_layout_ = collect.job_layout_hash;
+  coordinator_layouts_ = collect.layout_hashes;
   give_up_ = (reason_.until ? *reason_.until : now + config_.limits.deadline) + config_.limits.outcome_grace;
-  next_ask_ = now + config_.limits.resend * (pending_.empty() ? kSilenceIntervals : 1);
+  resend_at_ = now + config_.limits.resend * (pending_.empty() ? kSilenceIntervals : 1);
   if (is_held() && collect.term == highest_term_) {
     report(true, out);
     return;
@@ -267,7 +265,7 @@ void BreakpointMember::on_collect(std::uint32_t from, const CollectMessage& coll
 
 void BreakpointMember::on_permit(const PermitMessage& permit, Instant now, CoordinationOutputs& out) {
   if (move(MemberInput::permit) != MemberMove::permit || permit.term != highest_term_) return;
-  next_ask_ = now + config_.limits.resend * kSilenceIntervals;
+  resend_at_ = now + config_.limits.resend * kSilenceIntervals;
   PermitUpdate local{.step = permit.step};
   for (const std::uint32_t rank : permit.ranks) {
     if (ranks_.is_live(rank)) local.ranks.push_back(rank);
@@ -282,7 +280,7 @@ void BreakpointMember::on_assign(std::uint32_t from, const AssignMessage& part, 
     return;
   }
   if (part.term != highest_term_) return;  // its collect was lost and comes again
-  next_ask_ = now + config_.limits.resend * kSilenceIntervals;
+  resend_at_ = now + config_.limits.resend * kSilenceIntervals;
   if (state_ == MemberState::writing) {
     if (written_sent_) send_written(out);
     return;
@@ -307,8 +305,7 @@ void BreakpointMember::on_assign(std::uint32_t from, const AssignMessage& part, 
     }
     if (!ranks_.is_live(writer.rank)) {
       fail_write(writer.rank,
-                 {ErrorCode::unavailable, "rank " + std::to_string(writer.rank) + " ended before it wrote", Retry::yes},
-                 out);
+                 {ErrorCode::unavailable, format("rank {} ended before it wrote", writer.rank), Retry::yes}, out);
       return;
     }
     writing_ranks_[writer.rank] = WriteSource::memory;
@@ -351,8 +348,7 @@ void BreakpointMember::on_rank_written(const RankWritten& written, CoordinationO
 void BreakpointMember::on_rank_write_failed(const RankWriteFailed& failed, CoordinationOutputs& out) {
   if (move(MemberInput::rank_written) != MemberMove::gather || failed.failed.term != highest_term_) return;
   if (!writing_ranks_.contains(failed.rank)) return;
-  fail_write(failed.rank,
-             with_context(failed.failed.error, "rank " + std::to_string(failed.rank) + " could not write its part"),
+  fail_write(failed.rank, with_context(failed.failed.error, format("rank {} could not write its part", failed.rank)),
              out);
 }
 
@@ -375,7 +371,8 @@ void BreakpointMember::on_states_written(const StatesWritten& written, Coordinat
 
 void BreakpointMember::on_outcome(const Outcome& outcome, Instant now, CoordinationOutputs& out) {
   if (move(MemberInput::outcome) != MemberMove::adopt) return;
-  // Whoever is parked or stopped made no step since, so such an outcome holds whatever its term.
+  // A rank that is parked or stopped made no step since, so such an outcome holds whatever its
+  // term.
   if (term_of(outcome) < highest_term_ && !is_final(outcome)) return;
   if (state_ == MemberState::settled && outcome_) {
     const bool stronger = after_of(outcome) > after_of(*outcome_);
@@ -432,7 +429,7 @@ void BreakpointMember::order_rebuild(const CommittedMessage& committed, Coordina
                               .step = committed.step,
                               .path = committed.path,
                               .manifest_hash = committed.manifest_hash}});
-  // What has failed until now did so on communicators that nobody uses any more.
+  // What has failed until now did so on communicators that no rank uses any more.
   std::erase_if(pending_, [&](const TimedTrigger& trigger) {
     return trigger.trigger.cause == TriggerCause::collective_failed && trigger.trigger.rebuilt < committed.term;
   });
@@ -467,7 +464,7 @@ void BreakpointMember::on_pod_connected(Instant now, CoordinationOutputs& out) {
 }
 
 void BreakpointMember::on_pod_lost(Instant now, CoordinationOutputs& out) {
-  // Whoever leads now, or has to take over, hears from us at once.
+  // The pod that leads now, or has to take over, gets our triggers at once.
   if (is_held() && !pods_.reachable(coordinator_of(highest_term_))) send_trigger(now, out);
 }
 
@@ -489,16 +486,17 @@ void BreakpointMember::give_up_overdue_hooks(Instant now, CoordinationOutputs& o
 void BreakpointMember::on_wake(Instant now, CoordinationOutputs& out) {
   give_up_overdue_hooks(now, out);
   if (is_held() && now >= give_up_) {
-    adopt(FailedMessage{.term = highest_term_,
-                        .error = {ErrorCode::deadline_exceeded,
-                                  "no sidecar told how the breakpoint ended; look at the log of pod " +
-                                      std::to_string(coordinator_of(highest_term_)) + "'s sidecar"},
-                        .after = reason_.trigger.after},
-          now, out);
+    adopt(
+        FailedMessage{.term = highest_term_,
+                      .error = {ErrorCode::deadline_exceeded,
+                                format("no sidecar told how the breakpoint ended; look at the log of pod {}'s sidecar",
+                                       coordinator_of(highest_term_))},
+                      .after = reason_.trigger.after},
+        now, out);
   }
-  if ((is_held() || !pending_.empty()) && now >= next_ask_) {
+  if ((is_held() || !pending_.empty()) && now >= resend_at_) {
     send_trigger(now, out);
-    if (pending_.empty()) next_ask_ = now + config_.limits.resend * kSilenceIntervals;
+    if (pending_.empty()) resend_at_ = now + config_.limits.resend * kSilenceIntervals;
   }
   end_ranks_if_ending(now, out);
 }
@@ -507,7 +505,7 @@ std::optional<Instant> BreakpointMember::next_wake() const {
   std::optional<Instant> wake;
   const auto consider = [&wake](Instant at) { wake = wake ? std::min(*wake, at) : at; };
   if (is_held()) consider(give_up_);
-  if (is_held() || !pending_.empty()) consider(next_ask_);
+  if (is_held() || !pending_.empty()) consider(resend_at_);
   for (const auto& [id, hook] : hooks_) consider(hook.until);
   if (end_ranks_at_ && has_ranks_to_end()) consider(*end_ranks_at_);
   return wake;

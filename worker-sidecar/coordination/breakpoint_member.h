@@ -4,8 +4,8 @@
 //
 // Guarantees: obeys no term lower than the highest it has seen (P7). Ranks that were reported pass
 // no gate until an outcome, except by permit (P4). Each hook is answered once, before its time is
-// over. Held ranks are never forgotten: silence is asked about, and given up after the deadline.
-// Assumptions: the shell reports each live rank with RankSeen after HoldRanks.
+// over. Held ranks are never forgotten: a silent coordinator is queried, and given up after the
+// deadline. Assumptions: the shell reports each live rank with RankSeen after HoldRanks.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ class BreakpointMember {
                    const JobLayouts& layouts)
       : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts) {}
 
-  // The ranks live in an attempt now. held: they were when this sidecar came back, and nobody told
-  // it why.
+  // The ranks live in an attempt now. held: they were when this sidecar came back, and no
+  // coordinator has said why.
   void begin_attempt(std::uint64_t term, bool held, Instant now, CoordinationOutputs& out);
 
   void on_hook(const HookCalled& called, Instant now, CoordinationOutputs& out);
@@ -44,7 +44,7 @@ class BreakpointMember {
   // trigger.term and seconds_left are filled in when it is sent.
   void raise(TriggerMessage trigger, std::optional<Instant> until, Instant now, CoordinationOutputs& out);
   void on_order(const OrderArrived& order, Instant now, CoordinationOutputs& out);
-  void on_checkpoint_wanted(std::uint32_t rank, Instant now, CoordinationOutputs& out);
+  void on_checkpoint_requested(std::uint32_t rank, Instant now, CoordinationOutputs& out);
   void on_collective_failed(const RankCollectiveFailed& failed, Instant now, CoordinationOutputs& out);
 
   void on_rank_seen(std::uint32_t rank, Instant now, CoordinationOutputs& out);
@@ -72,7 +72,7 @@ class BreakpointMember {
 
   // Who leads: the coordinator of the hold, else the lowest that can be reached.
   std::uint32_t leader() const;
-  // Somebody else leads the breakpoint that holds our ranks, and can be reached.
+  // Another pod leads the breakpoint that holds our ranks, and can be reached.
   bool follows_another() const { return is_held() && leader() != config_.ordinal; }
   // The shell may end the sidecar: SIGTERM has come and nothing here is waited for.
   bool exit_allowed(bool leading, Instant now) const;
@@ -113,8 +113,8 @@ class BreakpointMember {
   std::vector<CollectedRank> reported_;
   bool has_reported_ = false;
   // What the coordinator knew of the ranks' layouts when it asked.
-  std::string asker_job_layout_;
-  std::vector<std::string> asker_layouts_;
+  std::string coordinator_job_layout_;
+  std::vector<std::string> coordinator_layouts_;
 
   AssignParts assign_parts_;
   std::map<std::uint32_t, WriteSource> writing_ranks_;  // whose stripe is awaited
@@ -127,7 +127,7 @@ class BreakpointMember {
   std::vector<TimedTrigger> pending_;
   std::map<std::uint64_t, Hook> hooks_;
   std::set<std::string> orders_;
-  Instant next_ask_;
+  Instant resend_at_;
   bool ending_ = false;       // the pod is: a rank died, SIGTERM came
   bool hook_called_ = false;  // its containers are about to be stopped
   std::optional<Instant> end_ranks_at_;

@@ -17,30 +17,30 @@ constexpr Table<CoordinatorMove, kCoordinatorStates, kCoordinatorInputs> kCoordi
   // written, write_failed, published, publish_failed, pod_connected, pod_lost, outranked, refused,
   // wake. Each row is a state.
   // idle
-  {{C::begin,   C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ignore,    C::ignore,        C::ignore,    C::ignore, C::ignore}},
+  {{C::begin,  C::ignore,        C::ignore, C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ignore,  C::ignore,        C::ignore,    C::ignore,      C::ignore}},
   // collecting
-  {{C::merge,   C::look,          C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::look,          C::step_down, C::raise_round, C::drive}},
+  {{C::merge,  C::evaluate,      C::ignore, C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::request, C::evaluate,      C::step_down, C::raise_round, C::drive}},
   // creating
-  {{C::merge,   C::check_writers, C::assign,     C::new_round_or_fail, C::ignore, C::ignore,    C::remember, C::ignore,            C::ask,       C::check_writers, C::step_down, C::raise_round, C::drive}},
+  {{C::merge,  C::check_writers, C::assign, C::new_round_or_fail, C::ignore, C::ignore,    C::remember, C::ignore,            C::request, C::check_writers, C::step_down, C::raise_round, C::drive}},
   // writing
-  {{C::merge,   C::check_writers, C::ignore,     C::ignore,            C::gather, C::new_round, C::remember, C::ignore,            C::ask,       C::check_writers, C::step_down, C::raise_round, C::drive}},
+  {{C::merge,  C::check_writers, C::ignore, C::ignore,            C::gather, C::new_round, C::remember, C::ignore,            C::request, C::check_writers, C::step_down, C::raise_round, C::drive}},
   // publishing
-  {{C::merge,   C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::conclude, C::new_round_or_fail, C::ask,       C::ignore,        C::step_down, C::ignore, C::drive}},
+  {{C::merge,  C::ignore,        C::ignore, C::ignore,            C::ignore, C::ignore,    C::conclude, C::new_round_or_fail, C::request, C::ignore,        C::step_down, C::ignore,      C::drive}},
   // settled
-  {{C::answer,  C::ignore,        C::ignore,     C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ignore,    C::ignore,        C::step_down, C::ignore, C::ignore}},
+  {{C::answer, C::ignore,        C::ignore, C::ignore,            C::ignore, C::ignore,    C::remember, C::ignore,            C::ignore,  C::ignore,        C::step_down, C::ignore,      C::ignore}},
 }};
 
 constexpr Table<MemberMove, kMemberStates, kMemberInputs> kMemberTable = {{
   // The columns: collect, permit, assign, outcome, rank_seen, rank_died, rank_written,
   // states_written, wake.
   // free
-  {{M::hold,          M::ignore, M::ignore, M::adopt, M::ignore, M::raise,             M::ignore,   M::ignore,     M::ask}},
+  {{M::hold,         M::ignore, M::ignore, M::adopt, M::ignore, M::raise,            M::ignore, M::ignore, M::query}},
   // held
-  {{M::hold,          M::permit, M::write,  M::adopt, M::report, M::raise_and_report,  M::ignore,   M::ignore,     M::ask}},
+  {{M::hold,         M::permit, M::write,  M::adopt, M::report, M::raise_and_report, M::ignore, M::ignore, M::query}},
   // writing
-  {{M::hold,          M::ignore, M::write,  M::adopt, M::report, M::raise_and_report,  M::gather,   M::gather,     M::ask}},
+  {{M::hold,         M::ignore, M::write,  M::adopt, M::report, M::raise_and_report, M::gather, M::gather, M::query}},
   // settled
-  {{M::tell_outcome,  M::ignore, M::ignore, M::adopt, M::ignore, M::end_ranks,         M::ignore,   M::ignore,     M::ask}},
+  {{M::send_outcome, M::ignore, M::ignore, M::adopt, M::ignore, M::end_ranks,        M::ignore, M::ignore, M::query}},
 }};
 // clang-format on
 

@@ -41,7 +41,7 @@ enum class CoordinatorInput : std::uint8_t {
   publish_failed,
   pod_connected,
   pod_lost,
-  outranked,  // somebody leads with a higher term
+  outranked,  // another coordinator has a higher term
   refused,    // a member has seen a higher term
   wake,
 };
@@ -53,15 +53,15 @@ enum class CoordinatorMove : std::uint8_t {
   begin,          // a new breakpoint
   merge,          // into the breakpoint under way
   answer,         // with the outcome that stands, or begin anew if it was a failure
-  look,           // can a step be chosen now
+  evaluate,       // can a step be chosen now
   check_writers,  // do all chosen writers still have what they should write
-  ask,            // the newcomer holds its ranks and reports
+  request,        // the newcomer holds its ranks and reports
   assign,
   gather,
   new_round,  // higher term, other writers, another folder
   new_round_or_fail,
   conclude,
-  remember,  // durable, though nobody waits for it any more
+  remember,  // durable, though no breakpoint waits for it any more
   step_down,
   raise_round,  // again with a higher term
   drive,        // deadlines and messages to be sent again
@@ -102,7 +102,7 @@ enum class MemberMove : std::uint8_t {
   none = 0,
   ignore,
   hold,
-  tell_outcome,  // to a coordinator that does not know it
+  send_outcome,  // to a coordinator that does not know it
   permit,
   write,
   adopt,
@@ -111,7 +111,7 @@ enum class MemberMove : std::uint8_t {
   raise_and_report,
   end_ranks,
   gather,
-  ask,  // what holds us; send own triggers again
+  query,  // what holds us; send own triggers again
 };
 
 MemberMove member_move(MemberState state, MemberInput input);

@@ -5,6 +5,8 @@
 #include <functional>
 #include <set>
 
+#include "common/base/format.h"
+
 namespace rekindle::sidecar {
 namespace {
 
@@ -17,11 +19,11 @@ bool is_finished(const CollectedRank& rank) { return rank.phase == RankPhase::fi
 // never a source.
 bool is_live(const CollectedRank& rank) { return rank.alive && !is_finished(rank); }
 
-std::string name_of(const CollectedRank& rank) { return "rank " + std::to_string(rank.rank); }
+std::string name_of(const CollectedRank& rank) { return format("rank {}", rank.rank); }
 
 std::string names_of(const Numbers& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  for (std::size_t i = 0; i < ranks.size(); ++i) text += format("{}{}", i == 0 ? "" : ", ", ranks[i]);
   return text;
 }
 
@@ -80,35 +82,35 @@ class Chooser {
   }
 
   void find_target() {
-    std::uint64_t live_most = 0;
+    std::uint64_t live_max = 0;
     for (const CollectedRank& rank : ranks_) {
       if (!is_live(rank)) continue;
       any_live_ = true;
-      live_most = std::max(live_most, rank.step);
+      live_max = std::max(live_max, rank.step);
     }
-    target_ = live_most;
+    target_ = live_max;
     for (const CollectedRank& rank : ranks_) {
       if (is_live(rank)) continue;
-      if (any_live_ && rank.step > live_most + 1) {
-        refused_.push_back(name_of(rank) + " is gone and claims step " + std::to_string(rank.step) +
-                           ", more than one beyond step " + std::to_string(live_most) + " of every live rank");
+      if (any_live_ && rank.step > live_max + 1) {
+        refused_.push_back(format("{} is gone and claims step {}, more than one beyond step {} of every live rank",
+                                  name_of(rank), rank.step, live_max));
       } else {
         target_ = std::max(target_, rank.step);
       }
     }
     for (const CollectedRank& rank : ranks_) {
-      if (is_live(rank) && rank.step + 1 < live_most) {
-        refused_.push_back(name_of(rank) + " is at step " + std::to_string(rank.step) + ", more than one behind step " +
-                           std::to_string(live_most));
+      if (is_live(rank) && rank.step + 1 < live_max) {
+        refused_.push_back(
+            format("{} is at step {}, more than one behind step {}", name_of(rank), rank.step, live_max));
       }
     }
-    live_most_ = live_most;
+    live_max_ = live_max;
   }
 
   Numbers sources(std::uint64_t step) const {
     return numbers_of(ranks_, [&](const auto& rank) {
       return is_live(rank) && rank.clean && rank.phase != RankPhase::updating && rank.step == step &&
-             rank.step + 1 >= live_most_;
+             rank.step + 1 >= live_max_;
     });
   }
   Numbers waiting_at_update(std::uint64_t step) const {
@@ -132,7 +134,7 @@ class Chooser {
   Choice choose_from_target() const {
     if (const Numbers waiting = waiting_at_update(target_); may_advance(waiting)) return permit(target_ + 1, waiting);
     std::vector<std::size_t> lost_groups;
-    for (const std::uint64_t step : steps_that_somebody_has()) {
+    for (const std::uint64_t step : steps_with_a_copy()) {
       Choice choice = reach(step);
       if (step == target_) lost_groups = choice.lost_groups;
       if (choice.kind == ChoiceKind::none) continue;
@@ -155,7 +157,7 @@ class Chooser {
   }
 
   // From target down.
-  std::vector<std::uint64_t> steps_that_somebody_has() const {
+  std::vector<std::uint64_t> steps_with_a_copy() const {
     std::set<std::uint64_t, std::greater<>> steps;
     for (std::uint64_t behind = 0; behind <= 2 && behind <= target_; ++behind) steps.insert(target_ - behind);
     for (const CollectedRank& rank : ranks_) {
@@ -170,7 +172,7 @@ class Chooser {
   Choice reach(std::uint64_t step) const {
     const Numbers live = sources(step);
     const Numbers copies = shadows(step);
-    const bool near = step > 0 && step + 1 >= live_most_;  // who gets there counts as a source then
+    const bool near = step > 0 && step + 1 >= live_max_;  // who gets there counts as a source then
     const Numbers waiting = near ? waiting_at_update(step - 1) : Numbers{};
     const Numbers on_the_way = near && !input_.arrival_over ? computing(step - 1) : Numbers{};
     Choice choice{.kind = ChoiceKind::take, .step = step, .ranks = live};
@@ -196,7 +198,7 @@ class Chooser {
     choice.shadows.assign(needed.begin(), needed.end());
     if (choice.lost_groups.empty()) return choice;
     if (hopeless) return {.kind = ChoiceKind::none, .lost_groups = std::move(choice.lost_groups)};
-    if (!awaited.empty()) return wait(names_of(awaited) + " to arrive at the update to step " + std::to_string(step));
+    if (!awaited.empty()) return wait(format("{} to arrive at the update to step {}", names_of(awaited), step));
     Numbers may;
     for (const std::uint32_t rank : waiting) {
       if (std::any_of(choice.lost_groups.begin(), choice.lost_groups.end(),
@@ -209,11 +211,12 @@ class Chooser {
   std::string why_not_target(const std::vector<std::size_t>& lost_groups) const {
     const Numbers committed = numbers_of(ranks_, [&](const auto& rank) { return rank.step == target_; });
     if (groups_.size() == 1) {
-      return "step " + std::to_string(target_) + " was committed only by " + names_of(committed) +
-             (committed.size() == 1 ? ", which is" : ", which are") +
-             " gone or in the middle of an update, and no live rank could make that update";
+      return format(
+          "step {} was committed only by {}, which {} gone or in the middle of an update, and no live rank could make "
+          "that update",
+          target_, names_of(committed), committed.size() == 1 ? "is" : "are");
     }
-    std::string text = "step " + std::to_string(target_) + " is not complete: there is no copy of ";
+    std::string text = format("step {} is not complete: there is no copy of ", target_);
     for (std::size_t i = 0; i < lost_groups.size() && i < 2; ++i)
       text += (i == 0 ? "the part of " : " and of that of ") + names_of(groups_[lost_groups[i]].ranks);
     return text + ", and no live rank could make that update";
@@ -222,8 +225,9 @@ class Chooser {
   std::string why_nothing() const {
     if (!any_live_) return "no live rank of the job can be reached, so nobody holds a copy of the state";
     if (groups_.size() == 1) {
-      return "no live rank has a clean copy of the state: " + names_of(numbers_of(ranks_, is_live)) +
-             " stopped in the middle of an update or could not write";
+      return format(
+          "no live rank has a clean copy of the state: {} stopped in the middle of an update or could not write",
+          names_of(numbers_of(ranks_, is_live)));
     }
     return "no step is complete: what some ranks held is gone with them, or stopped in the middle of an update, or at "
            "another step than the rest";
@@ -235,7 +239,7 @@ class Chooser {
     if (auto waiting = waiting_at_update(choice.step - 1); !waiting.empty())
       return permit(choice.step, std::move(waiting));
     if (const auto on_the_way = computing(choice.step - 1); !on_the_way.empty()) {
-      return wait(names_of(on_the_way) + " to commit step " + std::to_string(choice.step) + " as well");
+      return wait(format("{} to commit step {} as well", names_of(on_the_way), choice.step));
     }
     return choice;
   }
@@ -244,7 +248,7 @@ class Chooser {
   Ranks ranks_;
   std::vector<StepGroup> groups_;
   std::uint64_t target_ = 0;
-  std::uint64_t live_most_ = 0;
+  std::uint64_t live_max_ = 0;
   bool any_live_ = false;
   std::vector<std::string> refused_;
 };

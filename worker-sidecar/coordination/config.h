@@ -31,12 +31,12 @@ struct CoordinationLimits {
   Duration straggler_wait = std::chrono::milliseconds(250);
   // From a permit until the permitted ranks have committed.
   Duration permit_wait = std::chrono::seconds(2);
-  // Messages that were not answered are sent again; a held sidecar that hears nothing asks.
+  // Messages that were not answered are sent again; a held sidecar that gets none queries.
   Duration resend = std::chrono::milliseconds(500);
-  // Once a hook is answered its container is stopped from outside. Whoever does not end on that is
-  // told to end after this long. At once would be wrong: a container that ends by itself in the
-  // instant in which it is stopped makes containerd 1.6 lose the stop (ttrpc: closed), and the
-  // kubelet then waits out the whole grace before it stops the sidecar.
+  // Once a hook is answered its container is stopped from outside. A process that does not end on
+  // that gets an end message after this long. At once would be wrong: a container that ends by
+  // itself in the instant in which it is stopped makes containerd 1.6 lose the stop (ttrpc:
+  // closed), and the kubelet then waits out the whole grace before it stops the sidecar.
   Duration stop_wait = std::chrono::seconds(2);
   // A lost connection outside a breakpoint becomes a trigger after this long, unless the peer table
   // says more.
@@ -61,10 +61,10 @@ struct CoordinationConfig {
   std::uint32_t ordinal = 0;
   std::uint32_t pods = 1;
   std::uint32_t ranks_per_pod = 1;
-  // What follows a breakpoint whose cause is a fault: park in a cluster (somebody ends the pods),
-  // stop under `rekindle run`.
+  // What follows a breakpoint whose cause is a fault: park in a cluster (the operator ends the
+  // pods), stop under `rekindle run`.
   AfterBreakpoint after_fault = AfterBreakpoint::park;
-  // False: ranks may begin as soon as all are there, nobody else has to agree.
+  // False: ranks may begin as soon as all are there, the operator need not agree.
   bool wait_for_go = true;
   CoordinationLimits limits;
   // Periodic checkpoints and shadows; the same in every pod of the job.

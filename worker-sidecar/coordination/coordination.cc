@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/coordination/breakpoint_coordinator.h"
 #include "worker-sidecar/coordination/breakpoint_member.h"
@@ -44,7 +45,6 @@ struct Coordination::Parts {
   std::uint64_t rank_term = 0;  // highest that a rank brought along
   bool found_held = false;
   std::map<std::uint32_t, Instant> lost;  // pods whose connection is gone while they had work to do
-  std::uint64_t dropped = 0;
   struct EarlyHook {
     HookCalled called;
     Instant at;
@@ -55,7 +55,7 @@ struct Coordination::Parts {
   };
   std::vector<EarlyHook> early_hooks;  // that came before the attempt was known
   bool terminating = false;
-  bool exit_told = false;
+  bool exit_reported = false;
 
   void handle(const PeerTableSeen& event, Instant now, CoordinationOutputs& out) {
     pods.see(event);
@@ -97,16 +97,16 @@ struct Coordination::Parts {
     if (!config.hosts(event.rank)) {
       out.push_back(
           RefuseRank{event.rank,
-                     {ErrorCode::invalid_input, "rank " + std::to_string(event.rank) + " does not belong to pod " +
-                                                    std::to_string(config.ordinal) + "; check REKINDLE_RANK"}});
+                     {ErrorCode::invalid_input,
+                      format("rank {} does not belong to pod {}; check REKINDLE_RANK", event.rank, config.ordinal)}});
       return;
     }
     if (attempt != 0 && event.attempt != attempt) {
-      out.push_back(RefuseRank{event.rank,
-                               {ErrorCode::unavailable,
-                                "the job lives in attempt " + std::to_string(attempt) +
-                                    " already; its ranks can only restart together, end the others",
-                                Retry::yes}});
+      out.push_back(RefuseRank{
+          event.rank,
+          {ErrorCode::unavailable,
+           format("the job lives in attempt {} already; its ranks can only restart together, end the others", attempt),
+           Retry::yes}});
       return;
     }
     LocalRank& rank = ranks.connect(event.rank);
@@ -200,8 +200,8 @@ struct Coordination::Parts {
   void handle(const RankCollectiveFailed& event, Instant now, CoordinationOutputs& out) {
     if (attempt != 0 && ranks.is_live(event.rank)) member.on_collective_failed(event, now, out);
   }
-  void handle(const RankWantsCheckpoint& event, Instant now, CoordinationOutputs& out) {
-    if (attempt != 0 && ranks.is_live(event.rank)) member.on_checkpoint_wanted(event.rank, now, out);
+  void handle(const RankRequestedCheckpoint& event, Instant now, CoordinationOutputs& out) {
+    if (attempt != 0 && ranks.is_live(event.rank)) member.on_checkpoint_requested(event.rank, now, out);
   }
 
   void handle(const HookCalled& event, Instant now, CoordinationOutputs& out) {
@@ -249,10 +249,7 @@ struct Coordination::Parts {
   void handle(const JobRemembered& event, Instant, CoordinationOutputs&) { from_before = event; }
 
   void handle(const PeerMessageArrived& event, Instant now, CoordinationOutputs& out) {
-    if (event.from >= config.pods || (event.attempt != 0 && attempt != 0 && event.attempt != attempt)) {
-      ++dropped;
-      return;
-    }
+    if (event.from >= config.pods || (event.attempt != 0 && attempt != 0 && event.attempt != attempt)) return;
     std::visit([&](const auto& message) { receive(event.from, message, now, out); }, event.message);
   }
 
@@ -329,15 +326,11 @@ struct Coordination::Parts {
     if (in_attempt()) periodic_leader.on_snapshotted(m, now, out);
   }
 
-  bool in_attempt() {
-    if (attempt == 0) ++dropped;
-    return attempt != 0;
-  }
+  bool in_attempt() const { return attempt != 0; }
 
   void take_outcome(const Outcome& outcome, Instant now, CoordinationOutputs& out) {
     if (member.settled_durable() && !is_durable(outcome)) return;  // what is durable stays so
     if (term_of(outcome) >= member.highest_term() || is_final(outcome)) coordinator.on_outcome(outcome, out);
-    else ++dropped;
     member.on_outcome(outcome, now, out);
   }
 
@@ -409,7 +402,7 @@ struct Coordination::Parts {
       if (member.state() != MemberState::settled && !ranks.all_finished()) {
         member.raise({.cause = TriggerCause::pod_lost,
                       .pod = pod->first,
-                      .detail = "pod " + std::to_string(pod->first) + " cannot be reached",
+                      .detail = format("pod {} cannot be reached", pod->first),
                       .after = config.after_fault},
                      {}, now, out);
       }
@@ -417,7 +410,7 @@ struct Coordination::Parts {
     }
   }
 
-  void look_at_time(Instant now, CoordinationOutputs& out) {
+  void on_time(Instant now, CoordinationOutputs& out) {
     answer_early_hooks(now, out);
     if (attempt == 0) {
       assembly.on_wake(now, out);
@@ -442,9 +435,9 @@ struct Coordination::Parts {
   }
 
   void allow_exit(Instant now, CoordinationOutputs& out) {
-    if (!terminating || exit_told) return;
+    if (!terminating || exit_reported) return;
     if (attempt != 0 && !member.exit_allowed(coordinator.leading(), now)) return;
-    exit_told = true;
+    exit_reported = true;
     out.push_back(ExitAllowed{});
   }
 };
@@ -474,10 +467,7 @@ CoordinationOutputs Coordination::advance(const CoordinationEvent& event, Instan
     while (!to_self.empty()) {
       const PeerMessage message = std::move(to_self.front());
       to_self.pop_front();
-      if (++self_messages > kSelfMessagesMax) {
-        ++parts.dropped;
-        continue;
-      }
+      if (++self_messages > kSelfMessagesMax) continue;
       parts.handle(PeerMessageArrived{parts.config.ordinal, parts.attempt, message}, now, fresh);
       parts.begin_attempt_if_assembled(now, fresh);
       sort_out();
@@ -486,7 +476,7 @@ CoordinationOutputs Coordination::advance(const CoordinationEvent& event, Instan
   std::visit([&](const auto& known) { parts.handle(known, now, fresh); }, event);
   parts.begin_attempt_if_assembled(now, fresh);
   deliver();
-  parts.look_at_time(now, fresh);
+  parts.on_time(now, fresh);
   parts.begin_attempt_if_assembled(now, fresh);
   deliver();
   parts.allow_exit(now, out);
@@ -508,7 +498,7 @@ std::optional<Instant> Coordination::next_wake() const {
   consider(parts.coordinator.next_wake());
   consider(parts.periodic_member.next_wake());
   consider(parts.periodic_leader.next_wake());
-  if (!parts.exit_told) consider(parts.member.terminating_until());
+  if (!parts.exit_reported) consider(parts.member.terminating_until());
   for (const auto& [pod, since] : parts.lost) consider(since + parts.config.limits.pod_lost_grace);
   return wake;
 }
@@ -542,8 +532,6 @@ std::uint32_t Coordination::live_ranks() const {
   return live;
 }
 
-std::uint64_t Coordination::dropped_messages() const { return parts_->dropped; }
-
 std::optional<Protection> Coordination::protection() const {
   const Parts& parts = *parts_;
   if (parts.attempt == 0 || !parts.layouts.knows_all()) return std::nullopt;
@@ -557,17 +545,13 @@ std::optional<Protection> Coordination::protection() const {
 
 std::string Coordination::describe() const {
   const Parts& parts = *parts_;
-  std::string text = "phase=" + std::string(to_string(phase())) + " attempt=" + std::to_string(parts.attempt);
+  std::string text = format("phase={} attempt={}", to_string(phase()), parts.attempt);
   if (parts.attempt == 0) {
-    text.append(" assembly=").append(to_string(parts.assembly.state()));
-    return text;
+    return text + format(" assembly={}", to_string(parts.assembly.state()));
   }
-  text.append(" member=").append(to_string(parts.member.state()));
-  text.append(" coordinator=").append(to_string(parts.coordinator.state()));
-  text += " term=" + std::to_string(parts.member.highest_term());
-  text += " leader=" + std::to_string(parts.member.leader());
-  if (parts.config.snapshots.keeps_anything())
-    text.append(" periodic=").append(to_string(parts.periodic_leader.state()));
+  text += format(" member={} coordinator={} term={} leader={}", to_string(parts.member.state()),
+                 to_string(parts.coordinator.state()), parts.member.highest_term(), parts.member.leader());
+  if (parts.config.snapshots.keeps_anything()) text += format(" periodic={}", to_string(parts.periodic_leader.state()));
   return text;
 }
 

@@ -48,9 +48,6 @@ class Coordination {
   // All ranks of the job that are known to live, for `ranks` of the report.
   std::uint32_t live_ranks() const;
 
-  // Messages that were dropped because they belong to another attempt or a lower term.
-  std::uint64_t dropped_messages() const;
-
   // The machines' states in words, for the status tool: "assembly=running breakpoint=held
   // term=65536 ...".
   std::string describe() const;

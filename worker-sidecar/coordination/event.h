@@ -1,4 +1,4 @@
-// Everything that the shell tells the coordination machines. Values only.
+// Everything that the shell reports to the coordination machines. Values only.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace rekindle::sidecar {
 
 struct PeerTableEntry {
   std::uint32_t ordinal = 0;
-  bool old = false;  // being deleted or finished
+  bool stale = false;  // being deleted or finished
 };
 
 // The operator's answer. A pod that is not in it is gone.
@@ -114,7 +114,7 @@ struct RankCollectiveFailed {
   std::uint32_t rank = 0;
   CollectiveFailedMessage failed;
 };
-struct RankWantsCheckpoint {
+struct RankRequestedCheckpoint {
   std::uint32_t rank = 0;
 };
 // Answer to KeepForRank: the rank has its new shadow, or goes on without one.
@@ -203,7 +203,7 @@ struct Tick {};
 using CoordinationEvent =
     std::variant<PeerTableSeen, PeerConnected, PeerLost, PeerMessageArrived, OrderArrived, RankConnected,
                  RankRegistered, RankLoaded, RankSeen, RankDied, RankFinished, RankWritten, RankWriteFailed,
-                 RankCollectiveFailed, RankWantsCheckpoint, HookCalled, HookGone, Terminating, CandidatesListed,
+                 RankCollectiveFailed, RankRequestedCheckpoint, HookCalled, HookGone, Terminating, CandidatesListed,
                  CandidateVerified, AttemptClaimed, FolderCreated, StatesWritten, CheckpointPublished, Tick, RankKept,
                  RankSnapshotted, JobRemembered>;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/hash.h"
 
 namespace rekindle::sidecar {
@@ -10,7 +11,7 @@ namespace {
 
 std::string job_hash_of(const std::map<std::uint32_t, std::string>& hash_of_rank) {
   std::string text;
-  for (const auto& [rank, hash] : hash_of_rank) text += std::to_string(rank) + ":" + hash + ";";
+  for (const auto& [rank, hash] : hash_of_rank) text += format("{}:{};", rank, hash);
   return text.empty() ? "" : hash_of(text);
 }
 
@@ -43,8 +44,8 @@ void JobLayouts::set(std::uint32_t rank, const Layout& layout) {
   forget_unused();
 }
 
-void JobLayouts::adopt(std::uint32_t from, const std::vector<HeldLayout>& told, bool leads) {
-  for (const HeldLayout& held : told) {
+void JobLayouts::adopt(std::uint32_t from, const std::vector<HeldLayout>& layouts, bool leads) {
+  for (const HeldLayout& held : layouts) {
     const std::size_t before = layouts_.size();
     const std::string hash = held.layout ? keep(*held.layout) : held.hash;
     if (layouts_.size() != before) shards_.reset();
@@ -116,7 +117,7 @@ void JobLayouts::learn_if_alike(const std::string& job_hash) {
   forget_unused();
 }
 
-std::vector<HeldLayout> JobLayouts::tell(std::uint32_t first, std::uint32_t count,
+std::vector<HeldLayout> JobLayouts::list(std::uint32_t first, std::uint32_t count,
                                          const std::vector<std::string>& receiver_has) const {
   std::map<std::string, HeldLayout> by_hash;
   for (auto entry = hash_of_rank_.lower_bound(first); entry != hash_of_rank_.end() && entry->first < first + count;
@@ -124,13 +125,13 @@ std::vector<HeldLayout> JobLayouts::tell(std::uint32_t first, std::uint32_t coun
     if (layouts_.contains(entry->second)) by_hash[entry->second].ranks.push_back(entry->first);
   }
   const std::set<std::string_view> has(receiver_has.begin(), receiver_has.end());
-  std::vector<HeldLayout> told;
+  std::vector<HeldLayout> layouts;
   for (auto& [hash, held] : by_hash) {
     held.hash = hash;
     if (!has.contains(hash)) held.layout = *layouts_.at(hash);
-    told.push_back(std::move(held));
+    layouts.push_back(std::move(held));
   }
-  return told;
+  return layouts;
 }
 
 Result<std::shared_ptr<const JobShards>> JobLayouts::shards() const {
@@ -147,7 +148,7 @@ Result<std::shared_ptr<const JobShards>> JobLayouts::shards() const {
       // Taking them to hold the same as the others would publish checkpoints without the tensors of
       // a lost pipeline stage.
       return fail(ErrorCode::unavailable,
-                  "no sidecar that can be reached knows what " + describe_ranks(unknown) + " had registered");
+                  format("no sidecar that can be reached knows what {} had registered", describe_ranks(unknown)));
     }
     std::vector<RankLayout> ranks;
     for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank)
@@ -162,9 +163,9 @@ Result<std::shared_ptr<const JobShards>> JobLayouts::shards() const {
   return *shards_;
 }
 
-std::vector<std::vector<HeldLayout>> one_layout_each(std::vector<HeldLayout> told) {
+std::vector<std::vector<HeldLayout>> one_layout_each(std::vector<HeldLayout> layouts) {
   std::vector<std::vector<HeldLayout>> messages(1);
-  for (HeldLayout& held : told) {
+  for (HeldLayout& held : layouts) {
     if (held.layout && !messages.back().empty()) messages.emplace_back();
     messages.back().push_back(std::move(held));
   }

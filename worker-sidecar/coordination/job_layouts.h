@@ -1,5 +1,5 @@
 // What every rank of the job has registered, as far as this sidecar knows: its own ranks', and what
-// the others told it. Ranks of one layout share it. Pure.
+// the other pods reported. Ranks of one layout share it. Pure.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class JobLayouts {
   // What pod `from` said. Of its own ranks it is believed; of others only while nothing is known of
   // them, or when it leads the assembly. Also of ranks of this pod: one that died while this
   // sidecar was away cannot say any more what it held, and the others know.
-  void adopt(std::uint32_t from, const std::vector<HeldLayout>& told, bool leads = false);
+  void adopt(std::uint32_t from, const std::vector<HeldLayout>& layouts, bool leads = false);
 
   // The layout itself is here, not only its hash.
   bool knows(std::uint32_t rank) const;
@@ -56,7 +56,7 @@ class JobLayouts {
 
   // What is known of `count` ranks from `first` on, a layout an element, tensors left out where
   // `receiver_has` names the hash.
-  std::vector<HeldLayout> tell(std::uint32_t first, std::uint32_t count,
+  std::vector<HeldLayout> list(std::uint32_t first, std::uint32_t count,
                                const std::vector<std::string>& receiver_has) const;
 
   // Groups of all ranks of the job, or why there are none: layouts that cannot be one job, or a
@@ -76,6 +76,6 @@ class JobLayouts {
 
 // Each element with tensors by itself, since what one rank holds fits a message and what several
 // hold need not; those without together in the first.
-std::vector<std::vector<HeldLayout>> one_layout_each(std::vector<HeldLayout> told);
+std::vector<std::vector<HeldLayout>> one_layout_each(std::vector<HeldLayout> layouts);
 
 }  // namespace rekindle::sidecar

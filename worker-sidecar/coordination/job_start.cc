@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "common/base/format.h"
+
 namespace rekindle::sidecar {
 namespace {
 
@@ -70,7 +72,7 @@ ReadyMessage JobStart::ready() const {
   if (!message.ranks.empty() && all_registered) {
     message.layout_hash = layouts_.common_hash(config_.first_rank(), config_.ranks_per_pod);
     if (message.layout_hash.empty())
-      message.layouts = layouts_.tell(config_.first_rank(), config_.ranks_per_pod, layouts_.hashes());
+      message.layouts = layouts_.list(config_.first_rank(), config_.ranks_per_pod, layouts_.hashes());
   }
   if (running()) {
     message.step = taken_.step;
@@ -87,8 +89,8 @@ ReadyMessage JobStart::ready() const {
 void JobStart::on_begin(std::uint32_t from, const BeginMessage& begin, CoordinationOutputs& out) {
   if (from != config_.ordinal) layouts_.adopt(from, begin.layouts, !running());
   if (running()) {
-    // Of somebody who came back.
-    if (!begin.layout_hashes.empty() && from != config_.ordinal) tell_layouts(from, begin.layout_hashes, out);
+    // Of a pod that came back.
+    if (!begin.layout_hashes.empty() && from != config_.ordinal) send_layouts(from, begin.layout_hashes, out);
     return;
   }
   for (const auto& [number, rank] : ranks_.all()) {
@@ -99,11 +101,11 @@ void JobStart::on_begin(std::uint32_t from, const BeginMessage& begin, Coordinat
   if (begin.layout_hashes.empty()) return;
   ReadyMessage answer = ready();
   if (!reached(answer, config_.ranks_per_pod, ReadyState::registered)) return;
-  for (std::vector<HeldLayout>& told :
-       one_layout_each(layouts_.tell(config_.first_rank(), config_.ranks_per_pod, begin.layout_hashes))) {
-    if (std::none_of(told.begin(), told.end(), [](const HeldLayout& held) { return held.layout.has_value(); }))
+  for (std::vector<HeldLayout>& layouts :
+       one_layout_each(layouts_.list(config_.first_rank(), config_.ranks_per_pod, begin.layout_hashes))) {
+    if (std::none_of(layouts.begin(), layouts.end(), [](const HeldLayout& held) { return held.layout.has_value(); }))
       continue;
-    answer.layouts = std::move(told);
+    answer.layouts = std::move(layouts);
     send(from, answer, out);
   }
 }
@@ -141,7 +143,7 @@ void JobStart::answer_if_loaded(CoordinationOutputs& out) {
     if (!rank.loaded || rank.loaded->path != offered_->path) return;
     if (answer.ok && !rank.loaded->ok) {
       answer.ok = false;
-      answer.error = with_context(rank.loaded->error, "rank " + std::to_string(number));
+      answer.error = with_context(rank.loaded->error, format("rank {}", number));
     }
   }
   if (!answer.ok) offered_ranks_.clear();
@@ -217,19 +219,19 @@ bool JobStart::all_pods(ReadyState state) const {
 }
 
 // True while a layout is not here yet.
-bool JobStart::ask_for_layouts(CoordinationOutputs& out) {
+bool JobStart::request_layouts(CoordinationOutputs& out) {
   if (layouts_.knows_all()) return false;
   for (std::uint32_t rank = 0; rank < config_.world_size(); ++rank) {
     const std::uint32_t pod = config_.pod_of(rank);
-    if (!layouts_.knows(rank) && asked_.insert(pod).second)
+    if (!layouts_.knows(rank) && requested_.insert(pod).second)
       send(pod, BeginMessage{.layout_hashes = layouts_.hashes()}, out);
   }
   return true;
 }
 
-void JobStart::tell_layouts(std::uint32_t pod, const std::vector<std::string>& it_has, CoordinationOutputs& out) const {
-  for (std::vector<HeldLayout>& told : one_layout_each(layouts_.tell(0, config_.world_size(), it_has))) {
-    send(pod, BeginMessage{.layouts = std::move(told)}, out);
+void JobStart::send_layouts(std::uint32_t pod, const std::vector<std::string>& it_has, CoordinationOutputs& out) const {
+  for (std::vector<HeldLayout>& layouts : one_layout_each(layouts_.list(0, config_.world_size(), it_has))) {
+    send(pod, BeginMessage{.layouts = std::move(layouts)}, out);
   }
 }
 
@@ -252,20 +254,20 @@ void JobStart::drive(Instant now, CoordinationOutputs& out) {
   if (state_ == JobStartState::gathering) {
     if (!pods_.start_allowed() || !all_pods(ReadyState::connected)) return;
     state_ = JobStartState::registering;
-    asked_.clear();
+    requested_.clear();
     next_resend_ = now + 2 * config_.limits.resend;
     send_to_all(BeginMessage{}, out);
   }
   if (state_ == JobStartState::registering && all_pods(ReadyState::registered)) {
-    if (ask_for_layouts(out)) return;
+    if (request_layouts(out)) return;
     if (const auto shards = layouts_.shards(); !shards) {
       refuse_all(shards.error(), out);
       return;
     }
-    // Whoever leads a breakpoint later must know what ranks held that are gone by then. Where all
-    // are alike the take says so.
+    // The coordinator of a later breakpoint must know what ranks held that are gone by then. Where
+    // all are alike the take says so.
     for (const std::uint32_t pod : pods_.reachable_pods()) {
-      if (pod != config_.ordinal && !layouts_.all_alike()) tell_layouts(pod, {}, out);
+      if (pod != config_.ordinal && !layouts_.all_alike()) send_layouts(pod, {}, out);
     }
     refused_.clear();
     forget_failures();
@@ -312,7 +314,7 @@ void JobStart::try_candidate(Instant, CoordinationOutputs& out) {
   } else if (candidates_.empty()) {
     offer(out);
   } else {
-    std::string message = std::to_string(candidates_.size()) + " checkpoints exist and none can be used";
+    std::string message = format("{} checkpoints exist and none can be used", candidates_.size());
     for (const std::string& refused : refused_) message += "; " + refused;
     refuse_all({ErrorCode::corrupt,
                 message + ". Repair the storage, or move the job's checkpoint folder away to start from step 0"},
@@ -340,7 +342,7 @@ void JobStart::refuse_candidate(const Error& error, Instant now, CoordinationOut
     }
     case AfterFailure::next_older: break;
   }
-  refused_.push_back(path + ": " + error.message);
+  refused_.push_back(format("{}: {}", path, error.message));
   out.push_back(NoteProblem{"checkpoint_refused", refused_.back()});
   ++candidate_;
   forget_failures();
@@ -366,7 +368,7 @@ void JobStart::on_pod_loaded(std::uint32_t from, const PodLoadedMessage& loaded,
                              CoordinationOutputs& out) {
   if (state_ != JobStartState::loading || retry_at_ || loaded.path != current_offer().path) return;
   if (!loaded.ok) {
-    refuse_candidate(with_context(loaded.error, "pod " + std::to_string(from)), now, out);
+    refuse_candidate(with_context(loaded.error, format("pod {}", from)), now, out);
     return;
   }
   loaded_.insert(from);
@@ -426,8 +428,8 @@ void JobStart::on_wake(Instant now, CoordinationOutputs& out) {
     next_resend_ = now + 2 * config_.limits.resend;
     if (state_ == JobStartState::registering) {
       send_to_all(BeginMessage{}, out);
-      asked_.clear();
-      if (all_pods(ReadyState::registered)) ask_for_layouts(out);
+      requested_.clear();
+      if (all_pods(ReadyState::registered)) request_layouts(out);
     }
     if (state_ == JobStartState::loading && !retry_at_) {
       for (const std::uint32_t pod : pods_.reachable_pods()) {

@@ -58,7 +58,7 @@ class JobStart {
   void on_rank_loaded(const RankLoaded& loaded, CoordinationOutputs& out);
   void on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out);
   // What a sidecar that came back, or that a message did not reach, does not know of the others'
-  // layouts, it asks whoever it meets.
+  // layouts, it asks every pod that it meets.
   void on_pod_met(std::uint32_t ordinal, CoordinationOutputs& out) const;
 
   void on_ready(std::uint32_t from, const ReadyMessage& ready, Instant now, CoordinationOutputs& out);
@@ -91,8 +91,8 @@ class JobStart {
 
   void drive(Instant now, CoordinationOutputs& out);
   bool all_pods(ReadyState reached) const;
-  bool ask_for_layouts(CoordinationOutputs& out);
-  void tell_layouts(std::uint32_t pod, const std::vector<std::string>& it_has, CoordinationOutputs& out) const;
+  bool request_layouts(CoordinationOutputs& out);
+  void send_layouts(std::uint32_t pod, const std::vector<std::string>& it_has, CoordinationOutputs& out) const;
   void try_candidate(Instant now, CoordinationOutputs& out);
   void offer(CoordinationOutputs& out);
   void refuse_candidate(const Error& error, Instant now, CoordinationOutputs& out);
@@ -121,7 +121,7 @@ class JobStart {
   // As the coordinator.
   JobStartState state_ = JobStartState::gathering;
   std::map<std::uint32_t, ReadyMessage> ready_;
-  std::set<std::uint32_t> asked_;  // pods that were asked for their layouts since the last resend
+  std::set<std::uint32_t> requested_;  // pods that were asked for their layouts since the last resend
   std::vector<RestoreCandidate> candidates_;
   std::size_t candidate_ = 0;   // index; candidates_.size(): nothing to restore
   std::uint32_t failures_ = 0;  // of the list, or of this candidate

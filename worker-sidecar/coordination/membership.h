@@ -23,7 +23,7 @@ class Membership {
   void lose(std::uint32_t ordinal) { connected_.erase(ordinal); }
   void see(const PeerTableSeen& table) {
     table_.clear();
-    for (const PeerTableEntry& pod : table.pods) table_[pod.ordinal] = pod.old;
+    for (const PeerTableEntry& pod : table.pods) table_[pod.ordinal] = pod.stale;
     table_seen_ = true;
     start_allowed_ = start_allowed_ || table.start_allowed;
   }
@@ -51,9 +51,8 @@ class Membership {
   }
   // All its ranks said that they have finished.
   bool finished(std::uint32_t ordinal) const { return finished_.contains(ordinal); }
-  void start_over() { finished_.clear(); }
 
-  // Once given it stays, so that an operator that is away stops nobody.
+  // Once given it stays, so that an operator that is away stops no job.
   bool start_allowed() const { return start_allowed_ || !config_.wait_for_go; }
 
  private:

@@ -1,4 +1,4 @@
-// How a breakpoint ended, as everybody is told. Pure values.
+// How a breakpoint ended, as every pod is informed. Pure values.
 #pragma once
 
 #include <variant>

@@ -1,4 +1,4 @@
-// Everything that the coordination machines want done. Values only; the shell performs them in
+// Everything that the coordination machines order. Values only; the shell performs them in
 // order.
 #pragma once
 
@@ -67,8 +67,8 @@ struct AttemptBegun {
   bool rejoined = false;
 };
 
-// What all ranks of the job hold is known, or has changed. To be told again (JobRemembered) to
-// whoever comes after this sidecar process, which may find a rank dead that cannot say any more
+// What all ranks of the job hold is known, or has changed. To be handed (JobRemembered) to
+// the next sidecar process of this pod, which may find a rank dead that cannot say any more
 // what it held.
 struct RememberJob {
   std::uint32_t attempt = 0;
@@ -118,7 +118,7 @@ struct ReleaseRanks {
   RebuildOrder rebuild = {};  // of GateOrder::rebuild
 };
 
-// Parked for good: tell these processes to end.
+// Parked for good: order these processes to end.
 struct EndRanks {
   std::vector<std::uint32_t> ranks;
   std::int64_t exit_code = kStoppedExitCode;
@@ -162,7 +162,7 @@ struct OrderSnapshot {
 };
 
 // Report the word of each live local rank with RankSeen.
-struct LookAtRanks {};
+struct InspectRanks {};
 
 // A checkpoint that was given up before it was published.
 struct RemoveFolder {
@@ -207,7 +207,7 @@ using CoordinationOutput =
     std::variant<SendToPeer, WelcomeRank, OfferToRank, TakeForRank, RefuseRank, ListCandidates, VerifyCandidate,
                  ClaimAttempt, AttemptBegun, HoldRanks, PermitUpdate, StartWrite, WriteFromShadow, WriteStates,
                  ReleaseRanks, EndRanks, AnswerHook, CreateFolder, PublishCheckpoint, ReportBreakpoint, ReportRestore,
-                 NoteProblem, ExitAllowed, KeepForRank, OrderSnapshot, LookAtRanks, RemoveFolder, ReportPeriodic,
+                 NoteProblem, ExitAllowed, KeepForRank, OrderSnapshot, InspectRanks, RemoveFolder, ReportPeriodic,
                  RememberJob>;
 
 using CoordinationOutputs = std::vector<CoordinationOutput>;

@@ -36,8 +36,8 @@ void PeriodicLeader::send_to_all(const PeerMessage& message, CoordinationOutputs
 void PeriodicLeader::next_term() { term_ = make_periodic_term(++number_, config_.ordinal); }
 
 void PeriodicLeader::note(const Error& error, CoordinationOutputs& out) {
-  if (told_ == error.message) return;
-  told_ = error.message;
+  if (noted_ == error.message) return;
+  noted_ = error.message;
   out.push_back(NoteProblem{"periodic_checkpoint", error.message});
 }
 
@@ -45,13 +45,13 @@ void PeriodicLeader::drive(bool may_lead, Instant now, CoordinationOutputs& out)
   if (attempt_ == 0 || !config_.snapshots.keeps_anything()) return;
   may_lead_ = may_lead;
   if (!may_lead) {
-    // its outcome is known in a moment, and nobody waits for it
+    // its outcome is known in a moment, and no rank waits for it
     if (state_ == PeriodicState::publishing) return;
     if (state_ > PeriodicState::waiting) drop(now, out);
     if (state_ == PeriodicState::keeping) state_ = PeriodicState::off;
     return;
   }
-  if (state_ == PeriodicState::keeping && now >= asked_at_ + kAnswerMax) {
+  if (state_ == PeriodicState::keeping && now >= requested_at_ + kAnswerMax) {
     return fall_back(
         {ErrorCode::deadline_exceeded,
          format("rank {} has not made room for its copies in {} s; there are no periodic checkpoints until it has",
@@ -63,7 +63,7 @@ void PeriodicLeader::drive(bool may_lead, Instant now, CoordinationOutputs& out)
   }
   if ((state_ == PeriodicState::off || (plan_stale_ && state_ == PeriodicState::waiting)) && now >= retry_at_)
     return keep(now, out);
-  if (state_ == PeriodicState::waiting && !plan_stale_ && config_.snapshots.periodic()) look(now, out);
+  if (state_ == PeriodicState::waiting && !plan_stale_ && config_.snapshots.periodic()) evaluate(now, out);
 }
 
 // ---- plan ----
@@ -87,7 +87,7 @@ void PeriodicLeader::keep(Instant now, CoordinationOutputs& out) {
   next_term();
   plan_stale_ = false;
   state_ = PeriodicState::keeping;
-  asked_at_ = now;
+  requested_at_ = now;
   awaited_.clear();
   std::map<std::uint32_t, const WriterPlan*> of_rank;
   for (const WriterPlan& share : shares_) of_rank.emplace(share.rank, &share);
@@ -113,21 +113,21 @@ void PeriodicLeader::on_kept(const PeerKeptMessage& kept, Instant now, Coordinat
     return;
   }
   if (!awaited_.empty()) return;
-  told_.clear();
+  noted_.clear();
   state_ = PeriodicState::waiting;
 }
 
 // ---- one checkpoint ----
 
-void PeriodicLeader::look(Instant now, CoordinationOutputs& out) {
+void PeriodicLeader::evaluate(Instant now, CoordinationOutputs& out) {
   const std::optional<Instant> due = schedule_.next_check();
   if (!due || now < *due) return;
   std::uint64_t step = 0;
   for (const auto& [number, rank] : ranks_.all()) {
     if (rank.alive && !rank.finished) step = std::max(step, rank.word.step);
   }
-  // The words that were seen may be old; those for the next look are fetched now.
-  out.push_back(LookAtRanks{});
+  // The words that were seen may be old; those for the next evaluation are fetched now.
+  out.push_back(InspectRanks{});
   const std::optional<std::uint64_t> target = schedule_.next_target(step, now);
   if (!target) return;
   next_term();
@@ -213,7 +213,7 @@ std::optional<KnownCheckpoint> PeriodicLeader::on_published(const CheckpointPubl
     return std::nullopt;
   }
   schedule_.done({.stopped = std::chrono::microseconds(longest_microseconds_), .written = now - taken_at_}, now);
-  told_.clear();
+  noted_.clear();
   state_ = PeriodicState::waiting;
   out.push_back(ReportPeriodic{.step = step_,
                                .path = writing_.path(),
@@ -231,7 +231,7 @@ void PeriodicLeader::give_up(const Error& why, Instant now, CoordinationOutputs&
   drop(now, out);
 }
 
-// Something more important has come, or training is over: nothing to tell anybody.
+// Something more important has come, or training is over: nothing to report.
 void PeriodicLeader::drop(Instant now, CoordinationOutputs& out) {
   const bool announced = state_ >= PeriodicState::snapshotting;
   const bool has_folder =
@@ -253,7 +253,7 @@ std::optional<Instant> PeriodicLeader::next_wake() const {
   if (attempt_ == 0 || !may_lead_ || !config_.snapshots.keeps_anything()) return std::nullopt;
   switch (state_) {
     case PeriodicState::off: return retry_at_;
-    case PeriodicState::keeping: return asked_at_ + kAnswerMax;
+    case PeriodicState::keeping: return requested_at_ + kAnswerMax;
     case PeriodicState::waiting: {
       if (plan_stale_) return retry_at_;
       return config_.snapshots.periodic() ? schedule_.next_check() : std::nullopt;

@@ -1,7 +1,7 @@
 // Leads the periodic checkpoints of a job and plans what every rank keeps in its shadow (PROTOCOL
 // P11). Every sidecar has one; the one of the lowest pod that can be reached leads. Pure.
 //
-// Expected flow: off -> keeping (everybody has his shadow) -> waiting -> snapshotting -> creating
+// Expected flow: off -> keeping (every rank has its shadow) -> waiting -> snapshotting -> creating
 // -> writing -> publishing -> waiting. With a shadow and no periodic checkpoints it stays in
 // waiting. Guarantees: a checkpoint is published only when every pod has written its part of one
 // snapshot of one step; training is never held. Whatever goes wrong, and a breakpoint that begins,
@@ -77,7 +77,7 @@ class PeriodicLeader {
   void send_to_all(const PeerMessage& message, CoordinationOutputs& out) const;
   void next_term();
   void keep(Instant now, CoordinationOutputs& out);
-  void look(Instant now, CoordinationOutputs& out);
+  void evaluate(Instant now, CoordinationOutputs& out);
   void publish(Instant now, CoordinationOutputs& out);
   Result<Manifest> make_manifest() const;
   void give_up(const Error& why, Instant now, CoordinationOutputs& out);
@@ -100,7 +100,7 @@ class PeriodicLeader {
   std::uint64_t number_ = 0;
   std::uint64_t term_ = 0;
   std::set<std::uint32_t> awaited_;  // pods; ranks while keeping
-  Instant asked_at_;
+  Instant requested_at_;
 
   std::shared_ptr<const JobShards> shards_;
   std::vector<WriterPlan> shares_;
@@ -110,7 +110,7 @@ class PeriodicLeader {
   std::uint64_t longest_microseconds_ = 0;
   WritingRound writing_;
   std::uint64_t bytes_ = 0;
-  std::string told_;  // the last thing that went wrong
+  std::string noted_;  // the last thing that went wrong
 };
 
 }  // namespace rekindle::sidecar

@@ -9,7 +9,7 @@
 namespace rekindle::sidecar {
 namespace {
 
-constexpr Duration kLookEach = std::chrono::milliseconds(50);
+constexpr Duration kInspectInterval = std::chrono::milliseconds(50);
 // A report of a rank that was just seen beyond the step may still be on its way.
 constexpr Duration kReportMax = std::chrono::milliseconds(500);
 
@@ -20,9 +20,9 @@ constexpr Duration kReportMax = std::chrono::milliseconds(500);
 void PeriodicMember::on_layout_changed(CoordinationOutputs& out) {
   if (!config_.snapshots.keeps_anything()) return;
   const std::uint32_t leader = pods_.lowest_reachable();
-  for (std::vector<HeldLayout>& told :
-       one_layout_each(layouts_.tell(config_.first_rank(), config_.ranks_per_pod, {}))) {
-    out.push_back(SendToPeer{leader, LayoutsMessage{config_.ordinal, std::move(told)}});
+  for (std::vector<HeldLayout>& reported :
+       one_layout_each(layouts_.list(config_.first_rank(), config_.ranks_per_pod, {}))) {
+    out.push_back(SendToPeer{leader, LayoutsMessage{config_.ordinal, std::move(reported)}});
   }
 }
 
@@ -76,7 +76,7 @@ void PeriodicMember::on_snapshot(std::uint32_t from, const SnapshotMessage& snap
   if (taking_.empty())
     return answer_snapshot(SnapshotOutcome::failed, {ErrorCode::unavailable, "no rank of this pod trains any more"},
                            out);
-  next_look_ = now + kLookEach;
+  next_inspection_ = now + kInspectInterval;
 }
 
 void PeriodicMember::answer_snapshot(SnapshotOutcome outcome, Error error, CoordinationOutputs& out) {
@@ -197,14 +197,14 @@ void PeriodicMember::fail_write(Error error, CoordinationOutputs& out) {
 // ---- time ----
 
 void PeriodicMember::on_wake(Instant now, CoordinationOutputs& out) {
-  if (snapshot_step_ == 0 || now < next_look_) return;
-  next_look_ = now + kLookEach;
-  out.push_back(LookAtRanks{});
+  if (snapshot_step_ == 0 || now < next_inspection_) return;
+  next_inspection_ = now + kInspectInterval;
+  out.push_back(InspectRanks{});
 }
 
 std::optional<Instant> PeriodicMember::next_wake() const {
   if (snapshot_step_ == 0) return std::nullopt;
-  return next_look_;
+  return next_inspection_;
 }
 
 }  // namespace rekindle::sidecar

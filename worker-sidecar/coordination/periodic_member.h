@@ -6,7 +6,7 @@
 // states -> (again from snapshot). Guarantees: one answer for each order of the newest term; an
 // older one's late answers are dropped. A rank that cannot take part makes the pod say so.
 // Assumptions: ranks report what they took through the shell; words of live ranks are seen after
-// LookAtRanks.
+// InspectRanks.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ class PeriodicMember {
   // when a rank was seen past the step without having said that it took it
   std::map<std::uint32_t, Instant> beyond_;
   std::uint64_t longest_microseconds_ = 0;
-  Instant next_look_;
+  Instant next_inspection_;
 
   AssignParts assign_parts_;
   PodWrittenMessage written_;  // term 0: nothing is being written

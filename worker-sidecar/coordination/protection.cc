@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/assert.h"
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/shards.h"
 
 namespace rekindle::sidecar {
@@ -15,10 +16,9 @@ Protection protection_of(const std::vector<StepGroup>& groups, std::uint64_t sha
   }
   std::sort(alone.begin(), alone.end());
   alone.erase(std::unique(alone.begin(), alone.end()), alone.end());
-  const std::string only = alone.empty()
-                               ? ""
-                               : "only " + describe_ranks(alone) +
-                                     (alone.size() == 1 ? " holds its part" : " hold their parts") + " of the state";
+  const std::string only = alone.empty() ? ""
+                                         : format("only {} {} of the state", describe_ranks(alone),
+                                                  alone.size() == 1 ? "holds its part" : "hold their parts");
 
   if (shadow_every == 1) {
     if (alone.empty() && groups.size() == 1)
@@ -29,15 +29,16 @@ Protection protection_of(const std::vector<StepGroup>& groups, std::uint64_t sha
                 (only.empty() ? "" : ": " + only)};
   }
   if (alone.empty() && groups.size() == 1) return {true, "every rank holds the whole state: one that lives is enough"};
-  const std::string cost =
-      shadow_every == 0 ? "all steps since the newest checkpoint; a shadow of each step would prevent that"
-                        : "up to " + std::to_string(shadow_every) + " steps; a shadow of each step would prevent that";
-  if (!alone.empty()) return {false, only + ": the death of one of them costs " + cost};
-  return {false,
+  const std::string cost = shadow_every == 0
+                               ? "all steps since the newest checkpoint; a shadow of each step would prevent that"
+                               : format("up to {} steps; a shadow of each step would prevent that", shadow_every);
+  if (!alone.empty()) return {false, format("{}: the death of one of them costs {}", only, cost)};
+  return {
+      false,
+      format(
           "each part of the state has several holders, but a death between the commits of two ranks can leave one part "
-          "at a step that another has not "
-          "reached, which costs " +
-              cost};
+          "at a step that another has not reached, which costs {}",
+          cost)};
 }
 
 }  // namespace rekindle::sidecar

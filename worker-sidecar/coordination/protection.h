@@ -1,4 +1,4 @@
-// Which deaths cost committed steps (PROTOCOL P10), told before any happens. Pure.
+// Which deaths cost committed steps (PROTOCOL P10), computed before any happens. Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace rekindle::sidecar {
 
-// `full`: the death of any one process costs no committed step. `sentence` says what still costs
+// `full`: the death of any one process costs no committed step. `message` says what still costs
 // some, for people.
 struct Protection {
   bool full = false;
-  std::string sentence;
+  std::string message;
 
   bool operator==(const Protection&) const = default;
 };

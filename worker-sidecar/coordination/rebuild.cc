@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "common/base/format.h"
+
 namespace rekindle::sidecar {
 namespace {
 
-std::string rank_text(const CollectedRank& rank) { return "rank " + std::to_string(rank.rank); }
+std::string rank_text(const CollectedRank& rank) { return format("rank {}", rank.rank); }
 
 // Dirty just now, and will not be beyond the step when it comes to a gate, where it finds the
 // order: one that loads for an earlier order, one that makes an update that does not lead further.
@@ -23,7 +25,7 @@ bool only_communicators_failed(const std::set<TriggerCause>& causes) {
   });
 }
 
-bool told_apart(const std::vector<CollectedRank>& ranks) {
+bool rebuild_orders_differ(const std::vector<CollectedRank>& ranks) {
   return std::ranges::any_of(
       ranks, [&](const CollectedRank& rank) { return rank.rebuild_term != ranks.front().rebuild_term; });
 }
@@ -38,8 +40,7 @@ std::string why_not_rebuild(const RebuildInput& input) {
     if (!rank.clean && !comes_along(rank, input.step))
       return rank_text(rank) + " stopped in the middle of an update or has other weights in its memory";
     if (rank.step > input.step)
-      return rank_text(rank) + " is beyond step " + std::to_string(input.step) + ", at step " +
-             std::to_string(rank.step);
+      return rank_text(rank) + format(" is beyond step {}, at step {}", input.step, rank.step);
   }
   for (const CollectedRank& rank : input.ranks) {
     if (is_at(rank, input.step)) continue;
@@ -47,8 +48,7 @@ std::string why_not_rebuild(const RebuildInput& input) {
       return is_at(other, input.step) && input.alike(rank.rank, other.rank);
     });
     if (!has_twin)
-      return rank_text(rank) + " is behind step " + std::to_string(input.step) +
-             " and no rank there has registered the same";
+      return rank_text(rank) + format(" is behind step {} and no rank there has registered the same", input.step);
   }
   return {};
 }

@@ -15,8 +15,9 @@ namespace rekindle::sidecar {
 // Nothing is broken but communicators, as far as these causes tell.
 bool only_communicators_failed(const std::set<TriggerCause>& causes);
 
-// Some ranks have been told to rebuild and others have not: who told them was lost in between.
-bool told_apart(const std::vector<CollectedRank>& ranks);
+// Some ranks have the order to rebuild and others have not: the coordinator that gave it was lost
+// in between.
+bool rebuild_orders_differ(const std::vector<CollectedRank>& ranks);
 
 struct RebuildInput {
   std::vector<CollectedRank> ranks;  // that answered, each once
@@ -26,9 +27,9 @@ struct RebuildInput {
   std::function<bool(std::uint32_t, std::uint32_t)> alike;
 };
 
-// Empty: yes. Otherwise the reason, as a part of a sentence. Everybody has to live and to be able
-// to; nobody may be beyond the step or on the way there, since its steps would be an abandoned
-// line, which takes a new attempt (P15); and whoever is behind it has to have a live copy of itself
+// Empty: yes. Otherwise the reason, as a part of a sentence. Every rank has to live and to be
+// able to; none may be beyond the step or on the way there, since its steps would be an abandoned
+// line, which takes a new attempt (P15); and a rank behind it has to have a live copy of itself
 // there, because a rank that registered something new in between could not be filled from the
 // checkpoint.
 std::string why_not_rebuild(const RebuildInput& input);

@@ -1,6 +1,7 @@
 #include "worker-sidecar/coordination/record.h"
 
 #include <cstdio>
+#include "common/base/format.h"
 
 namespace rekindle::sidecar {
 
@@ -14,11 +15,7 @@ std::string to_text(const BreakpointRecord& record) {
     text.append(value);
     if (quoted) text += '"';
   };
-  const auto milliseconds = [](double value) {
-    char buffer[32];
-    std::snprintf(buffer, sizeof buffer, "%.0f", value);
-    return std::string(buffer);
-  };
+  const auto milliseconds = [](double value) { return format("{:.0f}", value); };
   add("state", to_string(record.state));
   add("id", record.id);
   add("term", std::to_string(record.term));

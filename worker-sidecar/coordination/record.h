@@ -1,4 +1,4 @@
-// What is told about one breakpoint (docs/formats/operator-protocol.md, `breakpoints`). Pure
+// What is reported about one breakpoint (docs/formats/operator-protocol.md, `breakpoints`). Pure
 // values.
 #pragma once
 
@@ -26,7 +26,7 @@ struct BreakpointRecord {
   double agreed_milliseconds = 0;
   double durable_milliseconds = 0;
   std::uint64_t steps_lost = 0;
-  // nobody is to be restarted: the ranks make their communicators anew, or will, unless something
+  // no rank is to be restarted: they make their communicators anew, or will, unless something
   // comes in between
   bool rebuild = false;
   std::string message;  // why a step was lost, why it failed, which ranks are inexact

@@ -25,9 +25,9 @@ class WritingRound {
   explicit WritingRound(const CoordinationConfig& config) : config_(config) {}
 
   void clear();
-  // Nothing is awaited any more; the folder, for whoever removes it.
+  // Nothing is awaited any more; the folder, for the caller to remove.
   std::string abandon();
-  // `pods` are told to write; those without a writer have small state to save.
+  // `pods` are ordered to write; those without a writer have small state to save.
   void begin(std::uint64_t term, std::uint64_t step, std::string path, std::vector<WriterPlan> writers,
              std::set<std::uint32_t> pods);
 
@@ -37,7 +37,8 @@ class WritingRound {
   const std::set<std::uint32_t>& pods() const { return pods_; }
 
   void send_order(std::uint32_t pod, CoordinationOutputs& out) const;
-  // A successful report of a pod of this round. Of other pods' ranks nobody is believed.
+  // A successful report of a pod of this round. What it says of other pods' ranks is not
+  // believed.
   ReportState add(const PodWrittenMessage& written);
   bool has(std::uint32_t pod) const { return whole_.contains(pod); }
   bool has_every_writer() const;
@@ -46,7 +47,7 @@ class WritingRound {
   // Tensors and small states of what has come. Every writer is there.
   Status add_to(Manifest& manifest, const JobShards& shards) const;
   // Whose small state of that step is lost, in order: what the pods say of their ranks, and where
-  // every rank `has_states` also those that nobody has saved.
+  // every rank `has_states` also those that no pod has saved.
   std::vector<std::uint32_t> inexact_ranks(bool has_states) const;
 
  private:

@@ -56,12 +56,12 @@ void LocalHost::rank_ended(const ChildEnd& end) {
 }
 
 void LocalHost::save() {
-  asio::post(loop_->context, [this] { loop_->host->tell(Terminating{to_seconds(deadline_)}); });
+  asio::post(loop_->context, [this] { loop_->host->handle(Terminating{to_seconds(deadline_)}); });
 }
 
 void LocalHost::checkpoint_now() {
   asio::post(loop_->context, [this] {
-    if (!loop_->host->ask_for_checkpoint())
+    if (!loop_->host->request_checkpoint())
       std::fputs("rekindle: SIGUSR1: no rank is training yet, there is nothing to save\n", stderr);
   });
 }

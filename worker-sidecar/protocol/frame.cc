@@ -157,7 +157,7 @@ std::expected<std::optional<Frame>, FrameFault> FrameDecoder::next() {
   for (;;) {
     const std::string_view rest = std::string_view(buffer_).substr(begin_);
     if (rest.size() < kFrameHeaderBytes) {
-      // A stranger that sends a few bytes and waits is told at once.
+      // Another protocol that sends a few bytes and waits is refused at once.
       const std::size_t known = std::min<std::size_t>(rest.size(), 4);
       for (std::size_t i = 0; i < known; ++i) {
         if (static_cast<unsigned char>(rest[i]) != (kFrameMagic >> (8 * i) & 0xff))

@@ -34,7 +34,8 @@ inline constexpr std::uint16_t kFrameVersion = 0x0100;
 inline constexpr std::size_t kFrameHeaderBytes = 32;
 static_assert(4 + 2 + 2 + 4 + 4 + 8 + 4 + 4 == kFrameHeaderBytes);
 
-// Of one frame. Whoever has not said who he is can make us keep no more than this and a header.
+// Of one frame. A peer that has not identified itself can make us keep no more than this and a
+// header.
 inline constexpr std::uint32_t kFrameBodyBytesMax = 1u << 20;
 // Of a message, in one frame or several: 100,000 tensors with names of 150 bytes.
 inline constexpr std::size_t kMessageBodyBytesMax = 32u << 20;

@@ -2,7 +2,7 @@
 // Each struct has its number on the wire (kKind) and its name in errors (kName). Values only:
 // descriptors that travel beside a frame are the caller's. Decoding believes nothing:
 // wrong types, counts and lengths over the limits, and values out of range are an Error
-// (invalid_input) with the message and the field in the sentence. Pure.
+// (invalid_input) with the message and the field in its text. Pure.
 #pragma once
 
 #include <cstdint>
@@ -112,7 +112,7 @@ struct LoadedMessage {
 };
 
 // The whole job took the offer; rk_restore returns in this attempt. The summary of what was taken
-// goes to every pod, so that each can tell the operator about it; absent when there was nothing to
+// goes to every pod, so that each can report it to the operator; absent when there was nothing to
 // restore.
 struct TakeMessage {
   static constexpr std::uint16_t kKind = 7;

@@ -110,7 +110,7 @@ Error read_error(JsonFields& in, std::string_view name) {
   const std::string code = part.text("code");
   Error error{ErrorCode::internal, short_text(part, "message", 2 * kMessageTextBytesMax),
               part.boolean_or("retry", false) ? Retry::yes : Retry::no};
-  // A code of a later version is still an error; its sentence says what to do.
+  // A code of a later version is still an error; its message says what to do.
   for (const ErrorCode known : kErrorCodes) {
     if (to_string(known) == code) error.code = known;
   }

@@ -130,7 +130,7 @@ struct TriggerMessage {
   bool operator==(const TriggerMessage&) const = default;
 };
 
-// The trigger is the merged one, so that whoever takes over knows what for and until when.
+// The trigger is the merged one, so that the next coordinator knows what for and until when.
 // trigger.term is not used. `job_layout_hash` is of all that the coordinator knows of who
 // registered what; `layout_hashes` are the layouts that it has.
 struct CollectMessage {

@@ -29,7 +29,7 @@ Status write_rebuild_order(ControlBlock& block, const RebuildOrder& order) {
   std::memcpy(text.data(), order.path.data(), order.path.size());
   std::memcpy(text.data() + kPathBytes, order.manifest_hash.data(), order.manifest_hash.size());
   block.rebuild_term.store(0, std::memory_order_relaxed);
-  // A reader that sees one word of the new order sees that the old one is over.
+  // A reader that sees one word of the new order sees that the earlier one is over.
   std::atomic_thread_fence(std::memory_order_release);
   block.rebuild_step.store(order.step, std::memory_order_relaxed);
   for (std::size_t i = 0; i < kRebuildWords; ++i) {

@@ -13,8 +13,8 @@
 
 namespace rekindle {
 
-// Be at `step` with everything registered, which the checkpoint holds for whoever is not, and go on
-// from there.
+// Be at `step` with everything registered, which the checkpoint holds for a rank that is not, and
+// go on from there.
 struct RebuildOrder {
   std::uint64_t term = 0;  // of the breakpoint that ended with it; 0: there was none
   std::uint64_t step = 0;
@@ -31,7 +31,7 @@ Status write_rebuild_order(ControlBlock& block, const RebuildOrder& order);
 // Empty while there is none, or it is being written.
 std::optional<RebuildOrder> read_rebuild_order(const ControlBlock& block);
 
-// The rank has been told to rebuild and has not yet.
+// The rank has an order to rebuild and has not carried it out yet.
 inline bool rebuild_is_pending(const ControlBlock& block) {
   return block.rebuild_term.load(std::memory_order_acquire) != block.rebuilt.load(std::memory_order_acquire);
 }

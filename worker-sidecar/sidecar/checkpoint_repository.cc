@@ -2,13 +2,17 @@
 
 #include <cerrno>
 
+#include "common/base/format.h"
 #include "common/contract/wall_time.h"
 #include "common/system/clock.h"
 #include "worker-sidecar/checkpoint/names.h"
+#include "worker-sidecar/checkpoint/restore_plan.h"
+#include "worker-sidecar/checkpoint/restore_policy.h"
 #include "worker-sidecar/checkpoint/safetensors.h"
 #include "worker-sidecar/storage/attempt_store.h"
 #include "worker-sidecar/storage/checkpoint_root.h"
 #include "worker-sidecar/storage/file_writer.h"
+#include "worker-sidecar/storage/files.h"
 #include "worker-sidecar/storage/folder.h"
 #include "worker-sidecar/storage/nonce.h"
 #include "worker-sidecar/storage/publisher.h"
@@ -39,6 +43,34 @@ Result<CandidateOrder> CheckpointRepository::candidates() {
   if (policy_.resume_from == ResumeFrom::same_job) leave_out_other_jobs(order, job_.uid);
   if (Status fine = may_start_afresh(order, job_folder_); !fine) return std::unexpected(fine.error());
   return order;
+}
+
+Status CheckpointRepository::verify(const VerifyCandidate& wanted) {
+  const std::string& path = wanted.path;
+  Result<SealedManifest> sealed = read_manifest(file_system_, job_folder_, path);
+  if (!sealed) return std::unexpected(as_damage(sealed.error()));
+  if (sealed->hash != wanted.manifest_hash) {
+    return fail(ErrorCode::corrupt, format("{} has a manifest with another hash than the one that was listed", path));
+  }
+  if (Status ours = check_job(sealed->manifest, job_); !ours) return ours;
+  std::vector<const Layout*> layouts;
+  for (const std::shared_ptr<const Layout>& layout : wanted.layouts) layouts.push_back(layout.get());
+  if (const std::vector<std::string> differences = list_job_differences(sealed->manifest, layouts);
+      !differences.empty()) {
+    return fail(ErrorCode::invalid_input, format("the checkpoint of step {} does not fit what the job has "
+                                                 "registered: {}. Restore the program as it was, or give the new one "
+                                                 "another name or checkpoint folder",
+                                                 sealed->manifest.step, describe_differences(differences)));
+  }
+  for (const ManifestFile& file : sealed->manifest.files) {
+    const std::string name = join_path(join_path(job_folder_, path), file.name);
+    Result<FileInfo> info = info_of(file_system_, name);
+    if (!info) return std::unexpected(info.error());
+    if (info->bytes != file.bytes) {
+      return fail(ErrorCode::corrupt, format("{} has {} bytes, the manifest says {}", name, info->bytes, file.bytes));
+    }
+  }
+  return {};
 }
 
 Result<AttemptRecord> CheckpointRepository::claim(AttemptRecord record) {
@@ -76,7 +108,7 @@ Result<WrittenStates> CheckpointRepository::write_states(const std::string& fold
     }
   }
   if (pieces.empty()) return result;
-  Result<WrittenDataFile> written = write_data_file(file_system_, job_folder_ + "/" + folder, name, pieces);
+  Result<WrittenDataFile> written = write_data_file(file_system_, join_path(job_folder_, folder), name, pieces);
   if (!written) return std::unexpected(written.error());
   for (std::size_t i = 0; i < result.states.size(); ++i) {
     result.states[i].begin_byte = written->entries[i].begin_byte;

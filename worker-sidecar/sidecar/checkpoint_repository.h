@@ -11,6 +11,7 @@
 #include "worker-sidecar/checkpoint/candidates.h"
 #include "worker-sidecar/checkpoint/interval.h"
 #include "worker-sidecar/checkpoint/manifest.h"
+#include "worker-sidecar/coordination/output.h"
 #include "worker-sidecar/sidecar/control_file.h"
 #include "worker-sidecar/sidecar/settings.h"
 #include "worker-sidecar/storage/file_system.h"
@@ -40,6 +41,9 @@ class CheckpointRepository {
   const JobIdentity& job() const { return job_; }
 
   Result<CandidateOrder> candidates();
+  // The manifest is the one that was offered and its files are there with their sizes. Their bytes
+  // are hashed by the ranks, each file by the rank that reads it, before any rank takes the offer.
+  Status verify(const VerifyCandidate& wanted);
   Result<AttemptRecord> claim(AttemptRecord record);
   // How often the job has failed before the attempt that was claimed.
   FailureHistory failures_before(std::uint64_t attempt);

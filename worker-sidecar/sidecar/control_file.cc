@@ -163,7 +163,7 @@ void ControlFile::permit(std::uint64_t step) {
   ring();
 }
 
-void ControlFile::want_snapshot(std::uint64_t step) {
+void ControlFile::request_snapshot(std::uint64_t step) {
   block_->snapshot_step.store(step, std::memory_order_release);
   // Paired with the fence in the rank's step gate.
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -64,7 +64,7 @@ class ControlFile {
   void permit(std::uint64_t step);
   // A rank that passes a step gate at exactly this step takes a snapshot; 0: none. A word read
   // afterwards is either not beyond the gate, or the rank has seen it.
-  void want_snapshot(std::uint64_t step);
+  void request_snapshot(std::uint64_t step);
   // Opens the gates. With GateOrder::stop the rank leaves its loop at this and every later gate.
   // With go_on an order to rebuild that it has not carried out yet still stands.
   void release(GateOrder order);

@@ -28,7 +28,7 @@ DeathWatch::DeathWatch(std::atomic<std::uint32_t>& owner, std::atomic<std::uint3
 
 DeathWatch::~DeathWatch() {
   stopping_ = true;
-  // The thread may be between its look at the flag and its wait, so one wake can be lost: wake
+  // The thread may be between its check of the flag and its wait, so one wake can be lost: wake
   // until it has ended.
   while (!ended_) {
     futex_wake(owner_);
@@ -38,7 +38,7 @@ DeathWatch::~DeathWatch() {
 }
 
 void DeathWatch::watch() {
-  // The rank announces the futex without waking anybody, so its first appearance is looked for.
+  // The rank announces the futex without waking any waiter, so its first appearance is polled.
   constexpr timespec kUntilReady{.tv_sec = 0, .tv_nsec = 2'000'000};
   while (!stopping_) {
     const std::uint32_t value = owner_.load(std::memory_order_acquire);

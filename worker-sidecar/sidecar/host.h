@@ -6,7 +6,7 @@
 // Expected flow: start() listens and tries the storage out, then everything happens on the loop.
 // Threads: everything on the loop thread, except start() and the destructor, which run while the
 // loop does not; post() may be called from any thread. Errors: a storage that does not work is no
-// reason not to start: ranks are told the sentence when they come.
+// reason not to start: ranks get the message when they come.
 #pragma once
 
 #include <functional>
@@ -65,12 +65,12 @@ class Host {
   Host& operator=(const Host&) = delete;
 
   // Loop thread.
-  void tell(const CoordinationEvent& event);
+  void handle(const CoordinationEvent& event);
   // The parent of a local rank did waitpid: the process is over, whatever else is known.
   void process_ended(std::uint32_t rank);
-  // Asks for a checkpoint of the running job after which training goes on. False when there is
-  // nobody to ask for it.
-  bool ask_for_checkpoint();
+  // Asks for a checkpoint of the running job after which training goes on. False when no
+  // rank lives that could ask for it.
+  bool request_checkpoint();
   HostStatus status() const;
   std::string status_text() const;  // JSON, one line
 

@@ -1,6 +1,6 @@
-// The inside of Host, shared by its three files: connections and their messages (host_local.cc),
-// outputs of the machines (host_perform.cc), start, time and status (host.cc). Everything on the
-// loop thread.
+// The inside of Host: ranks and tools on the Unix socket become events, outputs of the machines
+// become stores, frames and work on the disk pool. It is shared with that work, whose results are
+// dropped when the host is gone. Everything on the loop thread.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -24,8 +24,8 @@ namespace rekindle::sidecar {
 struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   Parts(asio::io_context& loop_, Options options_);
 
-  // host.cc
-  void tell(CoordinationEvent event);
+  // Events, time, status.
+  void handle(CoordinationEvent event);
   void arm_wake();
   void log(Severity level, std::string_view message, Facts fields = {}) const;
   void note_problem(const std::string& code, const std::string& message);
@@ -35,7 +35,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   HostStatus status() const;
   std::string status_text() const;
 
-  // host_local.cc
+  // Ranks and tools on the Unix socket.
   void open_storage();
   void on_hello(LinkId link, const HelloMessage& hello, std::uint32_t attempt, FileDescriptor process);
   void admit(LinkId link, const HelloMessage& hello, std::uint32_t attempt, FileDescriptor process);
@@ -44,7 +44,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   void on_link_ended(LinkId link, const std::string& why);
   void on_rank_died(std::uint32_t rank, RankStatus word);
 
-  // host_perform.cc
+  // What the machines order.
   void perform(const CoordinationOutput& output);
   void send_to_rank(std::uint32_t rank, const LocalMessage& message, int descriptor = -1);
   template <typename Work, typename Then>
@@ -78,7 +78,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   void on(const WriteFromShadow& output);
   void on(const KeepForRank& output);
   void on(const OrderSnapshot& output);
-  void on(const LookAtRanks& output);
+  void on(const InspectRanks& output);
   void on(const RemoveFolder& output);
   void on(const ReportPeriodic& output);
   void on(const RememberJob& output);
@@ -102,7 +102,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   RankTable ranks;
   std::unique_ptr<LocalServer> server;
 
-  std::deque<CoordinationEvent> events;  // told while another one is being performed
+  std::deque<CoordinationEvent> events;  // that came while another one is being performed
   bool performing = false;
   asio::steady_timer wake_timer;
 
@@ -111,7 +111,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   std::vector<PendingHello> pending_hellos;  // until the storage has been tried
   std::map<std::string, std::string> problems;
 
-  // Words are looked at only while a hold lasts, and until the first step of an attempt.
+  // Words are read only while a hold lasts, and until the first step of an attempt.
   bool holding = false;
   Instant hold_began;
   asio::steady_timer poll_timer;

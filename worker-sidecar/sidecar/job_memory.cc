@@ -20,7 +20,7 @@ void remember_job(const std::string& run_folder, const RememberJob& job) {
     file << job.attempt << ' ' << job.job_layout_hash << '\n';
     if (!file.flush()) return;
   }
-  // A reader sees the old one or the new one, never half of it.
+  // A reader sees the earlier one or the new one, never half of it.
   [[maybe_unused]] const int renamed = std::rename(temporary.c_str(), path.c_str());
 }
 

@@ -33,7 +33,7 @@ Result<sockaddr_un> address_of(const std::string& path) {
   return address;
 }
 
-// Whether somebody accepts connections there.
+// Whether another process accepts connections there.
 bool answers(const sockaddr_un& address) {
   const FileDescriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EAGAIN;
@@ -46,7 +46,7 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
 
   struct Connection {
     std::shared_ptr<UnixLink> link;
-    // a stranger is not listened to for longer
+    // a peer that has not identified itself has no longer
     FrameDecoder decoder{{.message_bytes_max = kFrameBodyBytesMax}};
     FrameEncoder encoder;
     Role role = Role::unknown;

@@ -1,5 +1,5 @@
-// What the host tells whoever runs it: the log of a sidecar in a pod, the supervision and the event
-// file of `rekindle run`.
+// What the host reports to the program that runs it: the log of a sidecar in a pod, the supervision
+// and the event file of `rekindle run`.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace rekindle::sidecar {
 enum class Severity : std::uint8_t { debug, info, warning, error };
 
 // One thing that happened: a fixed text and fields. Values may hold anything that a user wrote;
-// whoever prints escapes.
+// the program that prints them escapes.
 using Facts = std::vector<std::pair<std::string_view, std::string>>;
 
 // All calls come on the loop thread and must not block.

@@ -215,8 +215,8 @@ void RankTable::hold_live() {
   }
 }
 
-void RankTable::want_snapshot(std::uint64_t step) {
-  for (auto& [rank, place] : places_) place->control.want_snapshot(step);
+void RankTable::request_snapshot(std::uint64_t step) {
+  for (auto& [rank, place] : places_) place->control.request_snapshot(step);
 }
 
 std::vector<std::pair<std::uint32_t, RankStatus>> RankTable::live_words() const {

@@ -38,7 +38,7 @@ class RankTable {
 
   // The connection is gone. That is a death only where nothing better watches the process.
   void link_ended(LinkId link);
-  // Somebody who knows says that the process is over (its parent did waitpid).
+  // The parent of the process did waitpid: it is over.
   void process_ended(std::uint32_t rank);
   void mark_finished(std::uint32_t rank);
   void set_registered(std::uint32_t rank, const RegisteredMessage& registered);
@@ -70,7 +70,7 @@ class RankTable {
   std::vector<std::uint64_t> shadow_steps(std::uint32_t rank, std::uint64_t attempt) const;
 
   void hold_live();
-  void want_snapshot(std::uint64_t step);
+  void request_snapshot(std::uint64_t step);
   void permit(std::uint32_t rank, std::uint64_t step);
   void release_all(GateOrder order);
   Status release_to_rebuild(const RebuildOrder& order);

@@ -1,4 +1,4 @@
-// What the sidecar is told by its environment (docs/formats/injection.md), checked once at start.
+// What the environment sets for the sidecar (docs/formats/injection.md), checked once at start.
 #pragma once
 
 #include <cstdint>

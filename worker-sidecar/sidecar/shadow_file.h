@@ -23,7 +23,8 @@ namespace rekindle::sidecar {
 
 class ShadowFile {
  public:
-  // Makes `rank-<r>.shadow` in `folder`, replacing an earlier one: whoever holds that one keeps it.
+  // Makes `rank-<r>.shadow` in `folder`, replacing an earlier one: a process that has it open keeps
+  // it.
   static Result<ShadowFile> create(const std::string& folder, ShadowPlan plan);
   // The file of a rank that lived when this sidecar was restarted. `not_found` when there is none
   // of this incarnation.

@@ -2,7 +2,7 @@
 // out. It knows nothing of frames; the owner feeds what arrives to its decoder.
 //
 // A hostile client costs little: what it has not read is bounded (then the connection ends),
-// descriptors that nobody asked for are closed, and nothing here waits. Threads: the loop thread
+// descriptors that were not expected are closed, and nothing here waits. Threads: the loop thread
 // only.
 #pragma once
 

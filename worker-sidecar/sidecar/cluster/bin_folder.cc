@@ -33,7 +33,7 @@ Status fill_bin_folder(const std::string& from, const std::string& to) {
       return fail(ErrorCode::not_found, format("{} is not in {}; the sidecar's image is incomplete", name, from));
     }
     const fs::path target = fs::path(to) / name;
-    const fs::path temporary = fs::path(to) / ("." + name + ".new");
+    const fs::path temporary = fs::path(to) / format(".{}.new", name);
     fs::copy_file(*source, temporary, fs::copy_options::overwrite_existing, error);
     if (!error) fs::permissions(temporary, fs::perms(0755), error);
     if (!error) fs::rename(temporary, target, error);

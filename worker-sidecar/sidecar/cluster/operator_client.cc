@@ -53,9 +53,9 @@ struct OperatorClient::Parts {
           interrupted);
       if (!response && is_stopped(response.error())) continue;
       const Status taken = response ? take(*response) : Status(std::unexpected(response.error()));
-      tell_problem(taken ? ""
-                         : format("the operator at {}:{} does not answer as it should: {}", settings.host,
-                                  settings.port, taken.error().message));
+      report_problem(taken ? ""
+                           : format("the operator at {}:{} does not answer as it should: {}", settings.host,
+                                    settings.port, taken.error().message));
       if (taken) {
         pause = kFirstPause;
         continue;
@@ -92,16 +92,16 @@ struct OperatorClient::Parts {
     return {};
   }
 
-  void tell_problem(const std::string& problem) {
-    if (problem == told_problem) return;
-    told_problem = problem;
+  void report_problem(const std::string& problem) {
+    if (problem == reported_problem) return;
+    reported_problem = problem;
     handlers.problem(problem);
   }
 
   const Settings settings;
   const Handlers handlers;
   HttpClient client;
-  std::string told_problem;  // the client's thread
+  std::string reported_problem;  // the client's thread
 
   std::mutex mutex;
   std::condition_variable changed;

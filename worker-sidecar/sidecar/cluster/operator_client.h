@@ -2,8 +2,8 @@
 // and what is ordered. One thread.
 //
 // While the operator is away the sidecar goes on with what it knows; the client asks again with
-// growing pauses. A changed report interrupts a poll that waits, so that what matters is told at
-// once.
+// growing pauses. A changed report interrupts a poll that waits, so that what matters is reported
+// at once.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ class OperatorClient {
   struct Handlers {
     // On the client's thread.
     std::function<void(const SyncAnswer&)> answered;
-    // The newest state of the call: "" when it works, else a sentence. Only when it changes.
+    // The newest state of the call: "" when it works, else a message. Only when it changes.
     std::function<void(const std::string& problem)> problem;
   };
 
@@ -38,7 +38,7 @@ class OperatorClient {
   OperatorClient(const OperatorClient&) = delete;
   OperatorClient& operator=(const OperatorClient&) = delete;
 
-  // Any thread. `at_once`: end a poll that waits and tell this now.
+  // Any thread. `at_once`: end a poll that waits and report this now.
   void set_report(SyncReport report, bool coordinating, bool at_once);
 
  private:

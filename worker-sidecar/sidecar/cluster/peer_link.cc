@@ -6,13 +6,14 @@
 #include <asio/post.hpp>
 #include <asio/write.hpp>
 
+#include "common/base/format.h"
 #include "common/net/tls.h"
 
 namespace rekindle::sidecar {
 namespace {
 
 constexpr std::chrono::seconds kHelloLimit{10};
-// The largest plan, and what every rank of the job holds where ranks differ; somebody this far
+// The largest plan, and what every rank of the job holds where ranks differ; a peer this far
 // behind does not read.
 constexpr std::size_t kOutgoingBytesMax = 4 * kMessageBodyBytesMax;
 
@@ -80,7 +81,7 @@ void PeerLink::shake_hands(asio::ssl::stream_base::handshake_type side) {
     // Both sides: the name in the certificate has to be the job's, whatever the address.
     const std::optional<std::string> uri = verified_peer_uri(self->stream_.native_handle());
     if (uri != self->identity_)
-      return self->end("the certificate is of " + uri.value_or("nobody") + ", not of " + self->identity_);
+      return self->end(format("the certificate is of {}, not of {}", uri.value_or("nobody"), self->identity_));
     self->secured_ = true;
     self->handlers_.secured();
     self->write_next();

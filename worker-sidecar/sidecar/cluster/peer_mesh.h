@@ -5,8 +5,8 @@
 //
 // with growing pauses.
 //
-// Bounded: connections that nobody knows yet, time until a hello, sizes of frames, what a peer
-// leaves unread. Threads: the loop thread.
+// Bounded: connections that have not identified themselves, time until a hello, sizes of frames,
+// what a peer leaves unread. Threads: the loop thread.
 #pragma once
 
 #include <cstdint>

@@ -57,7 +57,7 @@ struct Certificates {
 // reader follows none.
 Result<std::string> read_mounted(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return fail_errno(errno, "opening " + path + " failed");
+  if (!file) return fail_errno(errno, format("opening {} failed", path));
   std::string text(kPemBytesMax, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
@@ -158,7 +158,7 @@ Status PodSidecar::start() {
   start_operator();
   start_metrics();
   keep_reporting();
-  log_info("the sidecar serves", {{"job", options_.host.job_namespace + "/" + options_.host.job},
+  log_info("the sidecar serves", {{"job", format("{}/{}", options_.host.job_namespace, options_.host.job)},
                                   {"ordinal", options_.host.ordinal},
                                   {"pods", options_.host.pods},
                                   {"ranks_per_pod", options_.host.ranks_per_pod},
@@ -170,7 +170,7 @@ Status PodSidecar::start() {
 Status PodSidecar::start_mesh(const Certificates& certificates) {
   Result<std::unique_ptr<PeerMesh>> mesh = PeerMesh::start(
       loop_,
-      {.identity = "rekindle://" + options_.host.job_namespace + "/" + options_.host.job_uid,
+      {.identity = format("rekindle://{}/{}", options_.host.job_namespace, options_.host.job_uid),
        .job_uid = options_.host.job_uid,
        .pod_uid = options_.host.pod_uid,
        .ordinal = options_.host.ordinal,
@@ -180,14 +180,14 @@ Status PodSidecar::start_mesh(const Certificates& certificates) {
        .client = certificates.client,
        .server = certificates.server},
       {
-          .connected = [this](std::uint32_t ordinal) { host_->tell(PeerConnected{ordinal}); },
+          .connected = [this](std::uint32_t ordinal) { host_->handle(PeerConnected{ordinal}); },
           .lost =
               [this](std::uint32_t ordinal) {
-                if (host_) host_->tell(PeerLost{ordinal});
+                if (host_) host_->handle(PeerLost{ordinal});
               },
           .message = [this](
                          std::uint32_t from, std::uint32_t attempt,
-                         PeerMessage message) { host_->tell(PeerMessageArrived{from, attempt, std::move(message)}); },
+                         PeerMessage message) { host_->handle(PeerMessageArrived{from, attempt, std::move(message)}); },
           .log =
               [this](Severity severity, const std::string& what, std::uint32_t ordinal, const std::string& why) {
                 log(severity, what, {{"peer", std::to_string(ordinal)}, {"why", why}});
@@ -247,7 +247,7 @@ void PodSidecar::on_answer(const SyncAnswer& answer) {
   for (const SyncPod& pod : answer.pods) {
     if (pod_names_.size() <= pod.ordinal) pod_names_.resize(pod.ordinal + 1);
     pod_names_[pod.ordinal] = pod.name;
-    table.pods.push_back({.ordinal = static_cast<std::uint32_t>(pod.ordinal), .old = pod.old});
+    table.pods.push_back({.ordinal = static_cast<std::uint32_t>(pod.ordinal), .stale = pod.old});
     if (!pod.old) take(pod);
   }
   // A pod that ends still serves its part of a breakpoint; its successor takes the place when it
@@ -257,9 +257,9 @@ void PodSidecar::on_answer(const SyncAnswer& answer) {
   }
   known_peers_ = addresses;
   mesh_->set_peers(addresses);
-  host_->tell(table);
+  host_->handle(table);
   for (const SyncOrder& order : answer.orders)
-    host_->tell(OrderArrived{.breakpoint = order.breakpoint,
+    host_->handle(OrderArrived{.breakpoint = order.breakpoint,
                              .detail = order.detail,
                              .seconds_left = static_cast<double>(order.seconds_left),
                              .after = order.after});
@@ -313,11 +313,11 @@ void PodSidecar::report(bool at_once) {
     shown_peers_ = mesh_->connections();
   }
   if (!operator_) return;
-  SyncReport told{.attempt = status.attempt, .step = status.step, .phase = status.phase, .restored = restored_};
-  if (status.coordinating) told.ranks = {.expected = options_.host.world_size(), .live = status.live_ranks};
-  for (const TimedRecord& timed : records_) told.breakpoints.push_back(report_of(timed, pod_names_));
-  for (const auto& [code, message] : problems_) told.problems.push_back({code, message});
-  operator_->set_report(std::move(told), status.coordinating, at_once);
+  SyncReport current{.attempt = status.attempt, .step = status.step, .phase = status.phase, .restored = restored_};
+  if (status.coordinating) current.ranks = {.expected = options_.host.world_size(), .live = status.live_ranks};
+  for (const TimedRecord& timed : records_) current.breakpoints.push_back(report_of(timed, pod_names_));
+  for (const auto& [code, message] : problems_) current.problems.push_back({code, message});
+  operator_->set_report(std::move(current), status.coordinating, at_once);
 }
 
 void PodSidecar::keep_reporting() {
@@ -344,8 +344,8 @@ void PodSidecar::breakpoint(const BreakpointRecord& record, std::uint32_t, Insta
 }
 
 void PodSidecar::attempt_begun(const AttemptBegun& begun, Instant) {
-  // A sidecar that rejoins does not know what its ranks began from, and tells nothing about it; the
-  // others do.
+  // A sidecar that rejoins does not know what its ranks began from, and reports nothing about it;
+  // the others do.
   if (!begun.rejoined) {
     records_.clear();
     restored_ = report_of(begun);
@@ -379,7 +379,7 @@ void PodSidecar::on_signal(int signal) {
   end_timer_.async_wait([this](std::error_code error) {
     if (!error) loop_.stop();
   });
-  host_->tell(Terminating{to_seconds(left)});
+  host_->handle(Terminating{to_seconds(left)});
 }
 
 void PodSidecar::exit_allowed() {

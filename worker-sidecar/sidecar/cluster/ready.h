@@ -7,7 +7,7 @@
 
 namespace rekindle::sidecar {
 
-// Asks for the status and waits for the answer. Empty: it answers; else a sentence.
+// Asks for the status and waits for the answer. Empty: it answers; else a message.
 std::string find_why_not_ready(const std::string& socket_path, Duration patience);
 
 }  // namespace rekindle::sidecar

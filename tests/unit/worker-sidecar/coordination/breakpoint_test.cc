@@ -51,14 +51,14 @@ TEST(Breakpoint, TheManifestSaysWhatARecordOfItNeeds) {
   job.kill_rank(2);
   ASSERT_TRUE(settles(job)) << job.describe();
   ASSERT_EQ(job.published().size(), 1u);
-  const BreakpointRecord& told = job.records().back();
+  const BreakpointRecord& record = job.records().back();
   const CheckpointSummary& summary = job.published()[0].summary;
   EXPECT_EQ(summary.world_size, 3u);
   EXPECT_EQ(summary.live_ranks, 2u);
-  EXPECT_EQ(summary.live_ranks, told.ranks);
-  EXPECT_EQ(summary.bytes, told.bytes);
+  EXPECT_EQ(summary.live_ranks, record.ranks);
+  EXPECT_EQ(summary.bytes, record.bytes);
   EXPECT_GT(summary.agreed_milliseconds, 0u);
-  EXPECT_GE(static_cast<double>(summary.agreed_milliseconds), told.agreed_milliseconds);
+  EXPECT_GE(static_cast<double>(summary.agreed_milliseconds), record.agreed_milliseconds);
 }
 
 TEST(Breakpoint, OnlyTheEndingPodsRanksAreEndedOthersStayParkedUntilTheirHookCalls) {
@@ -542,7 +542,7 @@ TEST(Breakpoint, ASidecarThatComesBackGoesOnWithTheRanksThatComeToo) {
   EXPECT_EQ(machine.attempt(), 7u);
 }
 
-TEST(Breakpoint, AMessageOfAnotherAttemptIsDroppedAndCounted) {
+TEST(Breakpoint, AMessageOfAnotherAttemptIsDropped) {
   Coordination machine({.ordinal = 0, .pods = 2});
   const Instant now{};
   machine.advance(RankConnected{.rank = 0, .attempt = 7, .word = {190, RankPhase::computing, 0}}, now);
@@ -550,7 +550,6 @@ TEST(Breakpoint, AMessageOfAnotherAttemptIsDroppedAndCounted) {
   machine.advance(PeerConnected{1}, now);
   const auto outputs = machine.advance(PeerMessageArrived{1, 6, CollectMessage{make_term(9, 1), {}}}, now);
   EXPECT_TRUE(outputs.empty());
-  EXPECT_EQ(machine.dropped_messages(), 1u);
 }
 
 TEST(Breakpoint, P7_ALowerTermIsRefusedWithTheHighestSeen) {

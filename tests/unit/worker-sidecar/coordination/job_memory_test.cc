@@ -16,7 +16,7 @@ const RankStatus kAtStep12{.step = 12, .phase = RankPhase::computing};
 
 class Sidecar {
  public:
-  void tell(const CoordinationEvent& event) {
+  void handle(const CoordinationEvent& event) {
     now += std::chrono::milliseconds(1);
     for (const CoordinationOutput& output : machine.advance(event, now)) outputs.push_back(output);
   }
@@ -24,7 +24,7 @@ class Sidecar {
   void wait(Duration time) {
     for (const Instant until = now + time; now < until;) {
       now = std::min(until, std::max(now + std::chrono::milliseconds(1), machine.next_wake().value_or(until)));
-      tell(Tick{});
+      handle(Tick{});
     }
   }
   template <typename Output>
@@ -42,11 +42,11 @@ class Sidecar {
 
 RememberJob what_the_first_sidecar_left() {
   Sidecar first;
-  for (std::uint32_t rank = 0; rank < 2; ++rank) first.tell(RankConnected{.rank = rank});
-  for (std::uint32_t rank = 0; rank < 2; ++rank) first.tell(RankRegistered{rank, kRegistered});
-  first.tell(CandidatesListed{std::vector<RestoreCandidate>{}});
-  for (std::uint32_t rank = 0; rank < 2; ++rank) first.tell(RankLoaded{rank, {.ok = true}});
-  first.tell(AttemptClaimed{.attempt = 1u, .failures = {}});
+  for (std::uint32_t rank = 0; rank < 2; ++rank) first.handle(RankConnected{.rank = rank});
+  for (std::uint32_t rank = 0; rank < 2; ++rank) first.handle(RankRegistered{rank, kRegistered});
+  first.handle(CandidatesListed{std::vector<RestoreCandidate>{}});
+  for (std::uint32_t rank = 0; rank < 2; ++rank) first.handle(RankLoaded{rank, {.ok = true}});
+  first.handle(AttemptClaimed{.attempt = 1u, .failures = {}});
   const auto* left = first.find<RememberJob>();
   EXPECT_NE(left, nullptr);
   return left != nullptr ? *left : RememberJob{};
@@ -54,17 +54,17 @@ RememberJob what_the_first_sidecar_left() {
 
 // Rank 1 died while the sidecar was away.
 void come_back(Sidecar& second, const RegisteredMessage& registered) {
-  second.tell(RankConnected{.rank = 0, .attempt = 1, .term = 0, .word = kAtStep12});
-  second.tell(RankRegistered{0, registered});
-  second.tell(RankDied{.rank = 1, .word = kAtStep12, .attempt = 1});
-  second.tell(RankSeen{0, kAtStep12});
+  second.handle(RankConnected{.rank = 0, .attempt = 1, .term = 0, .word = kAtStep12});
+  second.handle(RankRegistered{0, registered});
+  second.handle(RankDied{.rank = 1, .word = kAtStep12, .attempt = 1});
+  second.handle(RankSeen{0, kAtStep12});
   second.wait(std::chrono::seconds(5));
 }
 
 TEST(JobMemory, ARankThatCannotSayAnyMoreWhatItHeldIsKnownFromBefore) {
   const RememberJob left = what_the_first_sidecar_left();
   Sidecar second;
-  second.tell(JobRemembered{left.attempt, left.job_layout_hash});
+  second.handle(JobRemembered{left.attempt, left.job_layout_hash});
   come_back(second, kRegistered);
   ASSERT_NE(second.find<CreateFolder>(), nullptr);
   EXPECT_EQ(second.find<CreateFolder>()->step, 12u);
@@ -79,7 +79,7 @@ TEST(JobMemory, WithoutItNothingIsSavedThatMightLackAPart) {
 TEST(JobMemory, OfAnEarlierAttemptDoesNotCount) {
   const RememberJob left = what_the_first_sidecar_left();
   Sidecar second;
-  second.tell(JobRemembered{left.attempt + 1, left.job_layout_hash});
+  second.handle(JobRemembered{left.attempt + 1, left.job_layout_hash});
   come_back(second, kRegistered);
   EXPECT_EQ(second.find<CreateFolder>(), nullptr);
 }
@@ -87,7 +87,7 @@ TEST(JobMemory, OfAnEarlierAttemptDoesNotCount) {
 TEST(JobMemory, ThatDoesNotFitWhatTheOtherRankHoldsDoesNotCount) {
   const RememberJob left = what_the_first_sidecar_left();
   Sidecar second;
-  second.tell(JobRemembered{left.attempt, left.job_layout_hash});
+  second.handle(JobRemembered{left.attempt, left.job_layout_hash});
   come_back(second, {.layout = {{whole_tensor("other", Dtype::f32, {100, 2})}}});
   EXPECT_EQ(second.find<CreateFolder>(), nullptr);
 }

@@ -16,31 +16,31 @@ class Leader {
  public:
   explicit Leader(std::uint32_t pods) : machine({.pods = pods}) {
     PeerTableSeen table{{{0, false}}, true};
-    tell(RankConnected{.rank = 0});
+    handle(RankConnected{.rank = 0});
     for (std::uint32_t pod = 1; pod < pods; ++pod) {
-      tell(PeerConnected{pod});
+      handle(PeerConnected{pod});
       table.pods.push_back({pod, false});
     }
-    tell(table);
-    for (std::uint32_t pod = 1; pod < pods; ++pod) hear(pod, ready(pod, ReadyState::connected));
-    tell(RankRegistered{0, {.layout = kLayout}});
-    for (std::uint32_t pod = 1; pod < pods; ++pod) hear(pod, ready(pod, ReadyState::registered));
-    tell(CandidatesListed{std::vector<RestoreCandidate>{}});
-    tell(RankLoaded{0, {.ok = true}});
-    for (std::uint32_t pod = 1; pod < pods; ++pod) hear(pod, PodLoadedMessage{.ordinal = pod, .ok = true});
-    tell(AttemptClaimed{.attempt = 1u, .failures = {}});
+    handle(table);
+    for (std::uint32_t pod = 1; pod < pods; ++pod) receive(pod, ready(pod, ReadyState::connected));
+    handle(RankRegistered{0, {.layout = kLayout}});
+    for (std::uint32_t pod = 1; pod < pods; ++pod) receive(pod, ready(pod, ReadyState::registered));
+    handle(CandidatesListed{std::vector<RestoreCandidate>{}});
+    handle(RankLoaded{0, {.ok = true}});
+    for (std::uint32_t pod = 1; pod < pods; ++pod) receive(pod, PodLoadedMessage{.ordinal = pod, .ok = true});
+    handle(AttemptClaimed{.attempt = 1u, .failures = {}});
   }
 
-  void tell(const CoordinationEvent& event) {
+  void handle(const CoordinationEvent& event) {
     now += std::chrono::milliseconds(1);
     for (const CoordinationOutput& output : machine.advance(event, now)) outputs.push_back(output);
   }
-  void hear(std::uint32_t pod, PeerMessage message) {
-    tell(PeerMessageArrived{pod, machine.attempt(), std::move(message)});
+  void receive(std::uint32_t pod, PeerMessage message) {
+    handle(PeerMessageArrived{pod, machine.attempt(), std::move(message)});
   }
   // That pod's answer in the first round: its rank computes the step after 12.
-  void hear_answer(std::uint32_t pod) {
-    hear(pod, CollectedMessage{
+  void receive_answer(std::uint32_t pod) {
+    receive(pod, CollectedMessage{
                   .term = make_term(1, 0),
                   .ordinal = pod,
                   .ranks = {{.rank = pod, .alive = true, .clean = true, .step = 12, .phase = RankPhase::computing}}});
@@ -48,7 +48,7 @@ class Leader {
   void wait(Duration time) {
     for (const Instant until = now + time; now < until;) {
       now = std::min(until, std::max(now, machine.next_wake().value_or(until)));
-      tell(Tick{});
+      handle(Tick{});
     }
   }
 
@@ -77,32 +77,32 @@ const RankStatus kAt12{.step = 12, .phase = RankPhase::computing};
 
 TEST(LateAnswer, OfALostPodCostsARoundAndNotTheCheckpoint) {
   Leader leader(2);
-  leader.tell(HookCalled{.hook = 1, .container = "main", .seconds_left = 30});
-  leader.tell(RankSeen{0, kAt12});
-  leader.tell(PeerLost{1});
-  leader.hear_answer(1);
+  leader.handle(HookCalled{.hook = 1, .container = "main", .seconds_left = 30});
+  leader.handle(RankSeen{0, kAt12});
+  leader.handle(PeerLost{1});
+  leader.receive_answer(1);
   leader.wait(std::chrono::seconds(2));
   ASSERT_EQ(leader.all<CreateFolder>().size(), 1u);
-  leader.tell(FolderCreated{leader.all<CreateFolder>()[0].term, "a1-s12-n1"});
+  leader.handle(FolderCreated{leader.all<CreateFolder>()[0].term, "a1-s12-n1"});
   EXPECT_EQ(leader.all<RemoveFolder>().size(), 1u) << "a writer of the round is gone";
-  leader.tell(RankSeen{0, kAt12});
+  leader.handle(RankSeen{0, kAt12});
   leader.wait(std::chrono::seconds(2));
   ASSERT_EQ(leader.all<CreateFolder>().size(), 2u);
-  leader.tell(FolderCreated{leader.all<CreateFolder>()[1].term, "a1-s12-n2"});
+  leader.handle(FolderCreated{leader.all<CreateFolder>()[1].term, "a1-s12-n2"});
   ASSERT_FALSE(leader.all<StartWrite>().empty());
   EXPECT_EQ(leader.all<StartWrite>().back().write.path, "a1-s12-n2");
 }
 
 TEST(LateAnswer, OfBeforeALossIsWorthNothingWhenThePodIsBack) {
   Leader leader(3);
-  leader.tell(HookCalled{.hook = 1, .container = "main", .seconds_left = 30});
-  leader.tell(RankSeen{0, kAt12});
-  leader.hear_answer(1);
-  leader.tell(PeerLost{1});
-  leader.tell(PeerConnected{1});
-  leader.hear_answer(2);
+  leader.handle(HookCalled{.hook = 1, .container = "main", .seconds_left = 30});
+  leader.handle(RankSeen{0, kAt12});
+  leader.receive_answer(1);
+  leader.handle(PeerLost{1});
+  leader.handle(PeerConnected{1});
+  leader.receive_answer(2);
   EXPECT_TRUE(leader.all<CreateFolder>().empty()) << "pod 1 is asked again: nobody leaves its ranks out";
-  leader.hear_answer(1);
+  leader.receive_answer(1);
   EXPECT_EQ(leader.all<CreateFolder>().size(), 1u);
 }
 

@@ -108,7 +108,7 @@ TEST(Periodic, ABreakpointDoesNotWaitForIt) {
   job.pod(1).answers_writes = false;  // the disk is slow
   job.train(12);
   EXPECT_THAT(job.published, IsEmpty());
-  job.tell(0, HookCalled{.hook = 1, .container = "main", .seconds_left = 30});
+  job.handle(0, HookCalled{.hook = 1, .container = "main", .seconds_left = 30});
   EXPECT_TRUE(held(job));
   EXPECT_THAT(job.removed, SizeIs(1));
   EXPECT_THAT(job.problems, IsEmpty());
@@ -121,9 +121,9 @@ TEST(Periodic, AnAnswerForOneThatWasGivenUpPublishesNothing) {
   job.train(12);
   ASSERT_THAT(job.pod(1).unanswered, SizeIs(1));
   const WriteMessage late = job.pod(1).unanswered[0];
-  job.tell(0, PeerLost{1});
-  job.tell(0, PeerConnected{1});
-  job.tell(
+  job.handle(0, PeerLost{1});
+  job.handle(0, PeerConnected{1});
+  job.handle(
       1, RankWritten{1, {.term = late.term, .written = {.file = late.file, .bytes = 1, .hash = std::string(32, '0')}}});
   EXPECT_THAT(job.published, IsEmpty());
   EXPECT_THAT(job.removed, SizeIs(1));
@@ -132,7 +132,7 @@ TEST(Periodic, AnAnswerForOneThatWasGivenUpPublishesNothing) {
 TEST(Periodic, AFolderThatIsThereWhenNobodyWantsItAnyMoreIsRemoved) {
   PeriodicWorld job(2, kEveryTenSteps);
   job.start();
-  job.tell(0, FolderCreated{make_periodic_term(99, 0), "a1-s10-late"});
+  job.handle(0, FolderCreated{make_periodic_term(99, 0), "a1-s10-late"});
   EXPECT_THAT(job.removed, ::testing::ElementsAre("a1-s10-late"));
 }
 
@@ -140,10 +140,10 @@ TEST(Periodic, APodThatComesBackIsPlannedAnew) {
   PeriodicWorld job(2, kEveryTenSteps);
   job.start();
   job.train(12);
-  job.tell(0, PeerLost{1});
-  job.tell(1, PeerLost{0});
-  job.tell(1, PeerConnected{0});
-  job.tell(0, PeerConnected{1});
+  job.handle(0, PeerLost{1});
+  job.handle(1, PeerLost{0});
+  job.handle(1, PeerConnected{0});
+  job.handle(0, PeerConnected{1});
   job.train(24);
   EXPECT_THAT(job.pod(1).kept, SizeIs(2));
   EXPECT_GE(job.published.size(), 2u);
@@ -155,7 +155,7 @@ TEST(Periodic, TensorsThatAppearLateArePlannedIn) {
   job.train(3);
   for (std::uint32_t pod = 0; pod < 2; ++pod) {
     job.pod(pod).layout.tensors.push_back(whole_tensor("moments", Dtype::f32, {100, 2}));
-    job.tell(pod, RankRegistered{pod, {.layout = job.pod(pod).layout, .states = {}, .late = true}});
+    job.handle(pod, RankRegistered{pod, {.layout = job.pod(pod).layout, .states = {}, .late = true}});
   }
   job.run(seconds(2));
   EXPECT_THAT(job.pod(1).kept, SizeIs(2));
@@ -182,7 +182,7 @@ TEST(Periodic, AfterTheLastStepNothingIsSaidToHaveFailed) {
   PeriodicWorld job(2, kEveryTenSteps);
   job.start();
   job.train(15);
-  for (std::uint32_t pod = 0; pod < 2; ++pod) job.tell(pod, RankFinished{pod});
+  for (std::uint32_t pod = 0; pod < 2; ++pod) job.handle(pod, RankFinished{pod});
   job.run(seconds(5));
   EXPECT_THAT(job.problems, IsEmpty());
   EXPECT_THAT(job.removed, IsEmpty());
@@ -193,7 +193,7 @@ TEST(Periodic, TheDeathOfARankWhileItsSnapshotIsWrittenIsTheBreakpointsBusiness)
   job.start();
   job.pod(1).answers_writes = false;
   job.train(12);
-  job.tell(1, RankDied{1, job.pod(1).word, 1});
+  job.handle(1, RankDied{1, job.pod(1).word, 1});
   EXPECT_TRUE(held(job));
   EXPECT_THAT(job.removed, SizeIs(1));
 }

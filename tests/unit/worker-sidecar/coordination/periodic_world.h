@@ -48,14 +48,14 @@ class PeriodicWorld {
   void start() {
     for (std::uint32_t i = 0; i < pods_.size(); ++i) {
       for (std::uint32_t j = 0; j < pods_.size(); ++j) {
-        if (i != j) tell(i, PeerConnected{j});
+        if (i != j) handle(i, PeerConnected{j});
       }
     }
-    for (std::uint32_t i = 0; i < pods_.size(); ++i) tell(i, RankConnected{.rank = i});
+    for (std::uint32_t i = 0; i < pods_.size(); ++i) handle(i, RankConnected{.rank = i});
     run(std::chrono::seconds(2));
   }
 
-  void tell(std::uint32_t pod, const CoordinationEvent& event) {
+  void handle(std::uint32_t pod, const CoordinationEvent& event) {
     queue_.push_back({pod, event});
     drain();
   }
@@ -66,7 +66,7 @@ class PeriodicWorld {
     while (now < until) {
       now += std::chrono::milliseconds(10);
       for (std::uint32_t i = 0; i < pods_.size(); ++i) {
-        if (const auto wake = pods_[i].sidecar->next_wake(); wake && *wake <= now) tell(i, Tick{});
+        if (const auto wake = pods_[i].sidecar->next_wake(); wake && *wake <= now) handle(i, Tick{});
       }
     }
   }
@@ -83,7 +83,7 @@ class PeriodicWorld {
     ++place.word.step;
     if (place.takes_snapshots && place.snapshot_step == place.word.step && place.taken != place.word.step) {
       place.taken = place.word.step;
-      tell(pod, RankSnapshotted{pod, place.word.step, 1500, {}});
+      handle(pod, RankSnapshotted{pod, place.word.step, 1500, {}});
     }
   }
 
@@ -97,7 +97,7 @@ class PeriodicWorld {
   std::optional<Error> publish_error;
 
  private:
-  struct Told {
+  struct Queued {
     std::uint32_t pod;
     CoordinationEvent event;
   };
@@ -106,10 +106,10 @@ class PeriodicWorld {
     if (draining_) return;
     draining_ = true;
     while (!queue_.empty()) {
-      Told told = std::move(queue_.front());
+      Queued queued = std::move(queue_.front());
       queue_.pop_front();
-      for (const CoordinationOutput& output : pods_[told.pod].sidecar->advance(told.event, now)) {
-        std::visit([&](const auto& what) { perform(told.pod, what); }, output);
+      for (const CoordinationOutput& output : pods_[queued.pod].sidecar->advance(queued.event, now)) {
+        std::visit([&](const auto& what) { perform(queued.pod, what); }, output);
       }
     }
     draining_ = false;
@@ -131,8 +131,8 @@ class PeriodicWorld {
     later(pod, RankLoaded{o.rank, {.path = o.offer.path, .step = o.offer.step, .ok = true}});
   }
   void perform(std::uint32_t pod, const ClaimAttempt&) { later(pod, AttemptClaimed{.attempt = 1u, .failures = {}}); }
-  void perform(std::uint32_t pod, const HoldRanks&) { perform(pod, LookAtRanks{}); }
-  void perform(std::uint32_t pod, const LookAtRanks&) { later(pod, RankSeen{pod, pods_[pod].word}); }
+  void perform(std::uint32_t pod, const HoldRanks&) { perform(pod, InspectRanks{}); }
+  void perform(std::uint32_t pod, const InspectRanks&) { later(pod, RankSeen{pod, pods_[pod].word}); }
   void perform(std::uint32_t pod, const KeepForRank& o) {
     pods_[pod].kept.push_back(o);
     later(pod,
@@ -140,7 +140,7 @@ class PeriodicWorld {
   }
   void perform(std::uint32_t pod, const OrderSnapshot& o) {
     pods_[pod].snapshot_step = o.step;
-    perform(pod, LookAtRanks{});
+    perform(pod, InspectRanks{});
   }
   void perform(std::uint32_t pod, const CreateFolder& o) {
     later(pod, FolderCreated{o.term, checkpoint_folder_name({o.attempt, o.step, "n" + std::to_string(++folders_)})});
@@ -178,7 +178,7 @@ class PeriodicWorld {
 
   SnapshotSettings settings_;
   std::vector<Pod> pods_;
-  std::deque<Told> queue_;
+  std::deque<Queued> queue_;
   bool draining_ = false;
   int folders_ = 0;
 };

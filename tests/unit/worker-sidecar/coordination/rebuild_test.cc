@@ -131,10 +131,10 @@ TEST(Rebuild, AFailedCollectiveOfAJobThatLivesStopsNobody) {
   for (const std::uint32_t rank : {0u, 2u, 3u}) job.reach_gate(rank);
   ASSERT_TRUE(is_quiet_again(job));
   expect_all_rebuilt(job, 190);
-  const BreakpointRecord& told = job.records().back();
-  EXPECT_EQ(told.state, SaveState::durable);
-  EXPECT_TRUE(told.rebuild);
-  EXPECT_THAT(told.message, HasSubstr("go on with step 191"));
+  const BreakpointRecord& record = job.records().back();
+  EXPECT_EQ(record.state, SaveState::durable);
+  EXPECT_TRUE(record.rebuild);
+  EXPECT_THAT(record.message, HasSubstr("go on with step 191"));
   EXPECT_EQ(job.pod(0).phase(), SidecarPhase::training);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <asio/io_context.hpp>
 
+#include "common/base/format.h"
 #include "tests/support/certificates.h"
 
 namespace rekindle::sidecar {
@@ -25,28 +26,27 @@ struct Node {
                                                                .for_server = true,
                                                                .for_client = true})
                                .value();
-    auto started =
-        PeerMesh::start(loop,
-                        {.identity = kIdentity,
-                         .job_uid = job_uid,
-                         .pod_uid = "pod-" + std::to_string(ordinal),
-                         .ordinal = ordinal,
-                         .pods = 3,
-                         .version = "test",
-                         .port = 0,
-                         .client = client_context(authority.pem(), own),
-                         .server = server_context(own, authority.pem())},
-                        {.connected = [this](std::uint32_t peer) { said.push_back("up " + std::to_string(peer)); },
-                         .lost = [this](std::uint32_t peer) { said.push_back("lost " + std::to_string(peer)); },
-                         .message =
-                             [this](std::uint32_t from, std::uint32_t attempt, PeerMessage message) {
-                               if (const auto* finished = std::get_if<PodFinishedMessage>(&message)) {
-                                 said.push_back("finished " + std::to_string(finished->ordinal) + " from " +
-                                                std::to_string(from) + " attempt " + std::to_string(attempt));
-                               }
-                             },
-                         .log = [this](Severity, const std::string& what, std::uint32_t,
-                                       const std::string& why) { logged += what + ": " + why + "\n"; }});
+    auto started = PeerMesh::start(
+        loop,
+        {.identity = kIdentity,
+         .job_uid = job_uid,
+         .pod_uid = "pod-" + std::to_string(ordinal),
+         .ordinal = ordinal,
+         .pods = 3,
+         .version = "test",
+         .port = 0,
+         .client = client_context(authority.pem(), own),
+         .server = server_context(own, authority.pem())},
+        {.connected = [this](std::uint32_t peer) { said.push_back(format("up {}", peer)); },
+         .lost = [this](std::uint32_t peer) { said.push_back(format("lost {}", peer)); },
+         .message =
+             [this](std::uint32_t from, std::uint32_t attempt, PeerMessage message) {
+               if (const auto* finished = std::get_if<PodFinishedMessage>(&message)) {
+                 said.push_back(format("finished {} from {} attempt {}", finished->ordinal, from, attempt));
+               }
+             },
+         .log = [this](Severity, const std::string& what, std::uint32_t,
+                       const std::string& why) { logged += format("{}: {}\n", what, why); }});
     EXPECT_TRUE(started) << started.error().message;
     mesh = std::move(*started);
   }
