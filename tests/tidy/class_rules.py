@@ -7,10 +7,6 @@ import re
 DEFINITION = re.compile(
     r"^(?!\s|//|#|return\b|using\b)(?:[^\n;={}\"]*?[\s*&])?((?:\w+::)*[A-Z]\w*)::(?:~?\w+|operator[^\s(]+)\(", re.M
 )
-# Classes, as `folder Class`, that stand in several files today, with the reason. A class that no longer does has to
-# leave this list; none joins it.
-SEVERAL_FILES_ALLOWED = {
-}
 
 
 def files_of_classes(files):
@@ -24,16 +20,10 @@ def files_of_classes(files):
 
 
 def a_class_is_defined_in_one_file(files):
-    found = files_of_classes(files)
-    faults = [
+    return [
         f"{name} is defined in {', '.join(sorted(paths))}: one class, one file; split the class by noun"
-        for name, paths in sorted(found.items())
-        if len(paths) > 1 and name not in SEVERAL_FILES_ALLOWED
-    ]
-    return faults + [
-        f"{name} stands in one file now: take it out of SEVERAL_FILES_ALLOWED in tests/tidy/class_rules.py"
-        for name in sorted(SEVERAL_FILES_ALLOWED)
-        if any(path.startswith(name.partition(" ")[0] + "/") for path in files) and len(found.get(name, ())) < 2
+        for name, paths in sorted(files_of_classes(files).items())
+        if len(paths) > 1
     ]
 
 

@@ -101,10 +101,6 @@ NO_EXCUSE = {
     ),
     "after_the_raw_string": (rules.code_lines_are_narrow, {"a/x.cc": f'f(R"(\n)");\n{WIDE}\n'}),
     "a_raw_string_in_a_comment": (rules.code_lines_are_narrow, {"a/x.cc": f'// as in R"(\n{WIDE}\n'}),
-    "a_class_that_no_longer_stands_in_several_files": (
-        rules.a_class_is_defined_in_one_file,
-        {"tests/scenario/operator/x.cc": "void World::one() {}\n"},
-    ),
 }
 
 

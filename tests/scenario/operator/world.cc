@@ -337,11 +337,11 @@ void World::finish_save() {
     reported.agreed_milliseconds = 6;
     reported.durable_milliseconds = 31;
     durable_ = {.step = step,
-                .path = told.path,
-                .manifest_hash = told.manifest_hash,
-                .bytes = told.bytes,
-                .ranks = RankCounts{.expected = processes_.size(), .live = told.ranks},
-                .agreed_milliseconds = told.agreed_milliseconds};
+                .path = reported.path,
+                .manifest_hash = reported.manifest_hash,
+                .bytes = reported.bytes,
+                .ranks = RankCounts{.expected = processes_.size(), .live = reported.ranks},
+                .agreed_milliseconds = reported.agreed_milliseconds};
   } else {
     reported.state = SaveState::failed;
     reported.message = "the checkpoint folder is full (ENOSPC): free some space";

@@ -183,9 +183,9 @@ TEST(Reconcile, WhomARestartTakesAwayDoesNotTrainBesideAPodThatIsGone) {
   story.job.phase = JobPhase::pending;
   const Plan plan = story.plan();
   EXPECT_EQ(all<CreateBreakpoint>(plan).size(), 1u);
-  EXPECT_TRUE(std::ranges::any_of(plan.because, [](const std::string& reason) {
+  EXPECT_TRUE(std::ranges::any_of(plan.reasons, [](const std::string& reason) {
     return reason.find("while restarting -> join") != std::string::npos;
-  })) << (plan.because.empty() ? "" : plan.because.front());
+  })) << (plan.reasons.empty() ? "" : plan.reasons.front());
 }
 
 TEST(Reconcile, APodThatWentForADutyIsNotRecorded) {
