@@ -42,6 +42,7 @@ class Mailbox {
     return true;
   }
 
+  // For tests: fills a mailbox to its brim without waiting.
   bool try_push(T item) {
     const std::lock_guard lock(mutex_);
     if (closed_ || items_.size() >= capacity_) return false;

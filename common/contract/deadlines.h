@@ -1,4 +1,5 @@
-// How long a breakpoint may take: where neither the job, its policy nor the chart says, and at most.
+// How long a breakpoint may take: where neither the job, its policy nor the chart says, and at
+// most.
 #pragma once
 
 #include <chrono>

@@ -50,6 +50,7 @@ struct CertificateFacts {
 };
 
 // The first certificate in the text. corrupt when there is none that can be read.
+// For tests: what we have made, as others read it.
 Result<CertificateFacts> read_certificate(const std::string& pem);
 
 }  // namespace rekindle

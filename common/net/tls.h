@@ -76,6 +76,7 @@ class TlsServerContext {
   TlsServerContext& operator=(const TlsServerContext&) = delete;
 
   ssl_ctx_st* native() const { return context_; }
+  // For tests: whether a server was made with the authority of its clients.
   bool asks_for_client_certificate() const { return mutual_; }
 
  private:

@@ -12,6 +12,7 @@ class TokenBucket {
   TokenBucket(double per_second, double burst);
 
   // Takes one token. False when there is none now.
+  // For tests: whether a token is there at a moment.
   bool try_take(Instant now);
 
   // Takes one token now or in the future and says how long the caller has to wait before it counts
@@ -19,6 +20,7 @@ class TokenBucket {
   Duration reserve(Instant now);
 
   // When try_take will succeed if no other caller takes.
+  // For tests: when the next token is there.
   Instant next_at(Instant now) const;
 
  private:

@@ -23,7 +23,9 @@ struct Classifier {
   std::optional<Fault> (*classify)(const FaultEvidence&);
 };
 
+// For tests: every row of the table has an example.
 std::span<const BenignCause> benign_causes();
+// For tests: every row of the table has an example.
 std::span<const Classifier> classifiers();
 
 struct Verdict {

@@ -64,6 +64,7 @@ static_assert(
     "every class needs a response in every stage");
 
 // The table as Markdown, for docs/operating/faults.md.
+// For tests: the page and the table are compared.
 std::string response_table_markdown();
 
 }  // namespace rekindle::op

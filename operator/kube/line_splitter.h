@@ -29,6 +29,7 @@ class LineSplitter {
   std::optional<std::string> next();
 
   // Bytes of a line that has not ended yet: a stream that closes with some here was cut.
+  // For tests: what is kept is bounded.
   std::size_t unfinished_bytes() const { return buffer_.size() - line_begin_; }
 
  private:

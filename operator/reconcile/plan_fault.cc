@@ -133,8 +133,8 @@ void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& f
                 .trigger = trigger,
                 .seen = report.phase_since};
     fault.message = reported.detail.empty()
-                         ? "the sidecars began a breakpoint by themselves (" + std::string(cause_word(reported)) + ")"
-                         : reported.detail;
+                        ? "the sidecars began a breakpoint by themselves (" + std::string(cause_word(reported)) + ")"
+                        : reported.detail;
     WallTime believed = report.phase_since;
     if (!reported.pod.empty()) {
       const Pod* subject = view.pod_by_name(reported.pod);

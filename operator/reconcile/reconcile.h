@@ -44,8 +44,8 @@ struct PlanLimits {
 };
 
 struct Plan {
-  std::vector<Action> actions;            // in this order
-  std::vector<SyncOrder> orders;          // served to the job's sidecars until the next plan
+  std::vector<Action> actions;              // in this order
+  std::vector<SyncOrder> orders;            // served to the job's sidecars until the next plan
   std::vector<std::string> stale_pod_uids;  // pods of an attempt that is over
   // a recovery is under way and pods of the old attempt still exist
   bool hold_start = false;

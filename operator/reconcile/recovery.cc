@@ -47,7 +47,8 @@ bool training_goes_on(const ReportedBreakpoint& reported) {
 std::optional<SavedBy> find_save(const View& view, const Breakpoint& recovery) {
   return best_save(view, [&](const SidecarReport& report, const ReportedBreakpoint& reported) {
     if (reported.id == recovery.name) return true;
-    return reported.id.empty() && !training_goes_on(reported) && contains_pod(recovery.spec.pods, report.sender.pod_uid);
+    return reported.id.empty() && !training_goes_on(reported) &&
+           contains_pod(recovery.spec.pods, report.sender.pod_uid);
   });
 }
 

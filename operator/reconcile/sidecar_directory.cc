@@ -63,7 +63,8 @@ std::vector<SyncPod> pods_of(const DirectoryView& view, const Reports& reports) 
     const auto report = reports.find(pod->uid);
     const bool called = report != reports.end();
     std::optional<std::int64_t> ordinal = ordinal_of(*view.job, pod->task, pod->index);
-    if (!ordinal && called) ordinal = report->second.sender.ordinal;  // scaled down, and still there
+    // scaled down, and still there
+    if (!ordinal && called) ordinal = report->second.sender.ordinal;
     if (!ordinal) continue;
     SyncPod told{.name = pod->name,
                  .uid = pod->uid,

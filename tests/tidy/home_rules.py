@@ -142,6 +142,7 @@ TELL_OF_VERSIONS = (
     "README.md",
     "tests/cluster/gomod/",
     "tests/fuzz/corpus/",
+    "tests/fuzz/make_corpus.cc",
     "tests/unit/",
     "tests/tidy/",
     "tests/mutate/",

@@ -38,6 +38,7 @@ struct ReadRange {
   bool operator==(const ReadRange&) const = default;
 };
 
+// For tests: plans are compared by their number of runs.
 std::uint64_t run_count(const ReadRange& range);
 // Behind the last run.
 std::uint64_t end_byte(const ReadRange& range);

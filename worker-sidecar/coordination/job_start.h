@@ -121,7 +121,8 @@ class JobStart {
   // As the coordinator.
   JobStartState state_ = JobStartState::gathering;
   std::map<std::uint32_t, ReadyMessage> ready_;
-  std::set<std::uint32_t> requested_;  // pods that were asked for their layouts since the last resend
+  // pods that were asked for their layouts since the last resend
+  std::set<std::uint32_t> requested_;
   std::vector<RestoreCandidate> candidates_;
   std::size_t candidate_ = 0;   // index; candidates_.size(): nothing to restore
   std::uint32_t failures_ = 0;  // of the list, or of this candidate

@@ -1,6 +1,7 @@
 #include "worker-sidecar/coordination/record.h"
 
 #include <cstdio>
+
 #include "common/base/format.h"
 
 namespace rekindle::sidecar {

@@ -24,6 +24,7 @@ using RankGroup = std::vector<std::uint32_t>;
 Result<RankGroup> decode_group_info(std::string_view bytes);
 
 // What MindSpore's restore_group_info_list reads back.
+// For tests: what the reader has to read.
 std::string encode_group_info(const RankGroup& ranks);
 
 // "0,4": how a group is named in RESTORE_RANKS_MAP and to people.

@@ -142,6 +142,7 @@ class FrameDecoder {
   // From the next frame on: who is on the other side is known now.
   void set_message_bytes_max(std::size_t bytes) { limits_.message_bytes_max = bytes; }
 
+  // For tests: what is kept is bounded.
   std::size_t waiting_bytes() const { return buffer_.size() - begin_ + (message_ ? message_->body.size() : 0); }
 
  private:

@@ -260,9 +260,9 @@ void PodSidecar::on_answer(const SyncAnswer& answer) {
   host_->handle(table);
   for (const SyncOrder& order : answer.orders)
     host_->handle(OrderArrived{.breakpoint = order.breakpoint,
-                             .detail = order.detail,
-                             .seconds_left = static_cast<double>(order.seconds_left),
-                             .after = order.after});
+                               .detail = order.detail,
+                               .seconds_left = static_cast<double>(order.seconds_left),
+                               .after = order.after});
 }
 
 void PodSidecar::start_metrics() {

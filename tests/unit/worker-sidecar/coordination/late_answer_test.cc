@@ -40,10 +40,11 @@ class Leader {
   }
   // That pod's answer in the first round: its rank computes the step after 12.
   void receive_answer(std::uint32_t pod) {
-    receive(pod, CollectedMessage{
-                  .term = make_term(1, 0),
-                  .ordinal = pod,
-                  .ranks = {{.rank = pod, .alive = true, .clean = true, .step = 12, .phase = RankPhase::computing}}});
+    receive(pod,
+            CollectedMessage{
+                .term = make_term(1, 0),
+                .ordinal = pod,
+                .ranks = {{.rank = pod, .alive = true, .clean = true, .step = 12, .phase = RankPhase::computing}}});
   }
   void wait(Duration time) {
     for (const Instant until = now + time; now < until;) {
