@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/storage/attempt_store.h"
 #include "worker-sidecar/storage/files.h"
@@ -24,11 +25,15 @@ Result<FolderScan> scan_job_folder(FileSystem& file_system, const std::string& j
     std::optional<FolderName> folder_name = parse_folder_name(name);
     if (!folder_name) continue;
     FoundFolder folder{.path = name, .name = std::move(*folder_name)};
-    Result<SealedManifest> sealed = read_manifest(file_system, job_folder, name);
-    if (sealed || sealed.error().code != ErrorCode::not_found) {
-      folder.manifest = std::move(sealed);
-    } else if (FileInfo info; file_system.stat(join_path(job_folder, name), info) == -ENOENT) {
-      continue;
+    FileInfo info;
+    const int seen = file_system.stat(join_path(job_folder, name), info);
+    if (seen == -ENOENT) continue;
+    if (seen == 0 && info.kind == FileKind::other) {
+      // Counted as the checkpoint that it leads to, it would push the real one out.
+      folder.manifest = fail(ErrorCode::corrupt, format("{} is a link, and a checkpoint is a folder of its own", name));
+    } else {
+      Result<SealedManifest> sealed = read_manifest(file_system, job_folder, name);
+      if (sealed || sealed.error().code != ErrorCode::not_found) folder.manifest = std::move(sealed);
     }
     scan.folders.push_back(std::move(folder));
   }

@@ -88,8 +88,25 @@ TEST_F(Prune, ALinkNamedLikeACheckpointIsNotFollowed) {
       prune_checkpoints(real_file_system(), folder_, make_job(), {.keep = 1, .own_attempt = 2});
   ASSERT_TRUE(report.has_value());
   EXPECT_EQ(read_bytes(elsewhere.at("thesis")), "the only copy");
-  ASSERT_EQ(report->failures.size(), 1u);
-  EXPECT_NE(report->failures[0].message.find("a1-s1-x is a link"), std::string::npos) << report->failures[0].message;
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ + "/a1-s1-x"));
+}
+
+// Each link counted as a checkpoint once, and the folder that all of them lead to was the oldest.
+TEST_F(Prune, LinksToTheNewestCheckpointDoNotPushItOut) {
+  for (const char* name : {"/a1-s30-0", "/a1-s30-1", "/a1-s30-2"})
+    std::filesystem::create_directory_symlink("a1-s30-x", folder_ + name);
+  ASSERT_TRUE(prune_checkpoints(real_file_system(), folder_, make_job(), {.keep = 3, .own_attempt = 1}));
+  EXPECT_EQ(usable(), (std::vector<std::string>{"a1-s30-x", "a1-s20-x", "a1-s10-x"}));
+}
+
+TEST_F(Prune, AJobWithLinksAloneIsNotBegunAnew) {
+  const TemporaryFolder elsewhere;
+  std::filesystem::rename(folder_ + "/a1-s30-x", elsewhere.at("a1-s30-x"));
+  for (const char* name : {"/a1-s10-x", "/a1-s20-x"}) std::filesystem::remove_all(folder_ + name);
+  std::filesystem::create_directory_symlink(elsewhere.at("a1-s30-x"), folder_ + "/a1-s30-x");
+  const CandidateOrder order = order_candidates(scan_job_folder(real_file_system(), folder_).value(), make_job());
+  EXPECT_TRUE(order.usable.empty());
+  EXPECT_FALSE(may_start_afresh(order, folder_));
 }
 
 TEST_F(Prune, ALinkInsideACheckpointGoesAndWhatItLeadsToStays) {
