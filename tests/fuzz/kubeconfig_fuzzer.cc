@@ -10,16 +10,16 @@ namespace rekindle {
 namespace {
 
 // A file in memory, since the reader takes paths.
-Result<KubeconfigFacts> read(std::string_view text) {
+Result<op::KubeconfigFacts> read(std::string_view text) {
   const int file = memfd_create("kubeconfig", MFD_CLOEXEC);
   RK_ASSERT(file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-  Result<KubeconfigFacts> facts = read_kubeconfig({"/proc/self/fd/" + std::to_string(file)});
+  Result<op::KubeconfigFacts> facts = op::read_kubeconfig({"/proc/self/fd/" + std::to_string(file)});
   close(file);
   return facts;
 }
 
 void check(std::string_view text) {
-  const Result<KubeconfigFacts> facts = read(text);
+  const Result<op::KubeconfigFacts> facts = read(text);
   if (!facts) return expect_sentence(facts.error());
   RK_ASSERT(!facts->context.empty() && !facts->server.host.empty() && facts->server.port != 0);
   RK_ASSERT(!facts->server.tls || !facts->authorities_pem.empty());

@@ -7,6 +7,7 @@
 #include "worker-sidecar/sidecar/control_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t bytes) {
+  using namespace rekindle;
   using namespace rekindle::sidecar;
   std::string_view payload = text_of(data, bytes);
   const auto entries = take_number<std::uint32_t>(payload);
