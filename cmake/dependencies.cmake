@@ -22,7 +22,8 @@ add_library(rekindle_uring INTERFACE)
 target_link_libraries(rekindle_uring INTERFACE ${URING_ARCHIVE})
 
 add_library(rekindle_asio INTERFACE)
-target_compile_definitions(rekindle_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+# Without the last one asio chooses how it allocates by what was included before it, and files of one program differ.
+target_compile_definitions(rekindle_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
 target_link_libraries(rekindle_asio INTERFACE Threads::Threads)
 
 # The small runtime, for the CLI only. By name and not by path, so that the linker may take the archive for the static `rekindle`.
