@@ -1,7 +1,5 @@
 #include "worker-sidecar/coordination/record.h"
 
-#include <cstdio>
-
 #include "common/base/format.h"
 
 namespace rekindle::sidecar {
