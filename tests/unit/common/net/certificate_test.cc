@@ -11,11 +11,12 @@ TEST(Certificate, CarriesTheNamesAndTheTimeThatItWasMadeWith) {
   const TestAuthority authority;
   const CertificateNames names{
       .dns = {"a.svc", "a.svc.cluster.local"}, .ip = {"10.1.2.3", "fd00::1"}, .uri = {"rekindle://team-a/uid"}};
-  const TlsKeyPair leaf = authority.server(names);
+  const CertificateValidity validity = valid_around_now();
+  const TlsKeyPair leaf = authority.server(names, validity);
   const Result<CertificateFacts> facts = read_certificate(leaf.certificate_pem);
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_EQ(facts->names, names);
-  EXPECT_EQ(facts->validity, valid_around_now());
+  EXPECT_EQ(facts->validity, validity);
   EXPECT_EQ(facts->common_name, "server");
   EXPECT_FALSE(facts->is_authority);
   EXPECT_EQ(facts->sha256.size(), 64u);
