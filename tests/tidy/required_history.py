@@ -1,10 +1,11 @@
 """A line leaves tests/required.txt only in a commit whose message says why: `Removed tests: <why>` or `Renamed tests:
-<why>` on a line of its own.
+<why>` on a line of its own. A commit that only renames brings a new line of the same stage for each that leaves.
 
 A commit that can no longer be amended is answered for by a later one: `Removed tests of <hash>: <why>`. The rule holds
 for the descendants of the commit that brought this file.
 """
 
+import collections
 import dataclasses
 import pathlib
 import re
@@ -12,7 +13,8 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REQUIRED = "tests/required.txt"
-REASON = re.compile(r"^(?:Removed|Renamed) tests(?: of ([0-9a-f]{7,40}))?: +\S", re.M)
+REMOVED = re.compile(r"^Removed tests(?: of ([0-9a-f]{7,40}))?: +\S", re.M)
+RENAMED = re.compile(r"^Renamed tests: +\S", re.M)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +29,10 @@ class Commit:
     base: frozenset[str] | None = None
 
     @property
+    def added(self):
+        return self.after - frozenset().union(*self.before)
+
+    @property
     def removed(self):
         """A merge does not answer for what one of its sides removed before it."""
         gone = frozenset().union(*self.before) - self.after
@@ -39,17 +45,31 @@ def lines_of(text):
     return frozenset(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
+def _stages(lines):
+    return collections.Counter(line.partition(" ")[0] for line in lines)
+
+
 def faults_of(commits):
-    answered = {match for commit in commits for match in REASON.findall(commit.message) if match}
+    answered = {match for commit in commits for match in REMOVED.findall(commit.message) if match}
     faults = []
     for commit in commits:
-        explained = "" in REASON.findall(commit.message) or any(commit.hash.startswith(one) for one in answered)
-        if commit.removed and not explained:
-            names = sorted(commit.removed)
-            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        explained = "" in REMOVED.findall(commit.message) or any(commit.hash.startswith(one) for one in answered)
+        if not commit.removed or explained:
+            continue
+        subject = f"commit {commit.hash[:12]} ({commit.message.partition(chr(10))[0]})"
+        names = sorted(commit.removed)
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        if not RENAMED.search(commit.message):
             faults.append(
-                f"commit {commit.hash[:12]} ({commit.message.partition(chr(10))[0]}) takes '{names[0]}'{more} out of {REQUIRED} and does not say why: "
+                f"{subject} takes '{names[0]}'{more} out of {REQUIRED} and does not say why: "
                 "amend its message with a line `Removed tests: <why>` or `Renamed tests: <why>`"
+            )
+        elif lost := _stages(commit.removed) - _stages(commit.added):
+            stage, number = sorted(lost.items())[0]
+            faults.append(
+                f"{subject} says that it renames '{names[0]}'{more}, and {number} of the stage {stage} "
+                f"have no new name in {REQUIRED}: add the new names, or amend its message with a line "
+                "`Removed tests: <why>`"
             )
     return faults
 
@@ -89,7 +109,7 @@ def read_commits(root):
 
 
 def _lines_of_ancestor(root, parents, lines):
-    """None in a clone whose history does not reach back to it: only what all sides had can be missed then."""
+    """None where they have none: only what all sides had can be missed then."""
     found = subprocess.run(["git", "merge-base", "--octopus", *parents], cwd=root, capture_output=True, text=True)
     if found.returncode != 0:
         return None
@@ -102,5 +122,16 @@ def _lines_of_ancestor(root, parents, lines):
     return lines(blob)
 
 
+def faults_in(root):
+    """Of a clone of the whole history. An export is one commit and has no history to answer for, and nothing in it is
+    cut off; a shallow clone has commits that it does not see."""
+    if _git(root, "rev-parse", "--is-shallow-repository").strip() == "true":
+        return [
+            f"this clone is shallow: a commit that it does not have may have taken a line out of {REQUIRED}; "
+            "run `git fetch --unshallow`"
+        ]
+    return faults_of(read_commits(root))
+
+
 def removals_say_why(_files):
-    return faults_of(read_commits(ROOT))
+    return faults_in(ROOT)
