@@ -2,6 +2,8 @@
 
 import re
 
+import testprograms
+
 # What a test that draws a seed has in its source.
 DRAWS = re.compile(r"\bfor_each_seed\(|\brandom_device\b")
 # What tests/support/random_seed.h prints; older tests print `seed N` and take none.
@@ -12,19 +14,17 @@ def find(files):
     """{(stage, program): filter of the suites that draw seeds}. `files`: {path: text} of sources and CMakeLists below
     tests/."""
     found = {}
-    for path, text in files.items():
-        if not path.endswith("CMakeLists.txt"):
-            continue
-        folder = path.rpartition("/")[0]
-        for name, words in re.findall(r"rekindle_test\(\s*(\S+)([^)]*)\)", re.sub(r"#.*", "", text)):
-            suites = set()
-            for source in words.split():
-                test = files.get(f"{folder}/{source}", "")
-                if DRAWS.search(test):
-                    suites |= set(re.findall(r"^TEST(?:_F|_P)?\(\s*(\w+)", test, re.M))
-            if suites:
-                patterns = sorted({pattern for suite in suites for pattern in (f"{suite}.*", f"*/{suite}.*")})
-                found[(path.split("/")[1], name)] = ":".join(patterns)
+    for program in testprograms.find(files):
+        tests = [files.get(source, "") for source in program.sources]
+        suites = {
+            suite
+            for test in tests
+            if DRAWS.search(test)
+            for suite in re.findall(r"^TEST(?:_F|_P)?\(\s*(\w+)", test, re.M)
+        }
+        if suites:
+            patterns = sorted({pattern for suite in suites for pattern in (f"{suite}.*", f"*/{suite}.*")})
+            found[(program.stage, program.name)] = ":".join(patterns)
     return found
 
 

@@ -12,7 +12,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / folder) for folder in ("mutate", "support")]
 
 import lists
-from judging import Judge
+from judge import Judge
 from scratch import ScratchTree
 from workbench import Workbench
 

@@ -1,9 +1,10 @@
-// Does one thing that a sanitizer has to notice: `planted_fault KIND`. That it is noticed shows
-// that the clean runs of this stage could have failed.
+// Each test does one thing that the stage has to notice. That it is noticed shows that the clean
+// runs of the stage could have failed.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <climits>
-#include <cstdio>
-#include <cstring>
-#include <string>
 #include <thread>
 
 namespace {
@@ -18,30 +19,30 @@ int use_after_free() {
   return *static_cast<volatile int*>(value);
 }
 
-int overflow() { return INT_MAX - 1 + one + one > 0 ? 1 : 2; }
+TEST(Planted, UseAfterFree) { use_after_free(); }
 
-int leak() {
+// The test passes: only what the sanitizer prints tells.
+TEST(Planted, UseAfterFreeInAChild) {
+  const pid_t child = fork();
+  if (child == 0) _exit(use_after_free());
+  waitpid(child, nullptr, 0);
+}
+
+TEST(Planted, Overflow) { EXPECT_LT(INT_MAX - 1 + one + one, 0); }
+
+// The test passes: what is lost is told at the end of the program.
+TEST(Planted, Leak) {
   char* volatile lost = new char[100];
   lost[0] = 'x';
   lost = nullptr;
-  return 0;
 }
 
-int race() {
+TEST(Planted, Race) {
   std::thread other([] { shared += one; });
   shared += one;
   other.join();
-  return 0;
 }
+
+TEST(Planted, FailedExpectation) { EXPECT_EQ(one, 2); }
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  const std::string kind = count == 2 ? arguments[1] : "";
-  if (kind == "use_after_free") return use_after_free();
-  if (kind == "overflow") return overflow();
-  if (kind == "leak") return leak();
-  if (kind == "race") return race();
-  std::fputs("usage: planted_fault use_after_free|overflow|leak|race\n", stderr);
-  return 2;
-}

@@ -5,14 +5,15 @@ A sanitizer makes a test several times as long. Spaces that a test of the stage 
 """
 
 import functools
-import os
 import re
 import subprocess
 
+import sanitized_programs
+import testprograms
 from building import build_targets
 from caserunner import LOGS, ROOT
 from googletest import run_googletest
-from judging import Unmet, expect
+from judging import Unmet, expect, expect_unmet
 
 PROGRAM_SECONDS_MAX = 600
 _ENVIRONMENT = {
@@ -30,63 +31,21 @@ _MARKS = (
     "rekindle: bug",
 )
 
-# Under asan with ubsan every program whose code is in the test's own process; what starts other programs is for the
-# stages `unit` and `e2e`.
-_ASAN_PROGRAMS = (
-    "common_base_test",
-    "common_contract_test",
-    "common_net_test",
-    "common_system_test",
-    "coordination_test",
-    "operator_admission_test",
-    "operator_config_test",
-    "operator_controller_test",
-    "operator_faults_test",
-    "operator_io_test",
-    "operator_kube_test",
-    "operator_model_test",
-    "operator_reconcile_test",
-    "operator_scenario_test",
-    "operator_transport_test",
-    "sidecar_checkpoint_test",
-    "sidecar_cli_test",
-    "sidecar_cluster_test",
-    "sidecar_hook_test",
-    "sidecar_host_test",
-    "sidecar_launcher_test",
-    "sidecar_mindspore_test",
-    "sidecar_protocol_test",
-    "sidecar_resharding_test",
-    "sidecar_runtime_parts_test",
-    "sidecar_runtime_session_test",
-    "sidecar_storage_test",
-)
-# Under tsan what has threads or shared memory.
-_TSAN_PROGRAMS = (
-    "common_base_test",
-    "common_net_test",
-    "common_system_test",
-    "operator_config_test",
-    "operator_io_test",
-    "operator_transport_test",
-    "sidecar_cluster_test",
-    "sidecar_hook_test",
-    "sidecar_host_test",
-    "sidecar_launcher_test",
-    "sidecar_runtime_parts_test",
-    "sidecar_runtime_session_test",
-    "sidecar_storage_test",
-)
 # Of one thread: tsan has nothing to see in them. Suites of the programs that also have others.
 _ONE_THREAD = "PowerLoss.*:Corruption.*:BrokenSave.*:ReadPlan.Every*:Prune.Killed*"
-_PROGRAMS = {"asan": _ASAN_PROGRAMS, "tsan": _TSAN_PROGRAMS}
-_PLANTED = {
+_PROGRAMS = testprograms.in_tree(ROOT)
+_PLANTED = testprograms.TestProgram("sanitizers", "planted_fault", ())
+# Test of planted_fault.cc: what its case has to say. The first two are no sanitizer's: a test
+# that fails is a finding of this stage as well, and a filter that chooses nothing shows nothing.
+_FOUND_BY_ANY = {"Planted.FailedExpectation": "Planted.FailedExpectation", "Planted.NoSuchTest": "no test ran"}
+_FOUND_BY = {
     "asan": {
-        "use_after_free": "heap-use-after-free",
-        "overflow": "signed integer overflow",
-        "leak": "detected memory leaks",
+        "Planted.UseAfterFree": "heap-use-after-free",
+        "Planted.UseAfterFreeInAChild": "heap-use-after-free",
+        "Planted.Overflow": "signed integer overflow",
+        "Planted.Leak": "detected memory leaks",
     },
-    "tsan": {"race": "data race"},
+    "tsan": {"Planted.Race": "data race"},
 }
 
 
@@ -102,15 +61,14 @@ def build_for(preset):
     """Builds the programs of the chosen cases, and no others."""
 
     def build(say, names):
-        programs = [program for program in _PROGRAMS[preset] if _name(preset, program) in names]
-        build_targets(ROOT / "build" / preset, preset, [*programs, "planted_fault"], say)
+        chosen = [
+            program.name
+            for program in sanitized_programs.under(preset, _PROGRAMS)
+            if _name(preset, program.name) in names
+        ]
+        build_targets(ROOT / "build" / preset, preset, [*chosen, _PLANTED.name], say)
 
     return build
-
-
-def _path_of(preset, program):
-    stage = "scenario" if program == "operator_scenario_test" else "unit"
-    return ROOT / "build" / preset / "test-programs" / stage / program
 
 
 def _name(preset, program):
@@ -121,7 +79,7 @@ def _run(preset, program, name, test_filter):
     """What a passing run says; raises with the first thing that was found."""
     log = LOGS / f"sanitizers-{name}.log"
     outcomes = run_googletest(
-        _path_of(preset, program),
+        ROOT / "build" / preset / "test-programs" / program.stage / program.name,
         log,
         PROGRAM_SECONDS_MAX,
         [f"--gtest_filter={test_filter}"],
@@ -148,30 +106,28 @@ def _run(preset, program, name, test_filter):
 
 
 def _clean(preset, program):
-    name = _name(preset, program)
+    name = _name(preset, program.name)
     test_filter = f"-{_ONE_THREAD}" if preset == "tsan" else "*"
     return name, lambda: _run(preset, program, name, test_filter)
 
 
 def _finds_planted_faults(preset):
+    """They go through what the clean programs go through."""
+
     def find():
-        for kind, words in _PLANTED[preset].items():
-            result = subprocess.run(
-                [*_steady_addresses(), ROOT / "build" / preset / "bin" / "planted_fault", kind],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                env={**os.environ, **_ENVIRONMENT[preset]},
-                timeout=60,
-            )
-            expect(
-                result.returncode != 0 and words in result.stderr,
-                f"planted_fault {kind} ended with {result.returncode} and said {result.stderr[:300]!r}; expected '{words}'",
-            )
-        return ", ".join(_PLANTED[preset])
+        planted = _FOUND_BY_ANY | _FOUND_BY[preset]
+        for test, words in planted.items():
+            log_name = f"planted-{test.removeprefix('Planted.')}-under-{preset}"
+            expect_unmet(words, test, lambda: _run(preset, _PLANTED, log_name, test))
+        return ", ".join(planted)
 
     return f"planted_faults_are_found_by_{preset}", find
 
 
-ASAN_CASES = [_finds_planted_faults("asan"), *(_clean("asan", program) for program in _ASAN_PROGRAMS)]
-TSAN_CASES = [_finds_planted_faults("tsan"), *(_clean("tsan", program) for program in _TSAN_PROGRAMS)]
+def _cases(preset):
+    clean = [_clean(preset, program) for program in sanitized_programs.under(preset, _PROGRAMS)]
+    return [_finds_planted_faults(preset), *clean]
+
+
+ASAN_CASES = _cases("asan")
+TSAN_CASES = _cases("tsan")

@@ -3,6 +3,8 @@
 import re
 
 import lists
+import sanitized_programs
+import testprograms
 from class_rules import a_class_is_defined_in_one_file
 from home_rules import (
     a_type_is_defined_once_a_namespace,
@@ -196,9 +198,18 @@ def every_test_file_is_in_a_target(files):
         if not re.match(r"tests/.*_test\.(cc|c)$", path):
             continue
         folder, _, name = path.rpartition("/")
-        if name not in files.get(f"{folder}/CMakeLists.txt", ""):
+        words = re.split(r"[\s()]+", testprograms.without_comments(files.get(f"{folder}/CMakeLists.txt", "")))
+        if name not in words:
             faults.append(f"{path} is in no target of {folder}/CMakeLists.txt, so it never runs")
     return faults
+
+
+def sanitizers_leave_out_programs_that_exist(files):
+    return [
+        f"tests/sanitizers/sanitized_programs.py leaves {name} out of {preset}, and no CMakeLists.txt has such a program: "
+        "take the line out"
+        for preset, name in sanitized_programs.unknown_exclusions(testprograms.find(files))
+    ]
 
 
 def ruff_knows_every_program(files):
@@ -255,6 +266,7 @@ ALL = {
         outside_input_is_not_asserted,
         tests_wait_for_conditions,
         every_test_file_is_in_a_target,
+        sanitizers_leave_out_programs_that_exist,
         a_class_is_defined_in_one_file,
         a_type_is_defined_once_a_namespace,
         declarations_are_used,

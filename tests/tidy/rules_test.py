@@ -19,6 +19,9 @@ BAD = {
     rules.outside_input_is_not_asserted: {"operator/kube/x.cc": "  RK_ASSERT" + "(!key.name.empty());\n"},
     rules.tests_wait_for_conditions: {"tests/e2e/x_cases.py": "import time\n\ntime.sleep(3)\n"},
     rules.every_test_file_is_in_a_target: {"tests/unit/a/x_test.cc": "", "tests/unit/a/CMakeLists.txt": "y_test.cc"},
+    rules.sanitizers_leave_out_programs_that_exist: {
+        "tests/unit/a/CMakeLists.txt": "rekindle_test(a_test SOURCES a.cc)"
+    },
     rules.a_class_is_defined_in_one_file: {
         "a/shell/x.cc": "void Part::one() {}\n",
         "a/shell/y.cc": "std::vector<int> Part::two(int number) {\n",
@@ -94,6 +97,17 @@ NO_EXCUSE = {
             "CMakeLists.txt": "project(x VERSION 1.2.3)",
             "helm/rekindle/Chart.yaml": "version: 1.2.4\nappVersion: 1.2.3\n",
         },
+    ),
+    "a_test_file_in_a_comment": (
+        rules.every_test_file_is_in_a_target,
+        {
+            "tests/unit/a/x_test.cc": "",
+            "tests/unit/a/CMakeLists.txt": "rekindle_test(a SOURCES y_test.cc)  # x_test.cc",
+        },
+    ),
+    "a_test_file_named_like_the_end_of_another": (
+        rules.every_test_file_is_in_a_target,
+        {"tests/unit/a/x_test.cc": "", "tests/unit/a/CMakeLists.txt": "rekindle_test(a SOURCES ax_test.cc)"},
     ),
     "after_the_table": (
         rules.code_lines_are_narrow,
