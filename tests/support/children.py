@@ -1,5 +1,6 @@
 """The programs that a run has started, so that nothing of them is left when it ends early."""
 
+import concurrent.futures
 import os
 import signal
 import subprocess
@@ -22,6 +23,12 @@ class Children:
 
     def start(self, command, **options):
         """As subprocess.Popen. Raises Ended once the run is over."""
+        # In a thread of its own, which no signal's handler interrupts: an exception between the
+        # program's start and the line that notes it would leave it running.
+        with concurrent.futures.ThreadPoolExecutor(1) as starting:
+            return starting.submit(self._start, command, options).result()
+
+    def _start(self, command, options):
         with self._lock:
             if self._ended:
                 raise Ended

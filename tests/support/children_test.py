@@ -76,6 +76,35 @@ def one_that_takes_too_long_is_ended():
     return [] if code is None else [f"ended with {code}"]
 
 
+# Is signalled as soon as the child is there, before it is known to be.
+SIGNALLED = """
+import os, signal, subprocess, sys
+sys.path.insert(0, {support!r})
+from children import Children
+class Signalled(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        os.kill(os.getpid(), signal.SIGTERM)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+subprocess.Popen = Signalled
+children = Children()
+try:
+    children.start(["sleep", "600"])
+finally:
+    children.end_all()
+"""
+
+
+def one_that_has_just_started_ends_with_the_run():
+    # The child holds the pipe: it ends only when both are gone.
+    program = SIGNALLED.format(support=str(pathlib.Path(__file__).parent))
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    reader = threading.Thread(target=process.stdout.read, daemon=True)
+    reader.start()
+    reader.join(20)
+    return ["the child is still there"] if reader.is_alive() else []
+
+
 def outcomes():
     return [
         (f"children-{test.__name__.replace('_', '-')}", test())
@@ -85,5 +114,6 @@ def outcomes():
             what_a_child_started_ends_with_it,
             nothing_starts_after_the_end,
             one_that_takes_too_long_is_ended,
+            one_that_has_just_started_ends_with_the_run,
         )
     ]
