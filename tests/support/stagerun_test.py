@@ -21,6 +21,8 @@ for word in "$@"; do case "$word" in --gtest_output=json:*) report=${word#*json:
 MEETING
 [ RESULT = crash ] && exit 3
 printf '{"testsuites": [{"name": "Suite", "testsuite": [{"name": "case", "time": "7s", "status": "RUN", "result": "COMPLETED"%s}]}]}' 'FAILURES' > "$report"
+[ RESULT = late ] && exit 3
+exit 0
 """
 NOTE = '#!/bin/sh\necho "STAGE $REKINDLE_INSTALLED" >> notes\necho "ok story: 3 s"\n'
 
@@ -48,7 +50,10 @@ class Tree:
     def add_stage(self, stage, text=NOTE):
         self.add(f"tests/{stage}/run", text.replace("STAGE", stage))
 
-    def add_googletest(self, name, failures="", result="", meeting=""):
+    def add_googletest(self, name, failures="", result="", meeting="", target=True):
+        """`target`: whether the tree still has it."""
+        if target:
+            self.add(f"tests/unit/{name}/CMakeLists.txt", f"rekindle_test({name} SOURCES {name}.cc)")
         text = GOOGLETEST.replace("FAILURES", failures).replace("RESULT", result).replace("MEETING", meeting)
         self.add(f"build/dev/test-programs/unit/{name}", text)
 
@@ -130,13 +135,49 @@ def googletest_programs(tree):
     tree.add_googletest("good")
     tree.add_googletest("bad", failures=', "failures": [{}]')
     tree.add_googletest("gone", result="crash")
+    tree.add_googletest("left_out", failures=', "status": "NOTRUN"')
+    tree.add_googletest("skipped", failures=', "result": "SKIPPED"')
     outcomes, _ = tree.run("unit")
     yield (
         [(one.name, one.result, one.seconds) for one in outcomes["unit"]],
-        [("bad/Suite.case", "failed", 7.0), ("gone", "failed", 0.0), ("good/Suite.case", "passed", 7.0)],
+        [
+            ("bad/Suite.case", "failed", 7.0),
+            ("gone", "failed", 0.0),
+            ("good/Suite.case", "passed", 7.0),
+            ("left_out/Suite.case", "skipped", 0.0),
+            ("skipped/Suite.case", "skipped", 0.0),
+        ],
     )
-    yield sorted(tree.program_seconds), ["unit/bad", "unit/gone", "unit/good"]
+    yield sorted(tree.program_seconds), ["unit/bad", "unit/gone", "unit/good", "unit/left_out", "unit/skipped"]
     yield sum("failed" in line for line in tree.said), 2
+
+
+def a_googletest_program_that_ends_badly_has_failed(tree):
+    """Its tests have passed, and what ends it comes behind them: a leak, a destructor."""
+    tree.add_googletest("late", result="late")
+    outcomes, _ = tree.run("unit")
+    yield [one[:2] for one in outcomes["unit"]], [("late/Suite.case", "passed"), ("late", "failed")]
+
+
+def a_googletest_program_without_a_target_is_not_run(tree):
+    """It was built once; nobody builds it any more."""
+    tree.add_googletest("stale", target=False)
+    tree.add_googletest("current")
+    outcomes, _ = tree.run("unit")
+    yield [one[:2] for one in outcomes["unit"]], [("current/Suite.case", "passed")]
+
+
+def a_googletest_program_that_is_not_built_has_failed(tree):
+    tree.add_googletest("part")
+    (tree.root / "build/dev/test-programs/unit/part").unlink()
+    outcomes, _ = tree.run("unit")
+    yield [one[:2] for one in outcomes["unit"]], [("part", "failed")]
+
+
+def a_stage_without_googletest_programs_has_failed(tree):
+    tree.add_googletest("stale", target=False)
+    outcomes, _ = tree.run("unit")
+    yield [one[:2] for one in outcomes["unit"]], [("programs", "failed")]
 
 
 def two_googletest_programs_at_a_time(tree):
@@ -200,6 +241,10 @@ STORIES = (
     a_stage_that_says_nothing_has_failed,
     a_stage_that_ends_badly_has_failed,
     googletest_programs,
+    a_googletest_program_that_ends_badly_has_failed,
+    a_googletest_program_without_a_target_is_not_run,
+    a_googletest_program_that_is_not_built_has_failed,
+    a_stage_without_googletest_programs_has_failed,
     two_googletest_programs_at_a_time,
     lines_of_stages,
     a_signal_ends_the_stage_and_takes_the_cluster_down,
