@@ -124,7 +124,7 @@ def pure_folders_have_no_io(files):
 
 
 BANNED = {
-    r"\bsleep_for\b|\bsleep_until\b|\busleep\s*\(|\bnanosleep\s*\(": "wait for the condition (poll, futex, condition variable)",
+    r"\bsleep_for\b|\bsleep_until\b|\b(?:u|nano|clock_nano)?sleep\s*\(": "wait for the condition (poll, futex, condition variable)",
     r"\bstd::rand\b|\bsrand\s*\(": "use a seeded generator that is passed in",
     r"\bstrcpy\s*\(|\bsprintf\s*\(|\bgets\s*\(": "use std::string or snprintf",
     r"\busing namespace std;": "name what is used",
@@ -176,7 +176,8 @@ def outside_input_is_not_asserted(files):
 
 # Where Python pauses: the helper that all wait with, and two of the embedded cluster, which stands by itself.
 PYTHON_PAUSES_ALLOWED = {"tests/support/polling.py", "tests/cluster/process.py", "tests/cluster/nodeinit.py"}
-PYTHON_PAUSE = re.compile(r"\btime\.sleep\b|\bfrom time import\b.*\bsleep\b|\basyncio\.sleep\b")
+# By whatever name its module goes, or the function itself.
+PYTHON_PAUSE = re.compile(r"\.sleep\b|\bsleep\s*\(|\bfrom (?:time|asyncio) import (?:\([^)]*|.*)\bsleep\b")
 
 
 def tests_wait_for_conditions(files):

@@ -61,6 +61,10 @@ GOOD = {
             "b/x.cc": "void Outer::Part::one() {}\n",
         },
     ),
+    "a_program_that_sleeps": (
+        rules.tests_wait_for_conditions,
+        {"tests/e2e/x.py": 'run(["sleep", "600"])  # not time.sleep(1)\n'},
+    ),
     "types_of_one_name_in_two_programs": (
         rules.a_type_is_defined_once_a_namespace,
         {
@@ -98,6 +102,14 @@ NO_EXCUSE = {
             "helm/rekindle/Chart.yaml": "version: 1.2.4\nappVersion: 1.2.3\n",
         },
     ),
+    "a_pause_by_another_name": (rules.tests_wait_for_conditions, {"tests/e2e/x.py": "import time as t\nt.sleep(1)\n"}),
+    "a_pause_by_its_own_name": (rules.tests_wait_for_conditions, {"tests/e2e/x.py": "from time import sleep as nap\n"}),
+    "a_pause_among_other_names": (
+        rules.tests_wait_for_conditions,
+        {"tests/e2e/x.py": "from time import (\n    monotonic,\n    sleep,\n)\n"},
+    ),
+    "a_pause_of_whole_seconds": (rules.banned_calls_are_absent, {"a/shell/x.cc": "  ::sleep" + "(1);\n"}),
+    "a_pause_by_a_clock": (rules.banned_calls_are_absent, {"a/shell/x.cc": "clock_nanosleep" + "(a, b, c, d);\n"}),
     "a_test_file_in_a_comment": (
         rules.every_test_file_is_in_a_target,
         {
