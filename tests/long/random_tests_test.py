@@ -5,7 +5,7 @@ from random_tests import find, replay_of
 FILES = {
     "tests/unit/a/CMakeLists.txt": "rekindle_test(part_test\n  SOURCES dull_test.cc lucky_test.cc\n  LINKS part)\nrekindle_test(b SOURCES dull_test.cc)",
     "tests/unit/a/dull_test.cc": "TEST(Dull, Thing) {}\n",
-    "tests/unit/a/lucky_test.cc": "TEST_F(Lucky, Thing) {\n  const auto seed = std::random_device{}();\n",
+    "tests/unit/a/lucky_test.cc": "TEST_F(Lucky, Thing) {\n  test::for_each_seed({}, run);\n",
 }
 LOG = """seed 8; replay with TEST_SEED=8 program --gtest_filter=Lucky.Other
 seed 7; replay with TEST_SEED=7 program --gtest_filter=Lucky.Thing

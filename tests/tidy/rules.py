@@ -14,7 +14,7 @@ from home_rules import (
     the_version_has_one_home,
 )
 from line_rules import code_lines_are_narrow, comment_lines_are_narrow
-from sources import SOURCE
+from sources import SOURCE, sources
 
 
 def parse_layers(text):
@@ -193,6 +193,26 @@ def tests_wait_for_conditions(files):
     ]
 
 
+RANDOM_ENGINE = re.compile(r"\b(?:mt19937(?:_64)?|minstd_rand0?|default_random_engine)\b")
+# Seeds are drawn here, and told: nobody could run a test again that draws its own.
+SEEDS_ARE_DRAWN_IN = {"tests/support/random_seed.h", "tests/support/thoroughness.h"}
+
+
+def random_tests_can_be_replayed(files):
+    faults = []
+    for path, text in sources(files).items():
+        if not path.startswith("tests/") or path in SEEDS_ARE_DRAWN_IN:
+            continue
+        code = re.sub(r"//.*", "", text)
+        if "random_device" in code:
+            faults.append(
+                f"{path} draws a seed of its own: take it from for_each_seed() of tests/support/random_seed.h"
+            )
+        elif RANDOM_ENGINE.search(code) and '#include "tests/support/random_seed.h"' not in code:
+            faults.append(f"{path} has random numbers and no seed of tests/support/random_seed.h: nobody can replay it")
+    return faults
+
+
 def every_test_file_is_in_a_target(files):
     faults = []
     for path in files:
@@ -266,6 +286,7 @@ ALL = {
         banned_calls_are_absent,
         outside_input_is_not_asserted,
         tests_wait_for_conditions,
+        random_tests_can_be_replayed,
         every_test_file_is_in_a_target,
         sanitizers_leave_out_programs_that_exist,
         a_class_is_defined_in_one_file,

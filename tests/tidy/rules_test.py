@@ -18,6 +18,7 @@ BAD = {
     rules.banned_calls_are_absent: {"a/shell/x.cc": "std::this_thread::sleep" + "_for(1s);"},
     rules.outside_input_is_not_asserted: {"operator/kube/x.cc": "  RK_ASSERT" + "(!key.name.empty());\n"},
     rules.tests_wait_for_conditions: {"tests/e2e/x_cases.py": "import time\n\ntime.sleep(3)\n"},
+    rules.random_tests_can_be_replayed: {"tests/unit/a/x_test.cc": "std::mt19937_64 random(7);\n"},
     rules.every_test_file_is_in_a_target: {"tests/unit/a/x_test.cc": "", "tests/unit/a/CMakeLists.txt": "y_test.cc"},
     rules.sanitizers_leave_out_programs_that_exist: {
         "tests/unit/a/CMakeLists.txt": "rekindle_test(a_test SOURCES a.cc)"
@@ -61,6 +62,10 @@ GOOD = {
             "b/x.cc": "void Outer::Part::one() {}\n",
         },
     ),
+    "random_numbers_from_a_seed_that_is_told": (
+        rules.random_tests_can_be_replayed,
+        {"tests/unit/a/x_test.cc": '#include "tests/support/random_seed.h"\nstd::mt19937 random(seed);\n'},
+    ),
     "a_program_that_sleeps": (
         rules.tests_wait_for_conditions,
         {"tests/e2e/x.py": 'run(["sleep", "600"])  # not time.sleep(1)\n'},
@@ -101,6 +106,10 @@ NO_EXCUSE = {
             "CMakeLists.txt": "project(x VERSION 1.2.3)",
             "helm/rekindle/Chart.yaml": "version: 1.2.4\nappVersion: 1.2.3\n",
         },
+    ),
+    "a_seed_of_its_own": (
+        rules.random_tests_can_be_replayed,
+        {"tests/unit/a/x_test.cc": '#include "tests/support/random_seed.h"\nPrng random(std::random_device{}());\n'},
     ),
     "a_pause_by_another_name": (rules.tests_wait_for_conditions, {"tests/e2e/x.py": "import time as t\nt.sleep(1)\n"}),
     "a_pause_by_its_own_name": (rules.tests_wait_for_conditions, {"tests/e2e/x.py": "from time import sleep as nap\n"}),

@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
-
-#include "common/base/format.h"
 #include "common/base/prng.h"
+#include "tests/support/random_seed.h"
 
 namespace rekindle {
 namespace {
@@ -39,15 +37,13 @@ TEST(Pace, SlowStorageIsMadeUpForByNoMoreThanTheBucketHolds) {
   EXPECT_EQ(pace.wait_for(100'000, seconds(60)), milliseconds(100)) << "and not a byte more";
 }
 
-TEST(Pace, WhateverTheStorageDoesNoMoreGoesThanTheCapAllows) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(format("seed {}", seed));
+void keep_to_the_cap(std::uint64_t seed) {
   Prng prng(seed);
   constexpr std::uint64_t kRate = 64u << 20;
   Pace pace(kRate, 4u << 20, {});
   Duration now{};
   std::uint64_t gone = 0;
-  for (int i = 0; i < 10'000; ++i) {
+  for (int i = 0; i < 5'000; ++i) {
     const std::uint64_t bytes = 1 + prng.below(4u << 20);
     now += pace.wait_for(bytes, now);
     gone += bytes;
@@ -57,6 +53,8 @@ TEST(Pace, WhateverTheStorageDoesNoMoreGoesThanTheCapAllows) {
     now += Duration(static_cast<std::int64_t>(prng.below(50'000'000)));
   }
 }
+
+TEST(Pace, WhateverTheStorageDoesNoMoreGoesThanTheCapAllows) { test::for_each_seed({}, keep_to_the_cap); }
 
 TEST(Pace, ACapOfOneByteASecondDoesNotOverflow) {
   Pace pace(1, UINT64_MAX, {});

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "common/base/format.h"
+#include "tests/support/random_seed.h"
 #include "tests/unit/worker-sidecar/checkpoint/job_layouts.h"
 #include "worker-sidecar/checkpoint/coverage.h"
 
@@ -61,11 +62,9 @@ Layout random_layout(std::mt19937_64& random) {
   return layout;
 }
 
-TEST(SplitForWriters, RandomLayoutsAreCoveredExactlyOnceAndBalancedWithinRows) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(format("seed {}", seed));
+void split_random_layouts(std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1500; ++round) {
     const Layout layout = random_layout(random);
     std::vector<std::uint32_t> ranks(random() % 9 + 1);
     for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<std::uint32_t>(i * 3);
@@ -99,6 +98,10 @@ TEST(SplitForWriters, RandomLayoutsAreCoveredExactlyOnceAndBalancedWithinRows) {
       ASSERT_EQ(row, row_count(tensor)) << tensor.name;
     }
   }
+}
+
+TEST(SplitForWriters, RandomLayoutsAreCoveredExactlyOnceAndBalancedWithinRows) {
+  test::for_each_seed({}, split_random_layouts);
 }
 
 std::vector<ReplicaGroup> groups_of(const JobOfLayouts& job) {
@@ -206,11 +209,9 @@ TEST(PlanWrite, WhatNobodyLiveHasComesFromTheStripesInTheShadowsOfAllItsHolders)
   EXPECT_EQ(plan_write(groups, {0, 2}, {1}).lost_groups.size(), 1u) << "half a shard is none";
 }
 
-TEST(PlanWrite, RandomJobsAreWrittenOnceOrSayWhatIsLost) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(format("seed {}", seed));
+void plan_random_jobs(std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     const std::size_t a = random() % 3 + 1;
     const std::size_t b = random() % 3 + 1;
     JobOfLayouts job;
@@ -239,6 +240,8 @@ TEST(PlanWrite, RandomJobsAreWrittenOnceOrSayWhatIsLost) {
     }
   }
 }
+
+TEST(PlanWrite, RandomJobsAreWrittenOnceOrSayWhatIsLost) { test::for_each_seed({}, plan_random_jobs); }
 
 // As large as a job gets: the time of this test shows whether anything in it is quadratic.
 TEST(SplitForWriters, AThousandRanksWithAThousandTensorsEachArePlanned) {

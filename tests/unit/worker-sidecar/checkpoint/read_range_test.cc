@@ -5,7 +5,7 @@
 #include <random>
 #include <utility>
 
-#include "common/base/format.h"
+#include "tests/support/random_seed.h"
 
 namespace rekindle {
 namespace {
@@ -41,11 +41,9 @@ ReadRange make_range(std::mt19937_64& random) {
   return range;
 }
 
-TEST(RunWalk, VisitsEveryRunOnceInTheOrderOfTheFile) {
-  const std::uint64_t seed = std::random_device()();
-  SCOPED_TRACE(format("seed {}", seed));
+void visit_every_run(std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < 250; ++round) {
     const ReadRange range = make_range(random);
     const Places expected = list_runs(range);
     ASSERT_EQ(run_count(range), expected.size());
@@ -69,6 +67,8 @@ TEST(RunWalk, VisitsEveryRunOnceInTheOrderOfTheFile) {
     }
   }
 }
+
+TEST(RunWalk, VisitsEveryRunOnceInTheOrderOfTheFile) { test::for_each_seed({}, visit_every_run); }
 
 }  // namespace
 }  // namespace rekindle
