@@ -7,10 +7,10 @@ import subprocess
 import threading
 import time
 
-import stages
 import testprograms
 from googletest import Outcome, run_googletest
 from sharedcluster import ENVIRONMENT
+from stages import STAGES
 from testreport import longest_first
 
 # GoogleTest programs beside each other.
@@ -49,7 +49,7 @@ class StageRun:
         outcomes, seconds = {}, {}
         for stage in stages_to_run:
             failure = None
-            if stage in stages.ON_CLUSTER:
+            if STAGES[stage].is_on_cluster:
                 start = time.monotonic()
                 failure = self._cluster.ensure()
                 seconds.setdefault("cluster", time.monotonic() - start)
@@ -65,7 +65,7 @@ class StageRun:
         return outcomes, seconds
 
     def _run_stage(self, stage):
-        if stage not in stages.COMPILED:
+        if not STAGES[stage].is_compiled:
             return self._run_program(stage)
         # Those that the tree has: one whose target is gone may still lie in the folder.
         names = [program.name for program in testprograms.in_tree(self._root) if program.stage == stage]
@@ -98,7 +98,7 @@ class StageRun:
         if not program.exists():
             return [Outcome(program.name, "failed", f"there is no {program.relative_to(self._root)}: build it")], 0.0
         log = self._logs / f"{stage}-{program.name}.log"
-        outcomes = run_googletest(program, log, stages.PROGRAM_SECONDS_MAX[stage], run=self._children.run)
+        outcomes = run_googletest(program, log, STAGES[stage].seconds_max, run=self._children.run)
         return outcomes, time.monotonic() - start
 
     def _run_program(self, stage):
@@ -106,7 +106,7 @@ class StageRun:
         program = self._root / "tests" / stage / "run"
         if not program.exists():
             return [Outcome("run", "failed", f"there is no {program.relative_to(self._root)}")]
-        seconds_max = stages.PROGRAM_SECONDS_MAX[stage]
+        seconds_max = STAGES[stage].seconds_max
         outcomes = []
         log = self._logs / f"{stage}.log"
         process = self._children.start(
@@ -115,7 +115,7 @@ class StageRun:
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             cwd=self._root,
-            env={**os.environ, **(ENVIRONMENT if stage in stages.ON_CLUSTER else {})},
+            env={**os.environ, **(ENVIRONMENT if STAGES[stage].is_on_cluster else {})},
             text=True,
             errors="replace",
         )

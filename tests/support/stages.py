@@ -1,25 +1,31 @@
 """What ./dev test runs: the stages in their order, and how long each may take."""
 
-STAGES = [
-    "tidy", "unit", "scenario", "abi", "checkpoint", "sanitizers", "interop", "local", "demo", "admission", "e2e",
-]  # fmt: skip
-# GoogleTest programs; the others are programs tests/STAGE/run.
-COMPILED = {"unit", "scenario", "abi"}
-# They share one cluster, one set of images and one installation of the chart.
-ON_CLUSTER = {"demo", "admission", "e2e"}
-# Of one GoogleTest program, or of tests/STAGE/run.
-PROGRAM_SECONDS_MAX = {
-    "tidy": 600,
-    "unit": 300,
-    "scenario": 300,
-    "abi": 120,
-    "checkpoint": 900,
-    "sanitizers": 2400,
-    "interop": 900,
-    "local": 1800,
-    "demo": 1800,
-    "admission": 1800,
-    "e2e": 3600,
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """`seconds_max`: of one GoogleTest program, or of tests/STAGE/run."""
+
+    seconds_max: int
+    # GoogleTest programs; the others are programs tests/STAGE/run.
+    is_compiled: bool = False
+    # They share one cluster, one set of images and one installation of the chart.
+    is_on_cluster: bool = False
+
+
+STAGES = {
+    "tidy": Stage(600),
+    "unit": Stage(300, is_compiled=True),
+    "scenario": Stage(300, is_compiled=True),
+    "abi": Stage(120, is_compiled=True),
+    "checkpoint": Stage(900),
+    "sanitizers": Stage(2400),
+    "interop": Stage(900),
+    "local": Stage(1800),
+    "demo": Stage(1800, is_on_cluster=True),
+    "admission": Stage(1800, is_on_cluster=True),
+    "e2e": Stage(3600, is_on_cluster=True),
 }
 # Of a whole run on two cores: where everything has been built before, and in a fresh clone.
 WARM_MINUTES_MAX = 35
