@@ -1,12 +1,13 @@
 // replicas_benchmark FOLDER MEBIBYTES WRITERS MEBIBYTES_PER_SECOND: that many replicas hold the
 // same tensors, and each writes its share of them, with its bandwidth capped (0: not). Prints the
-// milliseconds until all shares are durable, and then the bytes of data that each has written. A
-// thread stands for a replica.
+// milliseconds until all shares are durable, and then the bytes of the file that each has written.
+// A thread stands for a replica.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <thread>
@@ -82,7 +83,8 @@ int run(const std::string& folder, std::uint64_t bytes, std::uint32_t writers, s
     return 1;
   }
   std::printf("%.3f", milliseconds);
-  for (const WriterPlan& plan : plans) std::printf(" %llu", static_cast<unsigned long long>(plan.bytes));
+  for (const WriterPlan& plan : plans)
+    std::printf(" %ju", std::filesystem::file_size(std::filesystem::path(folder) / plan.file));
   std::printf("\n");
   return 0;
 }
