@@ -1,7 +1,5 @@
 """What is said about the lives of a job, told by example journals."""
 
-import sys
-
 from stepjournal import LoggedStep, life_faults
 
 
@@ -32,7 +30,3 @@ def outcomes():
             (f"journals-{name}", [] if len(found) == count else [f"expected {count} sentences, got {found}"])
         )
     return results
-
-
-if __name__ == "__main__":
-    sys.exit(any(faults for _, faults in outcomes()))

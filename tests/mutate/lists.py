@@ -6,6 +6,8 @@ import pathlib
 import re
 import tomllib
 
+import testprograms
+
 FIELDS = {"name", "file", "before", "after", "noticed_by"}
 COMMAND = "command: "
 
@@ -97,13 +99,9 @@ def read_lists(folder: pathlib.Path):
 
 def _program_sources(files, tests):
     """The sources of the named test program, or None where its stage has none of that name."""
-    for path, text in files.items():
-        if path.startswith(f"tests/{tests.stage}/") and path.endswith("/CMakeLists.txt"):
-            match = re.search(rf"rekindle_test\(\s*{re.escape(tests.program)}\s([^)]*)\)", re.sub(r"#.*", "", text))
-            if match:
-                folder = path.rpartition("/")[0]
-                words = re.search(r"SOURCES(.*?)(?:LINKS|$)", match[1], re.S)
-                return [files.get(f"{folder}/{word}", "") for word in words[1].split()] if words else []
+    for program in testprograms.find(files):
+        if (program.stage, program.name) == (tests.stage, tests.program):
+            return [files.get(source, "") for source in program.sources]
     return None
 
 

@@ -89,7 +89,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 subprocess.Popen = Signalled
 children = Children()
 try:
-    children.start(["sleep", "600"])
+    children.start(["sleep", "60"])
 finally:
     children.end_all()
 """

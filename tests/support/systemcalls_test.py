@@ -1,7 +1,5 @@
 """Summaries of `strace -c`, with and without a column of errors."""
 
-import sys
-
 from systemcalls import calls_in
 
 HEAD = """% time     seconds  usecs/call     calls    errors syscall
@@ -25,9 +23,3 @@ def outcomes():
         (f"system-calls-{name}", [] if actual == expected else [f"expected {expected!r}, got {actual!r}"])
         for name, (actual, expected) in EXAMPLES.items()
     ]
-
-
-if __name__ == "__main__":
-    faults = [f"{name}: {fault}" for name, faults in outcomes() for fault in faults]
-    print("\n".join(faults) or "ok")
-    sys.exit(1 if faults else 0)

@@ -1,7 +1,7 @@
 """Shows that each rule fails when it should: a check that cannot fail is none."""
 
+import judge_test
 import rules
-import selftest
 
 LAYERS = "a/pure_part pure:\na/shell io: a/pure_part\n"
 
@@ -47,7 +47,7 @@ BAD = {
     rules.ruff_knows_every_program: {"a/run": "#!/usr/bin/env python3\n", "ruff.toml": 'extend-include = ["b/run"]'},
     rules.documents_have_one_title: {"docs/x.md": "# One\n# Two\n"},
     rules.chart_carries_the_crds_as_they_are: {"crds/x.yaml": "a", "helm/rekindle/files/crds/x.yaml": "b"},
-    rules.mutations_stand_in_the_tree: {"tests/mutate/sum.toml": selftest.LIST},
+    rules.mutations_stand_in_the_tree: {"tests/mutate/sum.toml": judge_test.LIST},
     rules.no_unfinished_words: {"a/shell/x.cc": "// TO" + "DO"},
 }
 

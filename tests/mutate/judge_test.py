@@ -166,9 +166,3 @@ def lists_that_do_not_fit_are_refused():
 def outcomes():
     checks = (verdicts_are_told_apart, what_an_interrupted_run_left_is_put_right, lists_that_do_not_fit_are_refused)
     return [("mutate-" + check.__name__.replace("_", "-"), check()) for check in checks]
-
-
-if __name__ == "__main__":
-    faults = [f"{name}: {fault}" for name, faults in outcomes() for fault in faults]
-    print("\n".join(faults) or "ok")
-    sys.exit(1 if faults else 0)
