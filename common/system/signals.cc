@@ -59,6 +59,7 @@ void restore_signals_in_child() {
 AllSignalsBlocked::AllSignalsBlocked() {
   sigset_t all;
   sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&all, fault);
   ::pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
 

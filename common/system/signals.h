@@ -36,8 +36,9 @@ class SignalWatcher {
 // exec. Async-signal-safe.
 void restore_signals_in_child();
 
-// Blocks every signal in the calling thread while it lives: a thread that is started meanwhile
-// never runs a handler of the program that it is a guest in.
+// Blocks every signal that is sent in the calling thread while it lives: a thread that is started
+// meanwhile never runs a handler of the program that it is a guest in. Faults of the thread itself
+// (SIGSEGV, SIGBUS and their like) stay open: the program's crash handler has to see them.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked();

@@ -34,6 +34,9 @@ TEST_P(Library, NeedsNothingButTheCLibrary) {
   for (const std::string& name : file().needed()) EXPECT_TRUE(allowed.contains(name)) << name;
 }
 
+// A session has a thread, which dlclose would leave without its code.
+TEST_P(Library, IsNotTakenOutOfAProcess) { EXPECT_NE(file().dynamic(DT_FLAGS_1) & DF_1_NODELETE, 0u); }
+
 TEST_P(Library, LoadsWithTheCLibraryOfUbuntu2204) {
   constexpr int kNewestMinor = 35;
   for (const std::string& version : file().needed_versions()) {

@@ -11,6 +11,9 @@
 namespace rekindle {
 namespace {
 
+// Attempts count up one by one. A damaged record so far beyond the others was never one of them.
+constexpr std::uint64_t kDamagedGapMax = 100;
+
 // What is known about where an attempt came from.
 struct Origin {
   std::optional<ParentPoint> parent;
@@ -156,8 +159,19 @@ Status may_start_afresh(const CandidateOrder& order, const std::string& job_fold
 
 std::uint64_t newest_attempt(const FolderScan& scan) {
   std::uint64_t newest = 0;
-  for (const FoundAttempt& found : scan.attempts) newest = std::max(newest, found.attempt);
-  for (const FoundFolder& folder : scan.folders) newest = std::max(newest, folder.name.attempt);
+  for (const FoundFolder& folder : scan.folders) {
+    const bool counts = folder.manifest && (*folder.manifest || !is_damage(folder.manifest->error().code));
+    if (counts) newest = std::max(newest, folder.name.attempt);
+  }
+  std::vector<std::uint64_t> damaged;
+  for (const FoundAttempt& found : scan.attempts) {
+    if (found.record || !is_damage(found.record.error().code)) newest = std::max(newest, found.attempt);
+    else damaged.push_back(found.attempt);
+  }
+  std::ranges::sort(damaged);
+  for (const std::uint64_t attempt : damaged) {
+    if (attempt <= newest + kDamagedGapMax) newest = std::max(newest, attempt);
+  }
   return newest;
 }
 

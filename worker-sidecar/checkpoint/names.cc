@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::size_t kFileNameBytesMax = 255;
 
-// A decimal number without sign or leading zero, taken from the front of `text`.
-std::optional<std::uint64_t> take_number(std::string_view& text) {
+// A decimal number without sign or leading zero, up to `max`, taken from the front of `text`.
+std::optional<std::uint64_t> take_number(std::string_view& text, std::uint64_t max) {
   if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::size_t used = static_cast<std::size_t>(end - text.data());
-  if (error != std::errc() || (text.front() == '0' && used > 1)) return std::nullopt;
+  if (error != std::errc() || value > max || (text.front() == '0' && used > 1)) return std::nullopt;
   text.remove_prefix(used);
   return value;
 }
@@ -37,9 +37,9 @@ std::string checkpoint_folder_name(const FolderName& name) {
 
 std::optional<FolderName> parse_folder_name(std::string_view name) {
   if (!take(name, "a")) return std::nullopt;
-  const std::optional<std::uint64_t> attempt = take_number(name);
+  const std::optional<std::uint64_t> attempt = take_number(name, kAttemptMax);
   if (!attempt || !take(name, "-s")) return std::nullopt;
-  const std::optional<std::uint64_t> step = take_number(name);
+  const std::optional<std::uint64_t> step = take_number(name, kStepMax);
   if (!step || !take(name, "-") || !is_nonce(name)) return std::nullopt;
   return FolderName{*attempt, *step, std::string(name)};
 }
@@ -56,7 +56,7 @@ std::string state_file_name(std::uint32_t ordinal) { return format("state-{}.saf
 std::string attempt_file_name(std::uint64_t attempt) { return format("{}.json", attempt); }
 
 std::optional<std::uint64_t> parse_attempt_file_name(std::string_view name) {
-  const std::optional<std::uint64_t> attempt = take_number(name);
+  const std::optional<std::uint64_t> attempt = take_number(name, kAttemptMax);
   if (!attempt || *attempt == 0 || name != ".json") return std::nullopt;
   return attempt;
 }

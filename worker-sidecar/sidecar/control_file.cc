@@ -208,23 +208,17 @@ void ControlFile::ring() {
 }
 
 Result<CapturedState> ControlFile::captured(std::uint64_t step, std::uint64_t attempt) const {
-  std::optional<Error> broken;
-  for (std::uint32_t slot = 0; slot < 2; ++slot) {
-    const off_t offset = static_cast<off_t>(kControlSlotsOffset) + static_cast<off_t>(slot) * slot_bytes_;
-    std::string bytes(slot_bytes_, '\0');
-    if (::pread(descriptor_, bytes.data(), bytes.size(), offset) != static_cast<ssize_t>(bytes.size())) {
-      broken = Error{ErrorCode::corrupt, "the control block was shortened by the training process"};
-      continue;
-    }
-    SlotHeader header{};
-    std::memcpy(&header, bytes.data(), sizeof header);
-    if (header.step != step || header.attempt != attempt) continue;
-    Result<CapturedState> state = decode_slot_payload(header, std::string_view(bytes).substr(sizeof header));
-    if (state) return state;
-    broken = state.error();
-  }
-  if (broken) return std::unexpected(*broken);
-  return fail(ErrorCode::not_found, format("neither slot holds step {} of attempt {}", step, attempt));
+  const RankStatus now = word();
+  const std::uint32_t slot = (now.step == step ? now.slot : now.slot ^ 1u) & 1u;
+  const off_t offset = static_cast<off_t>(kControlSlotsOffset) + static_cast<off_t>(slot) * slot_bytes_;
+  std::string bytes(slot_bytes_, '\0');
+  if (::pread(descriptor_, bytes.data(), bytes.size(), offset) != static_cast<ssize_t>(bytes.size()))
+    return fail(ErrorCode::corrupt, "the control block was shortened by the training process");
+  SlotHeader header{};
+  std::memcpy(&header, bytes.data(), sizeof header);
+  if (header.step != step || header.attempt != attempt)
+    return fail(ErrorCode::not_found, format("no slot holds step {} of attempt {}", step, attempt));
+  return decode_slot_payload(header, std::string_view(bytes).substr(sizeof header));
 }
 
 Result<CapturedState> decode_slot_payload(const SlotHeader& header, std::string_view payload) {

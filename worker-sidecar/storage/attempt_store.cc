@@ -5,6 +5,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/format.h"
+#include "worker-sidecar/checkpoint/candidates.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/storage/files.h"
 
@@ -16,16 +17,20 @@ constexpr std::uint64_t kRecordBytesMax = 4u << 20;
 constexpr int kClaimsMax = 100;
 
 Result<std::uint64_t> highest_number(FileSystem& file_system, const std::string& job_folder) {
-  const Result<std::vector<std::string>> records = list_folder(file_system, join_path(job_folder, kAttemptsFolder));
-  if (!records) return std::unexpected(records.error());
-  const Result<std::vector<std::string>> folders = list_folder(file_system, job_folder);
-  if (!folders) return std::unexpected(folders.error());
-  std::uint64_t highest = 0;
-  for (const std::string& name : *records) highest = std::max(highest, parse_attempt_file_name(name).value_or(0));
-  for (const std::string& name : *folders) {
-    if (const std::optional<FolderName> folder = parse_folder_name(name)) highest = std::max(highest, folder->attempt);
+  Result<std::vector<FoundAttempt>> attempts = list_attempts(file_system, job_folder);
+  if (!attempts) return std::unexpected(attempts.error());
+  const Result<std::vector<std::string>> names = list_folder(file_system, job_folder);
+  if (!names) return std::unexpected(names.error());
+  FolderScan scan{.attempts = *std::move(attempts), .folders = {}};
+  for (const std::string& name : *names) {
+    std::optional<FolderName> folder = parse_folder_name(name);
+    FileInfo manifest;
+    if (!folder || file_system.stat(format("{}/{}/{}", job_folder, name, kManifestName), manifest) == -ENOENT) continue;
+    scan.folders.push_back({.path = name,
+                            .name = *std::move(folder),
+                            .manifest = fail(ErrorCode::unavailable, "a claim reads no manifests")});
   }
-  return highest;
+  return newest_attempt(scan);
 }
 
 }  // namespace
@@ -38,6 +43,12 @@ Result<AttemptRecord> claim_attempt(FileSystem& file_system, const std::string& 
   const std::string folder = join_path(job_folder, kAttemptsFolder);
   record.attempt = *highest;
   for (int i = 0; i < kClaimsMax; ++i) {
+    if (record.attempt >= kAttemptMax) {
+      return fail(ErrorCode::corrupt,
+                  format("{} speaks of attempt {}, and no job has had so many: remove records and checkpoints of "
+                         "attempts that this job never made",
+                         job_folder, record.attempt));
+    }
     ++record.attempt;
     const std::string text = encode_attempt(record);
     const std::string name = attempt_file_name(record.attempt);

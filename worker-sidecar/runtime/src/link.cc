@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -20,15 +19,6 @@
 
 namespace rekindle::runtime {
 namespace {
-
-// Signals are the program's: none is delivered to the library's thread, but for those that a fault
-// of its own raises.
-void leave_signals_to_the_program() {
-  sigset_t all;
-  ::sigfillset(&all);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) ::sigdelset(&all, fault);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-}
 
 int milliseconds_until(Instant when) {
   const auto now = monotonic_now();
@@ -236,7 +226,6 @@ void Link::wake() { waker_.wake(); }
 // ---- library thread ----
 
 void Link::run() {
-  leave_signals_to_the_program();
   ::pthread_setname_np(::pthread_self(), "rekindle");
   for (;;) {
     {

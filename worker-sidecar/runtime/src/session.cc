@@ -119,16 +119,29 @@ rk_status Session::leave_gate(GateAnswer answer) noexcept {
 
 // What registered memory is said to hold, devices have to hold: at a gate the rank that waits has
 // gradients (PROTOCOL P9), and after a commit a reader of the memory finds the step.
-rk_status Session::wait_for_devices(const char* call) {
+rk_status Session::wait_for_devices(const char* call, const rk_memory* another) {
+  const auto wait_for = [&](const rk_memory& device) {
+    const int answer = device.wait(device.context);
+    if (answer == 0) return RK_OK;
+    return remember_error(RK_ERROR_STATE, format("{} after step {}: work that was enqueued on a device has failed "
+                                                 "(rk_memory.wait returned {}); nothing was done, and what "
+                                                 "the device holds is not to be trusted",
+                                                 call, gates_.word().step, answer));
+  };
   for (const rk_memory& device : registry_.devices_to_wait_for()) {
-    if (const int answer = device.wait(device.context); answer != 0) {
-      return remember_error(RK_ERROR_STATE, format("{} after step {}: work that was enqueued on a device has failed "
-                                                   "(rk_memory.wait returned {}); nothing was done, and what "
-                                                   "the device holds is not to be trusted",
-                                                   call, gates_.word().step, answer));
-    }
+    if (const rk_status status = wait_for(device); status != RK_OK) return status;
   }
-  return RK_OK;
+  return another != nullptr && another->wait != nullptr ? wait_for(*another) : RK_OK;
+}
+
+// Between steps, before a change of what is registered. Devices come first: nothing is locked and
+// nothing has changed while one of them hangs or fails, and the gate that was passed is the last
+// look at a breakpoint that is being written.
+rk_status Session::prepare_late_change(const char* call, const rk_memory* another_device) {
+  if (!between_steps()) return wrong_moment(call);
+  if (const rk_status status = wait_for_devices(call, another_device); status != RK_OK) return status;
+  const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase);
+  return answer == GateAnswer::passed ? RK_OK : leave_gate(answer);
 }
 
 template <typename Change>
@@ -137,9 +150,6 @@ rk_status Session::change_registry(Change&& change, bool capture_now) {
     const auto held = registry_.lock();
     if (const Done done = change(); !done) return remember_error(done.error());
     keeper_.registry_changed();
-    if (capture_now) {
-      if (const rk_status status = wait_for_devices("a change of what is registered"); status != RK_OK) return status;
-    }
     refresh_small_state(capture_now);
   }
   return RK_OK;
@@ -168,9 +178,10 @@ rk_status Session::add_tensor(const rk_tensor& given) {
   if (!tensor) return remember_error(tensor.error());
   const auto add = [&] { return registry_.add_tensor(*tensor, slot_room_); };
   if (stage_ == Stage::opened) return change_registry(add, false);
-  if (!between_steps()) return wrong_moment("rk_register");
-  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
-    return leave_gate(answer);
+  // What is wrong with it, the registry says.
+  const Outcome<rk_memory> device = tensor->memory == nullptr ? rk_memory{} : read_struct(tensor->memory, "rk_memory");
+  if (const rk_status status = prepare_late_change("rk_register", device ? &*device : nullptr); status != RK_OK)
+    return status;
   const std::size_t before = registry_.tensors().size();
   if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
   copies_stale_ = true;
@@ -185,9 +196,7 @@ rk_status Session::add_tensor(const rk_tensor& given) {
 template <typename Add>
 rk_status Session::add_small_state(const char* call, Add&& add) {
   if (stage_ == Stage::opened) return change_registry(add, false);
-  if (!between_steps()) return wrong_moment(call);
-  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
-    return leave_gate(answer);
+  if (const rk_status status = prepare_late_change(call); status != RK_OK) return status;
   if (const rk_status status = change_registry(add, true); status != RK_OK) return status;
   copies_stale_ = true;
   const Done done = link_ ? link_->announce_state(registry_.states().back().description) : Done();
@@ -210,20 +219,16 @@ rk_status Session::add_cursor(rk_cursor* cursor) {
 rk_status Session::move_tensor(const char* name, void* data) {
   const auto move = [&] { return registry_.move_tensor(name, data); };
   if (stage_ == Stage::opened || stage_ == Stage::updating) return change_registry(move, false);
-  if (!between_steps()) return wrong_moment("rk_move");
   // The former address may be freed when this returns, so a breakpoint that is being written comes
   // first.
-  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
-    return leave_gate(answer);
+  if (const rk_status status = prepare_late_change("rk_move"); status != RK_OK) return status;
   return change_registry(move, true);
 }
 
 rk_status Session::remove_tensor(const char* name) {
   const auto remove = [&] { return registry_.remove_tensor(name); };
   if (stage_ == Stage::opened) return change_registry(remove, false);
-  if (!between_steps()) return wrong_moment("rk_unregister");
-  if (const GateAnswer answer = gates_.pass_step_gate(gates_.word().phase); answer != GateAnswer::passed)
-    return leave_gate(answer);
+  if (const rk_status status = prepare_late_change("rk_unregister"); status != RK_OK) return status;
   if (const rk_status status = change_registry(remove, true); status != RK_OK) return status;
   copies_stale_ = true;
   if (link_) link_->withdraw_tensor(name);

@@ -91,7 +91,9 @@ class Session {
   rk_status stop() noexcept;
   rk_status leave_gate(GateAnswer answer) noexcept;
   void with_block(const std::function<void(ControlBlock&)>& use);
-  rk_status wait_for_devices(const char* call);
+  // For those of registered tensors, and for `another`.
+  rk_status wait_for_devices(const char* call, const rk_memory* another = nullptr);
+  rk_status prepare_late_change(const char* call, const rk_memory* another_device = nullptr);
   void commit();
   // Behind a step gate that was passed.
   void keep_copies() noexcept {

@@ -37,5 +37,24 @@ TEST(SignalWatcher, AChildThatRestoredThemDiesOfThem) {
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
 }
 
+// A library's thread leaves signals to the program, but the program's crash handler runs where the
+// crash is.
+TEST(AllSignalsBlocked, LeavesFaultsOfTheThreadItself) {
+  sigset_t before;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  sigset_t blocked;
+  {
+    const AllSignalsBlocked all;
+    ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &blocked), 0);
+  }
+  for (const int sent : {SIGTERM, SIGINT, SIGALRM, SIGCHLD, SIGPIPE, SIGUSR1})
+    EXPECT_EQ(sigismember(&blocked, sent), 1) << sent;
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    EXPECT_EQ(sigismember(&blocked, fault), 0) << fault;
+  sigset_t after;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  EXPECT_EQ(sigismember(&after, SIGALRM), sigismember(&before, SIGALRM));
+}
+
 }  // namespace
 }  // namespace rekindle

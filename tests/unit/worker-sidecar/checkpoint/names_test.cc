@@ -9,18 +9,22 @@ TEST(FolderName, GoesThereAndBack) {
   const FolderName name{2, 184, "7fk2q"};
   EXPECT_EQ(checkpoint_folder_name(name), "a2-s184-7fk2q");
   EXPECT_EQ(parse_folder_name("a2-s184-7fk2q"), name);
+  const FolderName highest{kAttemptMax, kStepMax, "x"};
+  EXPECT_EQ(parse_folder_name(checkpoint_folder_name(highest)), highest);
 }
 
 TEST(FolderName, OnlyTheExactSpellingIsOne) {
   for (const char* text : {"", "a", "a2", "a2-s184", "a2-s184-", "a02-s184-x", "a2-s+1-x", "a2-s184-X", "a2-s184-../x",
-                           "b2-s184-x", "a-s1-x", "a99999999999999999999-s1-x", "a2-s184-x.tmp"}) {
+                           "b2-s184-x", "a-s1-x", "a99999999999999999999-s1-x", "a1000000000-s1-x",
+                           "a18446744073709551615-s1-x", "a1-s281474976710656-x", "a2-s184-x.tmp"}) {
     EXPECT_EQ(parse_folder_name(text), std::nullopt) << text;
   }
 }
 
 TEST(AttemptFileName, GoesThereAndBack) {
   EXPECT_EQ(parse_attempt_file_name(attempt_file_name(12)), 12u);
-  for (const char* text : {"0.json", "01.json", "1.json~", ".1.json-x", "x.json", "1"})
+  for (const char* text :
+       {"0.json", "01.json", "1.json~", ".1.json-x", "x.json", "1", "1000000000.json", "4294967295.json"})
     EXPECT_EQ(parse_attempt_file_name(text), std::nullopt) << text;
 }
 

@@ -152,6 +152,81 @@ TEST_F(EveryKind, WhatCouldNotBeCapturedMakesTheRankNoSourceOfThatTensor) {
               HasSubstr("'scales', which changes anywhere in a step, could not be copied"));
 }
 
+// Late changes wait for devices first: what fails or hangs there has changed nothing.
+class LateChange : public EveryKind {
+ protected:
+  // One byte beside what is registered at the start.
+  rk_tensor scale() {
+    functions = device.functions();
+    return {.struct_size = sizeof(rk_tensor),
+            .name = "scale",
+            .data = device.at(32),
+            .memory = &functions,
+            .dtype = RK_U8,
+            .rank = 1,
+            .shape = {1},
+            .written_in = RK_ANYWHERE};
+  }
+  std::string written(std::vector<PiecePlan> pieces) {
+    sidecar.send(order(std::move(pieces)));
+    const auto report = sidecar.expect<WrittenMessage>("written");
+    const WrittenEntry& entry = report.written.entries[0];
+    return read_bytes(job_folder + "/a1-s1-abc/rank-0.safetensors")
+        .substr(entry.begin_byte, entry.end_byte - entry.begin_byte);
+  }
+};
+
+TEST_F(LateChange, ATensorIsNotRegisteredWhereItsDeviceHasFailed) {
+  start();
+  ASSERT_EQ(step(1), RK_OK);
+  const RankStatus before = sidecar.control.word();
+  device.wait_answer = 719;
+  EXPECT_EQ(rank.session->add_tensor(scale()), RK_ERROR_STATE);
+  EXPECT_THAT(last_error(), HasSubstr("rk_register after step 1"));
+  EXPECT_EQ(sidecar.control.word(), before) << "nothing was captured";
+  device.wait_answer = 0;
+  EXPECT_EQ(rank.session->add_tensor(scale()), RK_OK) << last_error();
+}
+
+TEST_F(LateChange, ATensorStaysWhereItWasWhereItsDeviceHasFailed) {
+  start();
+  ASSERT_EQ(step(1), RK_OK);
+  device.bytes().replace(40, 17, "somewhere else...");
+  device.wait_answer = 719;
+  EXPECT_EQ(rank.session->move_tensor("there", device.at(40)), RK_ERROR_STATE);
+  EXPECT_THAT(last_error(), HasSubstr("rk_move after step 1"));
+  device.wait_answer = 0;
+  EXPECT_EQ(written({{"there", 0, 17}}), "bytes on a device");
+}
+
+TEST_F(LateChange, ATensorStaysRegisteredWhereItsDeviceHasFailed) {
+  start();
+  ASSERT_EQ(step(1), RK_OK);
+  device.wait_answer = 719;
+  EXPECT_EQ(rank.session->remove_tensor("there"), RK_ERROR_STATE);
+  EXPECT_THAT(last_error(), HasSubstr("rk_unregister after step 1"));
+  device.wait_answer = 0;
+  EXPECT_EQ(written({{"there", 0, 17}}), "bytes on a device");
+}
+
+TEST_F(LateChange, ADeviceThatHangsKeepsNoBreakpointFromBeingWritten) {
+  start();
+  ASSERT_EQ(step(1), RK_OK);
+  std::promise<void> hangs;
+  std::promise<void> comes_back;
+  device.enqueue([&](std::string&) {
+    hangs.set_value();
+    comes_back.get_future().wait();
+  });
+  std::future<rk_status> registering =
+      std::async(std::launch::async, [&] { return rank.session->add_tensor(scale()); });
+  hangs.get_future().wait();
+  EXPECT_EQ(written({{"there", 0, 17}}), "bytes on a device");
+  sidecar.control.release(GateOrder::go_on);
+  comes_back.set_value();
+  EXPECT_EQ(registering.get(), RK_OK);
+}
+
 TEST_F(EveryKind, TheSlotHasTheStateAsLongAsItIsAndTheCursor) {
   start();
   ASSERT_EQ(step(1), RK_OK);

@@ -166,6 +166,7 @@ TEST_F(ControlFileTest, ASidecarThatComesBackFindsTheOrderToRebuild) {
 
 TEST_F(ControlFileTest, TheStateOfAStepComesFromWhicheverSlotHasIt) {
   const ControlFile file = create();
+  rank_side(file).word = encode_word({.step = 184, .phase = RankPhase::between, .slot = 1});
   const std::string payload = payload_of({{"sampler", "abcdefgh"}, {"empty", ""}});
   put_slot(file, 0, header_of(183, payload_of({{"sampler", "old"}}), 1), payload_of({{"sampler", "old"}}));
   put_slot(file, 1, header_of(184, payload, 2), payload);
@@ -176,8 +177,33 @@ TEST_F(ControlFileTest, TheStateOfAStepComesFromWhicheverSlotHasIt) {
   EXPECT_EQ(file.captured(184, 2).error().code, ErrorCode::not_found);
 }
 
+// A late registration captures the committed step once more, into the other slot.
+TEST_F(ControlFileTest, OfTwoCapturesOfTheCommittedStepTheOneThatTheWordNamesCounts) {
+  const ControlFile file = create();
+  const std::string before = payload_of({{"sampler", "abc"}});
+  const std::string after = payload_of({{"sampler", "abc"}, {"late", "xyz"}});
+  put_slot(file, 0, header_of(184, before, 1), before);
+  put_slot(file, 1, header_of(184, after, 2), after);
+  rank_side(file).word = encode_word({.step = 184, .phase = RankPhase::between, .slot = 1});
+  const Result<CapturedState> state = file.captured(184, 1);
+  ASSERT_TRUE(state) << state.error().message;
+  EXPECT_EQ(state->entries.size(), 2u);
+}
+
+TEST_F(ControlFileTest, TheCaptureThatTheWordNamesHasNoReplacement) {
+  const ControlFile file = create();
+  const std::string before = payload_of({{"sampler", "abc"}});
+  SlotHeader broken = header_of(184, before, 1);
+  broken.checksum ^= 1;
+  put_slot(file, 0, header_of(184, before, 1), before);
+  put_slot(file, 1, broken, before);
+  rank_side(file).word = encode_word({.step = 184, .phase = RankPhase::between, .slot = 1});
+  EXPECT_EQ(file.captured(184, 1).error().code, ErrorCode::corrupt);
+}
+
 TEST_F(ControlFileTest, EveryFlippedByteOfASlotIsRefused) {
   const ControlFile file = create();
+  rank_side(file).word = encode_word({.step = 184, .phase = RankPhase::between, .slot = 0});
   const std::string payload = payload_of({{"sampler", "abcdefgh"}});
   for (std::size_t at = 0; at < payload.size(); ++at) {
     std::string changed = payload;

@@ -45,6 +45,11 @@ class SlotsOfARank : public ::testing::Test {
     values.push_back({.name = "loader", .bytes = loader_room, .save = {save, this}});
     small_state.set_values(std::move(values));
   }
+  // As a rank commits a step.
+  void commit(std::uint8_t slot, std::uint64_t step, std::uint64_t attempt) {
+    small_state.capture(slot, step, attempt);
+    static_cast<ControlBlock*>(memory)->word = encode_word({.step = step, .phase = RankPhase::between, .slot = slot});
+  }
   static std::int64_t save(void* context, void* to, std::size_t) {
     const auto& self = *static_cast<SlotsOfARank*>(context);
     if (self.fails) return -1;
@@ -64,9 +69,9 @@ class SlotsOfARank : public ::testing::Test {
 };
 
 TEST_F(SlotsOfARank, AStateOfVariableSizeIsTakenAsLongAsItIs) {
-  small_state.capture(0, 7, 2);
+  commit(0, 7, 2);
   loader = "a longer one";
-  small_state.capture(1, 8, 2);
+  commit(1, 8, 2);
   const RankTable::Captured earlier = table.capture({0}, 7, 2);
   ASSERT_EQ(earlier.states.size(), 1u);
   EXPECT_EQ(earlier.states[0].captured.entries, (Entries{{"counter", "12345678"}, {"loader", "epoch 1"}}));
@@ -75,7 +80,7 @@ TEST_F(SlotsOfARank, AStateOfVariableSizeIsTakenAsLongAsItIs) {
 
 TEST_F(SlotsOfARank, WithoutAStateThatCouldNotBeSavedTheRankIsMissing) {
   fails = true;
-  small_state.capture(0, 7, 2);
+  commit(0, 7, 2);
   const RankTable::Captured captured = table.capture({0}, 7, 2);
   EXPECT_TRUE(captured.states.empty());
   EXPECT_EQ(captured.missing, std::vector<std::uint32_t>{0});
@@ -86,7 +91,7 @@ TEST_F(SlotsOfARank, MoreThanWasRegisteredIsNotBelieved) {
   loader_room = 64;
   set_values(true);
   loader = std::string(33, 'x');
-  small_state.capture(0, 7, 2);
+  commit(0, 7, 2);
   EXPECT_EQ(table.capture({0}, 7, 2).missing, std::vector<std::uint32_t>{0});
 }
 

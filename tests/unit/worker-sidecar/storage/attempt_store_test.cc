@@ -10,6 +10,7 @@
 #include "tests/support/checkpoint_builder.h"
 #include "tests/support/faulty_file_system.h"
 #include "tests/support/temporary_folder.h"
+#include "worker-sidecar/checkpoint/names.h"
 
 namespace rekindle {
 namespace {
@@ -41,7 +42,32 @@ TEST_F(AttemptStore, NumbersBeginAtOneAndGrow) {
 
 TEST_F(AttemptStore, ANumberThatAFolderSpeaksOfIsNotTakenAgain) {
   std::filesystem::create_directory(folder_ + "/a7-s1-x");
+  write_bytes(folder_ + "/a7-s1-x/manifest.json", "{\"man");
   EXPECT_EQ(claim_attempt(real_file_system(), folder_, make_record(), "n1")->attempt, 8u);
+}
+
+// One such file or folder stopped every later attempt of the job.
+TEST_F(AttemptStore, NumbersThatNoAttemptHadStopNoneThatFollows) {
+  for (const std::string number : {"4294967295", "18446744073709551615", "999999999"})
+    write_bytes(format("{}/attempts/{}.json", folder_, number), "");
+  for (const std::string name : {"a18446744073709551615-s1-x", "a4294967295-s1-x", "a999999999-s1-x"})
+    std::filesystem::create_directory(folder_ + "/" + name);
+  EXPECT_EQ(claim_attempt(real_file_system(), folder_, make_record(), "n1")->attempt, 1u);
+}
+
+TEST_F(AttemptStore, ADamagedRecordKeepsItsNumber) {
+  write_bytes(folder_ + "/attempts/1.json", "{\"att");
+  EXPECT_EQ(claim_attempt(real_file_system(), folder_, make_record(), "n1")->attempt, 2u);
+  EXPECT_EQ(read_bytes(folder_ + "/attempts/1.json"), "{\"att");
+}
+
+TEST_F(AttemptStore, BehindTheHighestNumberNoneIsClaimed) {
+  AttemptRecord record = make_record();
+  record.attempt = kAttemptMax;
+  write_bytes(format("{}/attempts/{}.json", folder_, kAttemptMax), encode_attempt(record));
+  const Result<AttemptRecord> claimed = claim_attempt(real_file_system(), folder_, make_record(), "n1");
+  ASSERT_FALSE(claimed);
+  EXPECT_NE(claimed.error().message.find("speaks of attempt 999999999"), std::string::npos) << claimed.error().message;
 }
 
 TEST_F(AttemptStore, ManyAtOnceGetDifferentNumbers) {
