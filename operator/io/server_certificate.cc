@@ -14,7 +14,8 @@ ServerCertificate::ServerCertificate(const CertificateStore& certificates, std::
     : certificates_(certificates), service_(std::move(service)), namespace_name_(std::move(namespace_name)) {}
 
 Result<std::optional<ServerTls>> ServerCertificate::renew(std::chrono::sys_seconds now) {
-  if (made_ && now - *made_ <= kAgeMax) return std::nullopt;
+  // A clock that was put back since is before the time from which the certificate holds.
+  if (made_ && now >= *made_ && now - *made_ <= kAgeMax) return std::nullopt;
   const Result<TlsKeyPair> pair = certificates_.server_certificate(service_, namespace_name_, now);
   if (!pair) return std::unexpected(pair.error());
   auto admission = TlsServerContext::make({.own = *pair, .client_authorities_pem = ""});

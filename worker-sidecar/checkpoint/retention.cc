@@ -18,13 +18,13 @@ void remove_all_but_newest(const std::vector<Candidate>& usable, std::size_t kee
 }
 
 // From the oldest on: one stays, and the next that stays is at least so much younger. The newest
-// always stays.
+// always stays. One that was made while the clock was ahead does not reach those after it.
 void remove_all_but_one_each(const std::vector<Candidate>& usable, std::chrono::seconds apart,
                              std::vector<Removal>& removals) {
   std::optional<WallTime> last_kept;
   for (std::size_t i = usable.size(); i-- > 1;) {
     const std::optional<WallTime> made = parse_wall_time(usable[i].sealed.manifest.time);
-    if (made && last_kept && *made - *last_kept < apart) {
+    if (made && last_kept && *made >= *last_kept && *made - *last_kept < apart) {
       removals.push_back({usable[i].path, format("another one stays for these {} s", apart.count())});
     } else if (made) {
       last_kept = made;

@@ -29,12 +29,12 @@ std::string readable(Duration time) {
 
 }  // namespace
 
-void SnapshotSchedule::begin(std::uint64_t step, FailureHistory failures, Instant now) {
+void SnapshotSchedule::begin(std::optional<std::uint64_t> step, FailureHistory failures, Instant now) {
   failures_ = failures;
   begun_ = true;
   began_ = looked_ = seen_at_ = now;
   seen_step_ = step;
-  announced_ = std::max(announced_, step);
+  announced_ = std::max(announced_, step.value_or(0));
   due_ = now + interval();
 }
 
@@ -49,8 +49,12 @@ Duration SnapshotSchedule::interval() const {
 
 void SnapshotSchedule::observe(std::uint64_t step, Instant now) {
   looked_ = now;
-  if (step <= seen_step_ || now <= seen_at_) return;
-  const double steps_per_second = static_cast<double>(step - seen_step_) / to_seconds(now - seen_at_);
+  if (!seen_step_) {
+    seen_step_ = step;
+    seen_at_ = now;
+  }
+  if (step <= *seen_step_ || now <= seen_at_) return;
+  const double steps_per_second = static_cast<double>(step - *seen_step_) / to_seconds(now - seen_at_);
   const double travelled = std::min(steps_per_second * to_seconds(kTravel), static_cast<double>(kMarginMax));
   const auto whole = static_cast<std::uint64_t>(travelled);
   const std::uint64_t travel_steps = static_cast<double>(whole) < travelled ? whole + 1 : whole;
@@ -61,7 +65,9 @@ void SnapshotSchedule::observe(std::uint64_t step, Instant now) {
 
 std::optional<std::uint64_t> SnapshotSchedule::next_target(std::uint64_t step, Instant now) {
   if (!begun_ || settings_.rhythm == SnapshotRhythm::off) return std::nullopt;
+  const bool pace_unknown = !seen_step_;
   observe(step, now);
+  if (pace_unknown) return std::nullopt;
   if (settings_.rhythm == SnapshotRhythm::steps) {
     // The next multiple that no rank can have passed by the time the order arrives.
     const std::uint64_t ahead = std::max(step + margin_steps_, announced_ + 1);

@@ -29,8 +29,8 @@ class SnapshotSchedule {
  public:
   explicit SnapshotSchedule(SnapshotSettings settings) : settings_(settings) {}
 
-  // Training begins, or goes on, after this step.
-  void begin(std::uint64_t step, FailureHistory failures, Instant now);
+  // Training begins, or goes on, after this step; none: which one, the first look will tell.
+  void begin(std::optional<std::uint64_t> step, FailureHistory failures, Instant now);
 
   // The step to announce, now that ranks have reached `step` and nothing is under way; nothing
   // while it is not due yet.
@@ -67,7 +67,7 @@ class SnapshotSchedule {
   std::uint64_t margin_steps_ = 1;
   Instant looked_;
   Instant seen_at_;
-  std::uint64_t seen_step_ = 0;
+  std::optional<std::uint64_t> seen_step_;
 };
 
 }  // namespace rekindle

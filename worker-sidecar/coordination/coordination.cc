@@ -351,7 +351,10 @@ struct Coordination::Parts {
       if (const auto name = parse_folder_name(restored->path))
         parent = ParentPoint{name->attempt, restored->step, restored->path};
     }
-    periodic_leader.begin_attempt(attempt, assembly.taken().step, std::move(parent), failures, now);
+    // Of an attempt that goes on it is not known how far the ranks are: counted from the step where it
+    // began, all of its steps would be steps of the last moment.
+    const std::optional<std::uint64_t> step = assembly.rejoined() ? std::nullopt : std::optional(assembly.taken().step);
+    periodic_leader.begin_attempt(attempt, step, std::move(parent), failures, now);
     coordinator.begin_attempt(attempt, std::move(restored));
     member.begin_attempt(rank_term, found_held, now, out);
     if (!assembly.rejoined()) return;

@@ -19,8 +19,8 @@ constexpr Duration kRetryLater = std::chrono::seconds(60);
 
 }  // namespace
 
-void PeriodicLeader::begin_attempt(std::uint32_t attempt, std::uint64_t step, std::optional<ParentPoint> parent,
-                                   FailureHistory failures, Instant now) {
+void PeriodicLeader::begin_attempt(std::uint32_t attempt, std::optional<std::uint64_t> step,
+                                   std::optional<ParentPoint> parent, FailureHistory failures, Instant now) {
   attempt_ = attempt;
   parent_ = std::move(parent);
   retry_at_ = now;

@@ -51,7 +51,7 @@ class PeriodicLeader {
                  const JobLayouts& layouts)
       : config_(config), pods_(pods), ranks_(ranks), layouts_(layouts), schedule_(config.snapshots), writing_(config) {}
 
-  void begin_attempt(std::uint32_t attempt, std::uint64_t step, std::optional<ParentPoint> parent,
+  void begin_attempt(std::uint32_t attempt, std::optional<std::uint64_t> step, std::optional<ParentPoint> parent,
                      FailureHistory failures, Instant now);
 
   // After every event: `may_lead` while this pod is the lowest that can be reached, all can, and no

@@ -52,6 +52,15 @@ TEST_F(ServerCertificateTest, IsMadeAnewLongBeforeItExpires) {
   EXPECT_LT(renewals, 20) << "it is renewed when it has to be, not all the time";
 }
 
+TEST_F(ServerCertificateTest, IsMadeAnewWhenTheClockWasPutBack) {
+  ServerCertificate certificate(*store, "rekindle-operator", "rekindle-system");
+  ServerTls served = **certificate.renew(kMade + days(20));
+  const Result<std::optional<ServerTls>> fresh = certificate.renew(kMade);
+  ASSERT_TRUE(fresh) << fresh.error().message;
+  if (*fresh) served = **fresh;
+  EXPECT_TRUE(is_valid(*served.admission, kMade)) << "no webhook and no sidecar would be served for 20 days";
+}
+
 TEST_F(ServerCertificateTest, OnlySidecarsNeedACertificateOfTheirOwn) {
   const ServerTls tls = **ServerCertificate(*store, "rekindle-operator", "rekindle-system").renew(kMade);
   EXPECT_FALSE(tls.admission->asks_for_client_certificate());

@@ -93,6 +93,14 @@ TEST(Retention, KeepsOneOfEachTimeInstead) {
   EXPECT_EQ(removed(scan, policy), (Paths{"a1-s20-x", "a1-s40-x"}));
 }
 
+TEST(Retention, ATimeAheadOfAllOthersRemovesNoneOfThoseAfterIt) {
+  const FolderScan scan{
+      {record(1)},
+      {made_at(10, "2026-11-21T10:00:00Z"), made_at(20, "2030-01-01T00:00:00Z"), made_at(30, "2026-11-21T10:20:00Z"),
+       made_at(40, "2026-11-21T10:40:00Z"), made_at(50, "2026-11-21T11:00:00Z")}};
+  EXPECT_EQ(removed(scan, {.keep = 1, .keep_one_each = std::chrono::minutes(10), .own_attempt = 1}), Paths{});
+}
+
 TEST(Retention, OfATimeThatCannotBeReadNothingGoes) {
   const FolderScan scan{
       {record(1)},

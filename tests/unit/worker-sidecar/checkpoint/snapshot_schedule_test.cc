@@ -70,6 +70,14 @@ TEST(SnapshotSchedule, WaitsForItsTime) {
   EXPECT_TRUE(schedule.next_target(99, kStart + seconds(125)));
 }
 
+// The pace is that of the steps that were seen, not of those before a sidecar was restarted.
+TEST(SnapshotSchedule, ThatBeginsInTheMiddleOfAnAttemptKeepsItsRhythm) {
+  SnapshotSchedule schedule(every_steps(20));
+  schedule.begin(std::nullopt, {}, kStart);
+  EXPECT_EQ(schedule.next_target(6000, kStart + milliseconds(50)), std::nullopt);
+  EXPECT_EQ(schedule.next_target(6001, kStart + milliseconds(1050)), 6020u);
+}
+
 TEST(SnapshotSchedule, WhatPaysFollowsTheMeasuredCost) {
   SnapshotSchedule schedule({.rhythm = SnapshotRhythm::automatic, .failure_prior = hours(24)});
   schedule.begin(0, {}, kStart);
