@@ -71,9 +71,9 @@ struct HttpServer::Shared {
 
     int descriptor() const { return connection ? connection->descriptor() : fresh.get(); }
     bool has_begun() const { return stage == Stage::body || (stage == Stage::head && reader->has_begun()); }
-    void enter(Stage next, Duration limit) {
+    void enter(Stage next, Instant until) {
       stage = next;
-      deadline = monotonic_now() + limit;
+      deadline = until;
     }
   };
 
@@ -126,21 +126,21 @@ struct HttpServer::Shared {
       watched.clear();
       watched.push_back({.fd = stop_signal.descriptor(), .events = POLLIN, .revents = 0});
       watched.push_back({.fd = returned.descriptor(), .events = POLLIN, .revents = 0});
-      Instant wake = monotonic_now() + std::chrono::seconds(3600);
-      const bool may_accept = monotonic_now() >= accept_again;
+      Instant wake = settings.now() + std::chrono::seconds(3600);
+      const bool may_accept = settings.now() >= accept_again;
       if (!may_accept) wake = accept_again;
       watched.push_back({.fd = may_accept ? listener.get() : -1, .events = POLLIN, .revents = 0});
       for (const std::unique_ptr<Client>& client : idle) {
         watched.push_back({.fd = client->descriptor(), .events = POLLIN, .revents = 0});
         wake = std::min(wake, client->deadline);
       }
-      const Duration left = std::max(wake - monotonic_now(), Duration::zero());
+      const Duration left = std::max(wake - settings.now(), Duration::zero());
       const timespec limit{.tv_sec = static_cast<time_t>(left / std::chrono::seconds(1)),
                            .tv_nsec = static_cast<long>((left % std::chrono::seconds(1)).count())};
       // interrupted by a signal
       if (ppoll(watched.data(), watched.size(), &limit, nullptr) < 0) continue;
 
-      const Instant now = monotonic_now();
+      const Instant now = settings.now();
       for (std::size_t at = 0; at < idle.size(); ++at) {
         look_at(idle[at], watched[at + 3].revents != 0, now);
       }
@@ -152,7 +152,7 @@ struct HttpServer::Shared {
         coming_back.clear();
       }
       if (watched[2].revents != 0 && !accept_clients(idle)) {
-        accept_again = monotonic_now() + std::chrono::milliseconds(100);
+        accept_again = settings.now() + std::chrono::milliseconds(100);
       }
     }
     for (std::unique_ptr<Client>& client : idle) forget(std::move(client));
@@ -205,8 +205,8 @@ struct HttpServer::Shared {
       auto client = std::make_unique<Client>();
       client->address = peer_address(descriptor.get());
       client->fresh = std::move(descriptor);
-      client->waits_since = monotonic_now();
-      client->enter(Stage::opening, settings.head_limit);
+      client->waits_since = settings.now();
+      client->enter(Stage::opening, settings.now() + settings.head_limit);
       idle.push_back(std::move(client));
     }
   }
@@ -229,7 +229,7 @@ struct HttpServer::Shared {
     std::unique_ptr<Client> nobody_serves;
     {
       const std::lock_guard lock(mutex);
-      tasks.push_back({std::move(client), monotonic_now(), too_late});
+      tasks.push_back({std::move(client), settings.now(), too_late});
       if (idle_workers < tasks.size() && workers.size() < settings.workers) {
         if (Status status = start_worker(); !status) no_thread = status.error();
       }
@@ -267,7 +267,7 @@ struct HttpServer::Shared {
       lock.unlock();
       std::unique_ptr<Client> client = std::move(task.client);
       if (advance(*client, task, context)) {
-        client->waits_since = monotonic_now();
+        client->waits_since = settings.now();
         const std::lock_guard again(mutex);
         coming_back.push_back(std::move(client));
         returned.wake();
@@ -291,10 +291,10 @@ struct HttpServer::Shared {
     } else if (task.too_late) {
       next = refuse(client, 408, Error{ErrorCode::deadline_exceeded, "no bytes came in time", Retry::yes});
     }
-    if (next == Next::go_on && monotonic_now() >= task.since + settings.head_limit) {
+    if (next == Next::go_on && settings.now() >= task.since + settings.head_limit) {
       next = refuse(client, 503, Error{ErrorCode::exhausted, "no worker was free in time", Retry::yes});
     }
-    if (client.stage == Stage::between) client.enter(Stage::head, settings.head_limit);
+    if (client.stage == Stage::between) client.enter(Stage::head, settings.now() + settings.head_limit);
     while (next == Next::go_on) {
       if (client.stage == Stage::head) next = read_head(client);
       if (next == Next::go_on) next = read_body(client);
@@ -350,7 +350,7 @@ struct HttpServer::Shared {
     }
     client.reader->begin_body(*framing);
     client.request = *std::move(request);
-    client.enter(Stage::body, settings.body_limit);
+    client.enter(Stage::body, settings.now() + settings.body_limit);
     return Next::go_on;
   }
 
@@ -362,7 +362,7 @@ struct HttpServer::Shared {
       if (!ended && ended.error().code == ErrorCode::deadline_exceeded) return Next::wait;
       if (!ended) return refuse(client, status_of_refusal(ended.error(), false), ended.error());
       // A client that is never silent is never waited for.
-      if (monotonic_now() >= client.deadline) {
+      if (settings.now() >= client.deadline) {
         return refuse(client, 408, Error{ErrorCode::deadline_exceeded, "a body did not end in time", Retry::yes});
       }
     }
@@ -381,10 +381,10 @@ struct HttpServer::Shared {
     }
     // What is left in the reader's buffer may be a request already; nobody would wake us for it.
     if (client.reader->has_bytes()) {
-      client.enter(Stage::head, settings.head_limit);
+      client.enter(Stage::head, settings.now() + settings.head_limit);
       return Next::go_on;
     }
-    client.enter(Stage::between, settings.idle_limit);
+    client.enter(Stage::between, settings.now() + settings.idle_limit);
     return Next::wait;
   }
 
@@ -410,7 +410,7 @@ struct HttpServer::Shared {
     const bool has_body = !is_head && response.status >= 200 && response.status != 204 && response.status != 304;
     if (has_body) bytes += response.body;
     // An answer that was made is delivered even while we stop; the limit bounds how long that can
-    // take.
+    // take, by the clock of the socket.
     const Status status =
         client.connection->write_all(bytes, settings.write_limit, monotonic_now() + settings.write_limit, -1);
     return status.has_value();
@@ -424,7 +424,7 @@ struct HttpServer::Shared {
     if (!write(client, response, false, false)) return Next::hang_up;
     client.connection->close_politely();
     shutdown(client.descriptor(), SHUT_WR);
-    client.enter(Stage::leaving, kDrainTime);
+    client.enter(Stage::leaving, settings.now() + kDrainTime);
     return Next::wait;
   }
 };

@@ -30,6 +30,7 @@
 #include "common/base/http_message.h"
 #include "common/base/instant.h"
 #include "common/net/tls.h"
+#include "common/system/clock.h"
 
 namespace rekindle {
 
@@ -51,6 +52,7 @@ struct HttpServerSettings {
   Duration write_limit = std::chrono::seconds(20);
   Duration idle_limit = std::chrono::seconds(90);  // a connection without a request
   MakeThread make_thread = [](std::function<void()> body) { return std::thread(std::move(body)); };
+  std::function<Instant()> now = monotonic_now;  // any thread; for every limit but that of writing
 };
 
 // One request as the handler sees it.

@@ -27,28 +27,11 @@ void TokenBucket::refill(Instant now) {
   refilled_at_ = now;
 }
 
-bool TokenBucket::try_take(Instant now) {
-  if (per_second_ <= 0) return true;
-  refill(now);
-  if (tokens_ < 1) return false;
-  tokens_ -= 1;
-  return true;
-}
-
 Duration TokenBucket::reserve(Instant now) {
   if (per_second_ <= 0) return Duration::zero();
   refill(now);
   tokens_ -= 1;
   return tokens_ >= 0 ? Duration::zero() : seconds_as_duration(-tokens_ / per_second_);
-}
-
-Instant TokenBucket::next_at(Instant now) const {
-  if (per_second_ <= 0) return now;
-  TokenBucket copy = *this;
-  copy.refill(now);
-  if (copy.tokens_ >= 1) return now;
-  // One nanosecond more, so that rounding down never names a moment that is too early.
-  return std::max(now, copy.refilled_at_) + seconds_as_duration((1 - copy.tokens_) / per_second_) + Duration(1);
 }
 
 }  // namespace rekindle::op

@@ -11,17 +11,9 @@ class TokenBucket {
   // A rate of 0 or below means no limit.
   TokenBucket(double per_second, double burst);
 
-  // Takes one token. False when there is none now.
-  // For tests: whether a token is there at a moment.
-  bool try_take(Instant now);
-
   // Takes one token now or in the future and says how long the caller has to wait before it counts
   // as taken. Callers are served in the order of their calls.
   Duration reserve(Instant now);
-
-  // When try_take will succeed if no other caller takes.
-  // For tests: when the next token is there.
-  Instant next_at(Instant now) const;
 
  private:
   void refill(Instant now);

@@ -124,10 +124,6 @@ class WorkQueue {
 
   std::size_t queued() const { return waiting_.size() + due_.size(); }
   std::size_t running() const { return running_; }
-  bool is_running(const Key& key) const {
-    const auto found = entries_.find(key);
-    return found != entries_.end() && found->second.place == Place::running;
-  }
   // Failures in a row of a key.
   std::uint32_t failures(const Key& key) const {
     const auto found = entries_.find(key);

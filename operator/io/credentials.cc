@@ -113,7 +113,6 @@ bool Credentials::token_refused(const std::string& refused) {
   Result<std::string> fresh = read_token(token_file_);
   if (!fresh || *fresh == refused) return false;
   token_ = std::move(*fresh);
-  token_read_at_.reset();
   return true;
 }
 

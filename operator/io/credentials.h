@@ -41,8 +41,8 @@ class Credentials {
   // The bearer token, empty where a certificate says who we are.
   Result<std::string> token(Instant now);
 
-  // The server refused this token: the next token() reads the file. True when that can give another
-  // one.
+  // The server refused this token: the file is read now, whatever its age. True when token() gives
+  // another one.
   bool token_refused(const std::string& refused);
 
   struct Endpoint {

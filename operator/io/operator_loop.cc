@@ -83,10 +83,8 @@ void OperatorLoop::enqueue(const ObjectKey& job) { queue_.add(job, settings_.clo
 void OperatorLoop::on(StoreEvent<Job>&& event) {
   for (const StoreChange<Job>& change : jobs_.apply(std::move(event))) {
     job_cache_.put(change.key, change.after);
-    if (change.before && (!change.after || change.after->uid != change.before->uid)) {
+    if (change.before && (!change.after || change.after->uid != change.before->uid))
       directory_.forget({change.key.namespace_name, change.before->uid});
-      if (!queue_.is_running(change.key)) memories_.erase(change.key);
-    }
     enqueue(change.key);
   }
 }

@@ -28,8 +28,8 @@ HttpResponse json_answer(int status, std::string text) {
   return response;
 }
 
-// The Job that controls a pod: what the watch has shown, if it is that very one; else read,
-// since pods may come before the watch.
+// The Job of the name that controls a pod: what the watch has shown, if it is that very one; else
+// read, since pods may come before the watch.
 std::shared_ptr<const Job> job_of(const PodOwner& owner, const JobCache& jobs, KubeTransport& transport) {
   const ObjectKey key{owner.namespace_name, owner.job_name};
   if (auto job = jobs.get(key); job && job->uid == owner.job_uid) return job;
@@ -39,7 +39,7 @@ std::shared_ptr<const Job> job_of(const PodOwner& owner, const JobCache& jobs, K
     return nullptr;
   }
   Result<Job> job = job_from_json(*found);
-  if (!job || job->uid != owner.job_uid) return nullptr;
+  if (!job) return nullptr;
   return std::make_shared<const Job>(std::move(*job));
 }
 

@@ -80,8 +80,8 @@ struct CreateCertificateSecret {
 };
 
 // Merge patch of annotations on the Job (with its uid in the metadata as precondition) and on its
-// PodGroup. Already so: 404 of the PodGroup (Volcano copies the annotations of the Job when it
-// makes the next one).
+// PodGroup. Already so: 404, and 409 on the uid, of the Job; 404 of the PodGroup (Volcano copies
+// the annotations of the Job when it makes the next one).
 struct AnnotateLastCheckpoint {
   std::string namespace_name;
   std::string job_name;

@@ -2,24 +2,22 @@
 // snapshot is taken, and writes it while training goes on. Exists only when the user has configured
 // periodic checkpoints (REKINDLE_CHECKPOINT_EVERY or REKINDLE_CHECKPOINT_CONFIG).
 //
-// One snapshot at a time: the next one is requested when the last is durable or has failed.
+// What is done when stands in SaverAgenda; this is its thread.
 // Threads: plan(), taken() and the destructor on the training thread. The destructor waits until a
 // snapshot that was taken is durable.
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <thread>
 
 #include "common/base/instant.h"
-#include "worker-sidecar/checkpoint/snapshot_schedule.h"
 #include "worker-sidecar/protocol/control_block.h"
 #include "worker-sidecar/protocol/local_message.h"
 #include "worker-sidecar/runtime/src/registry.h"
+#include "worker-sidecar/runtime/src/saver_agenda.h"
 #include "worker-sidecar/runtime/src/shadow_keeper.h"
 #include "worker-sidecar/runtime/src/stand_alone.h"
 
@@ -42,8 +40,7 @@ class BackgroundSaver {
 
  private:
   void run();
-  // All with mutex_ held.
-  void update_target(Instant now);
+  // With mutex_ held.
   void write(std::unique_lock<std::mutex>& held);
 
   StandAlone& alone_;
@@ -53,14 +50,8 @@ class BackgroundSaver {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  SnapshotSchedule schedule_;
-  // there is memory for the next snapshot
-  bool planned_ = false;
-  std::uint64_t target_step_ = 0;
-  std::optional<Instant> beyond_since_;
-  std::optional<StandAlone::Snapshot> snapshot_;
-  Duration stopped_{0};
-  bool closing_ = false;
+  SaverAgenda agenda_;
+  StandAlone::Snapshot snapshot_;  // the one that the agenda has to write
   std::string reported_problem_;
 
   std::thread thread_;

@@ -28,16 +28,18 @@ class RawClient {
   explicit RawClient(std::uint16_t port)
       : descriptor_(connect_to("127.0.0.1", port, monotonic_now() + 10s, -1).value()) {}
 
-  void send(std::string_view bytes) {
+  // False when the server hangs up on it.
+  bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t count = ::send(descriptor_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (count < 0) {
-        if (errno != EAGAIN) return;
+        if (errno != EAGAIN) return false;
         static_cast<void>(wait_for(descriptor_.get(), true, monotonic_now() + 10s, -1));
         continue;
       }
       bytes.remove_prefix(static_cast<std::size_t>(count));
     }
+    return true;
   }
 
   // Until what was heard contains `part`, or the server hangs up.
@@ -121,9 +123,20 @@ class HttpServerTest : public testing::Test {
     });
   }
 
+  // Whoever spoke before has been looked at when this returns, where there is one worker.
+  void serve_another() {
+    EXPECT_EQ(status_of("GET /another HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"), "HTTP/1.1 200 OK");
+  }
+
+  // A clock for a server that stands until the test moves it.
+  std::function<Instant()> standing_clock() {
+    return [this] { return Instant(1h) + elapsed.load(); };
+  }
+
   std::mutex mutex;
   std::condition_variable told;
   std::vector<std::string> troubles;  // guarded by mutex
+  std::atomic<Duration> elapsed{Duration::zero()};
   std::unique_ptr<HttpServer> server;
 };
 
@@ -226,6 +239,27 @@ TEST_F(HttpServerTest, RefusesAClientThatTakesItsTime) {
   EXPECT_EQ(status_of("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nhalf"), "HTTP/1.1 408 Request Timeout");
 }
 
+// Its bytes are always there already, so that nobody ever waits for it.
+TEST_F(HttpServerTest, AClientThatIsNeverSilentGetsNoMoreTimeForABodyThanOthers) {
+  serve({.body_limit = 0s});
+  RawClient client(server->port());
+  client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody");
+  const std::string heard = client.receive();
+  EXPECT_TRUE(heard.contains("408 Request Timeout") && heard.contains("a body did not end in time")) << heard;
+}
+
+TEST_F(HttpServerTest, TheTimeForAHeadBeginsWithTheConnectionAndNotBehindTheHandshake) {
+  serve({.workers = 1, .head_limit = 10s, .now = standing_clock()});
+  RawClient slow(server->port());
+  serve_another();
+  elapsed = 6s;
+  slow.send("G");
+  serve_another();
+  elapsed = 11s;
+  serve_another();
+  EXPECT_NE(slow.receive("\r\n").find("408 Request Timeout"), std::string::npos);
+}
+
 TEST_F(HttpServerTest, HangsUpOnAConnectionThatSaysNothing) {
   serve({.head_limit = 20ms});
   RawClient client(server->port());
@@ -312,6 +346,23 @@ TEST_F(HttpServerTest, ClientsThatAreRefusedAndStayKeepNobodyFromBeingServed) {
   EXPECT_TRUE(client.send({}, {.total = 10s}));
 }
 
+TEST_F(HttpServerTest, ARefusedClientHearsAtOnceThatNothingFollows) {
+  serve({.now = standing_clock()});
+  EXPECT_EQ(status_of("rubbish\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+}
+
+// The thread that throws its bytes away is the one that waits for everybody.
+TEST_F(HttpServerTest, ARefusedClientThatGoesOnSendingIsHungUpOn) {
+  serve({.now = standing_clock()});
+  RawClient refused(server->port());
+  refused.send("rubbish\r\n\r\n");
+  EXPECT_NE(refused.receive("\r\n\r\n").find("400"), std::string::npos);
+  const std::string piece(1u << 20, 'x');
+  int taken = 0;
+  while (taken < 64 && refused.send(piece)) ++taken;
+  EXPECT_LT(taken, 64);
+}
+
 TEST_F(HttpServerTest, HalfATlsHandshakeKeepsNobodyFromBeingServed) {
   const TestAuthority authority;
   serve({.tls = server_context(authority.server({.ip = {"127.0.0.1"}})), .workers = 1, .head_limit = 1h});
@@ -367,6 +418,26 @@ TEST_F(HttpServerTest, TheWorkersThatThereAreServeEverybodyWhenTheSystemHasNoThr
   gate.open();
   EXPECT_NE(first.receive("GET /first").find("200 OK"), std::string::npos);
   EXPECT_NE(second.receive("GET /second").find("200 OK"), std::string::npos);
+}
+
+TEST_F(HttpServerTest, ARequestThatWaitedTooLongForAWorkerIsToldToComeAgain) {
+  Gate gate;
+  serve({.workers = 8, .head_limit = 10s, .make_thread = at_most(2), .now = standing_clock()},
+        [&](const ServedRequest& served) {
+          gate.pass();
+          return echo(served);
+        });
+  RawClient first(server->port());
+  first.send("GET /first HTTP/1.1\r\nHost: h\r\n\r\n");
+  gate.wait_for_arrivals(1);
+  RawClient second(server->port());
+  second.send("GET /second HTTP/1.1\r\nHost: h\r\n\r\n");
+  // It is in the queue by now.
+  wait_for_trouble("no thread for another worker");
+  elapsed = 10s;
+  gate.open();
+  EXPECT_NE(first.receive("GET /first").find("200 OK"), std::string::npos);
+  EXPECT_NE(second.receive().find("503 Service Unavailable"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, HangsUpWhenTheSystemHasNotASingleThreadForIt) {

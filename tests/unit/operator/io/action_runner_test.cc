@@ -14,6 +14,8 @@ namespace {
 using namespace std::chrono_literals;
 
 const std::string kPodPath = "/api/v1/namespaces/team-a/pods/digits-worker-0";
+const std::string kRecordPath = "/apis/rekindle.dev/v1alpha1/namespaces/team-a/breakpoints/digits-1";
+const std::string kJobPath = "/apis/batch.volcano.sh/v1alpha1/namespaces/team-a/jobs/digits";
 const std::string kSecretsPath = "/api/v1/namespaces/rekindle-system/secrets";
 
 Json live_pod(const std::string& uid, const std::string& job_uid, const std::string& label = "true") {
@@ -37,9 +39,12 @@ class ActionRunnerTest : public testing::Test {
     certificates = CertificateStore::open(transport, "rekindle-system", std::chrono::sys_seconds(1h));
   }
 
+  ActionsDone run(Action action) {
+    return ActionRunner(transport, *certificates, "test").run({"team-a", "digits"}, "j1", {std::move(action)});
+  }
+
   ActionsDone delete_pod() {
-    const DeletePod action{.namespace_name = "team-a", .name = "digits-worker-0", .uid = "u0", .job_uid = "j1"};
-    return ActionRunner(transport, *certificates, "test").run({"team-a", "digits"}, "j1", {action});
+    return run(DeletePod{.namespace_name = "team-a", .name = "digits-worker-0", .uid = "u0", .job_uid = "j1"});
   }
 
   bool was_asked(const std::string& request) const {
@@ -78,6 +83,51 @@ TEST_F(ActionRunnerTest, APodThatWasMadeAnewUnderTheNameIsLeftAlone) {
   transport.prepare("GET " + kPodPath, 200, live_pod("u9", "j1"));
   EXPECT_FALSE(delete_pod().error);
   EXPECT_FALSE(was_asked("DELETE " + kPodPath));
+}
+
+// Somebody was faster between our look and the delete: a conflict says that the uid is another one
+// by now.
+TEST_F(ActionRunnerTest, APodThatWentMeanwhileIsDeletedAsWasDecided) {
+  transport.prepare("GET " + kPodPath, 200, live_pod("u0", "j1"));
+  for (const auto& [status, reason] : {std::pair(404, "NotFound"), std::pair(409, "Conflict")}) {
+    transport.prepare("DELETE " + kPodPath, status, {{"kind", "Status"}, {"code", status}, {"reason", reason}});
+    const ActionsDone done = delete_pod();
+    EXPECT_FALSE(done.error) << reason << ": " << done.error->message;
+    EXPECT_EQ(done.expectations.size(), 1u) << reason;
+  }
+}
+
+TEST_F(ActionRunnerTest, APodThatCannotBeDeletedIsAnError) {
+  transport.prepare("GET " + kPodPath, 200, live_pod("u0", "j1"));
+  transport.prepare("DELETE " + kPodPath, 403, {{"kind", "Status"}, {"code", 403}, {"reason", "Forbidden"}});
+  const ActionsDone done = delete_pod();
+  ASSERT_TRUE(done.error);
+  EXPECT_TRUE(done.expectations.empty()) << "the pod stays as it is";
+}
+
+TEST_F(ActionRunnerTest, ARecordThatWasMadeAnewIsNoConflict) {
+  transport.prepare("DELETE " + kRecordPath, 409, {{"kind", "Status"}, {"code", 409}, {"reason", "Conflict"}});
+  EXPECT_FALSE(run(DeleteBreakpoint{.namespace_name = "team-a", .name = "digits-1", .uid = "b1"}).error);
+}
+
+// What was planned on an older view is planned anew on a newer one; nothing of it counts as done.
+TEST_F(ActionRunnerTest, AStatusThatAnotherChangedFirstIsAConflict) {
+  transport.prepare("PATCH " + kRecordPath + "/status", 409,
+                    {{"kind", "Status"}, {"code", 409}, {"reason", "Conflict"}});
+  const ActionsDone done = run(WriteBreakpointStatus{
+      .namespace_name = "team-a", .name = "digits-1", .uid = "b1", .resource_version = "7", .status = {}});
+  ASSERT_TRUE(done.error);
+  EXPECT_EQ(done.error->code, ErrorCode::conflict);
+  EXPECT_TRUE(done.expectations.empty());
+}
+
+// The job is another one by now: its own annotations are left alone, and nothing is repeated.
+TEST_F(ActionRunnerTest, TheLastCheckpointOfAJobThatWasMadeAnewIsNoConflict) {
+  transport.prepare("PATCH " + kJobPath, 409, {{"kind", "Status"}, {"code", 409}, {"reason", "Conflict"}});
+  EXPECT_FALSE(
+      run(AnnotateLastCheckpoint{
+              .namespace_name = "team-a", .job_name = "digits", .job_uid = "j1", .pod_group_name = "digits-j1"})
+          .error);
 }
 
 TEST_F(ActionRunnerTest, AnObjectWithoutANameIsAnErrorOfItsAction) {

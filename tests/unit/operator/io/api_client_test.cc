@@ -86,6 +86,19 @@ TEST_F(ApiClientTest, ARotatedTokenCostsNoCaller) {
   EXPECT_EQ(client->counts().retries, 1u);
 }
 
+TEST_F(ApiClientTest, ARotatedTokenCostsNoWatch) {
+  FakeApiServer server(with_tls("token-1"));
+  server.put(kPodsOfTeamA, pod("a"));
+  const auto client = in_pod(server);
+  ASSERT_EQ(client->send(list_pods())->status, 200);
+  write_bytes(folder.at("token"), "token-2");
+  server.require_token("token-2");
+  std::string heard;
+  const TransportSink sink{.on_bytes = [&](std::string_view bytes) { return heard += bytes, true; }, .on_quiet = {}};
+  EXPECT_EQ(client->stream(list_pods(), sink, {})->status, 200);
+  EXPECT_NE(heard, "");
+}
+
 TEST_F(ApiClientTest, ATokenThatIsRefusedForGoodIsAskedForOnce) {
   FakeApiServer server(with_tls("another"));
   const auto client = in_pod(server);

@@ -89,17 +89,32 @@ class OperatorLoopTest : public testing::Test {
     return found;
   }
 
-  // What a sidecar with the certificate of that job is told about that pod.
-  int status_for(const std::string& job_uid, const Pod& pod) {
+  // Pod 0 goes at once, and the job is to be restarted.
+  void pod_is_lost() {
+    all_is_done();
+    go_round({StoreEvent<Pod>(Delete<Pod>{key_of(0), make_pod(0, "j1")})});
+    time_passes(5s);
+    go_round();
+    ASSERT_EQ(all_wanted<CreateBreakpoint>().size(), 1u);
+  }
+
+  // What a sidecar of that job asks that has such a pod.
+  static SyncArrived sync_of(const std::string& job_uid, const Pod& pod, const std::shared_ptr<SyncReply>& reply,
+                             std::uint64_t seen = 0, int wait_seconds = 0) {
     const Json body{{"pod", {{"name", pod.name}, {"uid", pod.uid}}},
                     {"address", "10.0.0.9"},
                     {"port", 8471},
-                    {"seen", 0},
-                    {"wait_seconds", 0},
+                    {"seen", seen},
+                    {"wait_seconds", wait_seconds},
                     {"report", {{"phase", "waiting"}, {"attempt", 0}}}};
+    return {{kJob.namespace_name, job_uid}, dump_json(body), reply};
+  }
+
+  // What a sidecar with the certificate of that job is told about that pod.
+  SyncOutcome answer_for(const std::string& job_uid, const Pod& pod) {
     const auto reply = std::make_shared<SyncReply>();
-    go_round({SyncArrived{{kJob.namespace_name, job_uid}, dump_json(body), reply}});
-    return reply->wait(0ns).value().status;
+    go_round({sync_of(job_uid, pod, reply)});
+    return reply->wait(0ns).value();
   }
 
   std::chrono::milliseconds elapsed{0};
@@ -138,8 +153,8 @@ TEST_F(OperatorLoopTest, PodsOfAFormerJobOfTheNameAreNotThisJobs) {
   all_is_done();
   go_round(
       {StoreEvent<Job>(Apply<Job>{kJob, make_job("j2")}), StoreEvent<Pod>(Apply<Pod>{key_of(0), make_pod(0, "j2")})});
-  EXPECT_EQ(status_for("j2", make_pod(0, "j2")), 200);
-  EXPECT_EQ(status_for("j2", make_pod(1, "j1")), 503) << "it belongs to the job before";
+  EXPECT_EQ(answer_for("j2", make_pod(0, "j2")).status, 200);
+  EXPECT_EQ(answer_for("j2", make_pod(1, "j1")).status, 503) << "it belongs to the job before";
 }
 
 // The kubelet deletes again, at once, when the containers have ended. Seen in a list alone, that
@@ -165,6 +180,46 @@ TEST_F(OperatorLoopTest, ADeletionThatAListShowsAgainKeepsItsFirstTime) {
   const std::vector<CreateBreakpoint> intents = all_wanted<CreateBreakpoint>();
   ASSERT_EQ(intents.size(), 1u);
   EXPECT_EQ(intents[0].object.spec.trigger, Trigger::pre_stop) << intents[0].object.spec.reason;
+}
+
+// Such as a record that its user deletes before a watch shows it.
+TEST_F(OperatorLoopTest, WhatItWroteAndNeverSeesIsWaitedForTenSecondsAndThenDecidedAnew) {
+  pod_is_lost();
+  const Breakpoint written = all_wanted<CreateBreakpoint>()[0].object;
+  wanted.clear();
+  go_round({ActionsDone{
+      .job = kJob,
+      .job_uid = "j1",
+      .expectations = {{Expectation::Kind::breakpoint_there, {written.namespace_name, written.name}, "", ""}}}});
+  time_passes(20ms);
+  go_round();
+  time_passes(9s);
+  go_round();
+  EXPECT_TRUE(all_wanted<CreateBreakpoint>().empty()) << "a watch may be late";
+  time_passes(1s);
+  go_round();
+  EXPECT_EQ(all_wanted<CreateBreakpoint>().size(), 1u);
+}
+
+// Whoever deletes the record of a fault that is long over wants no restart.
+TEST_F(OperatorLoopTest, APodThatWentLongAgoIsNoFaultOfToday) {
+  pod_is_lost();
+  all_is_done();
+  time_passes(3min);
+  go_round();
+  EXPECT_TRUE(all_wanted<CreateBreakpoint>().empty());
+}
+
+TEST_F(OperatorLoopTest, SidecarsThatWaitWhenItStopsAreToldToComeAgain) {
+  all_is_done();
+  const Json told = parse_json(answer_for("j1", make_pod(0, "j1")).body, "answer").value();
+  const auto reply = std::make_shared<SyncReply>();
+  ASSERT_TRUE(mailbox.push(sync_of("j1", make_pod(0, "j1"), reply, told["version"].get<std::uint64_t>(), 30), {}));
+  ASSERT_TRUE(mailbox.push(StopRequested{}, {}));
+  loop.run();
+  const std::optional<SyncOutcome> outcome = reply->wait(0ns);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->status, 503);
 }
 
 TEST_F(OperatorLoopTest, IsAliveForAsLongAsItGoesRound) {

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include "common/base/base64.h"
 #include "common/net/http_client.h"
 #include "common/net/socket.h"
 #include "common/system/clock.h"
+#include "operator/model/job.h"
 #include "operator/model/names.h"
 #include "tests/support/certificates.h"
 #include "tests/support/recorded_transport.h"
@@ -39,6 +41,30 @@ Json pod_of(const Json& owner) {
 Json owner_named(const Json& name) {
   return {
       {"apiVersion", names::kVolcanoApiVersion}, {"kind", "Job"}, {"name", name}, {"uid", "x"}, {"controller", true}};
+}
+
+// A job with one worker, whose checkpoints go to that claim.
+Json job_with(const std::string& uid, const std::string& claim) {
+  return {
+      {"metadata",
+       {{"namespace", "team-a"},
+        {"name", "digits"},
+        {"uid", uid},
+        {"labels", {{names::kSchedulingLabel, names::kSchedulingGrace}}},
+        {"annotations", {{names::kClaimAnnotation, claim}}}}},
+      {"spec",
+       {{"tasks", Json::array({{{"name", "worker"},
+                                {"replicas", 1},
+                                {"template", {{"metadata", {{"labels", {{names::kProtectedLabel, "true"}}}}}}}}})}}}};
+}
+
+// Its worker as Volcano makes it.
+Json worker_of(const std::string& job_uid) {
+  Json owner = owner_named("digits");
+  owner["uid"] = job_uid;
+  Json pod = pod_of(owner);
+  pod["metadata"]["annotations"] = {{names::kTaskSpecAnnotation, "worker"}, {names::kTaskIndexAnnotation, "0"}};
+  return pod;
 }
 
 class OperatorServersTest : public testing::Test {
@@ -113,6 +139,18 @@ TEST_F(OperatorServersTest, AnOwnerWithAnOddNameIsAdmittedWithAWarningAndAskedNo
   EXPECT_EQ(transport.requests(), std::vector<std::string>{});
 }
 
+// The job was deleted and made anew, and the watch is late.
+TEST_F(OperatorServersTest, APodIsAdmittedByItsOwnJobWhileAnOlderOneOfTheNameIsKnown) {
+  jobs.put({"team-a", "digits"}, std::make_shared<Job>(*job_from_json(job_with("old", "claim-of-old"))));
+  transport.prepare("GET /apis/batch.volcano.sh/v1alpha1/namespaces/team-a/jobs/digits", 200,
+                    job_with("new", "claim-of-new"));
+  const HttpResponse response = answer_pod(worker_of("new"));
+  const Json answer = parse_json(response.body, "answer").value()["response"];
+  ASSERT_TRUE(answer.contains("patch")) << answer;
+  const std::string patch = base64_decode(answer["patch"].get<std::string>()).value();
+  EXPECT_TRUE(patch.contains("claim-of-new")) << patch;
+}
+
 TEST_F(OperatorServersTest, AReviewWithoutANamespaceIsAnsweredToo) {
   EXPECT_EQ(answer_pod(pod_of(owner_named("digits")), "").status, 200);
   EXPECT_EQ(transport.requests(), std::vector<std::string>{});
@@ -121,7 +159,7 @@ TEST_F(OperatorServersTest, AReviewWithoutANamespaceIsAnsweredToo) {
 class AnswerSyncTest : public testing::Test {
  protected:
   // The answer when the owner thread gives its own after that time; with it, how long that took.
-  std::pair<HttpResponse, Duration> answer_after(Duration silence) {
+  std::pair<HttpResponse, Duration> answer_after(Duration silence, bool hangs_up = false) {
     Mailbox<OperatorInput> mailbox(1);
     Duration waited{};
     const SyncWait wait = [&](SyncReply&, Duration limit) -> std::optional<SyncOutcome> {
@@ -130,7 +168,8 @@ class AnswerSyncTest : public testing::Test {
       return SyncOutcome{.status = 200, .body = "news"};
     };
     ServedRequest served{.request = {.method = "POST", .path = "/v1/sync", .body = "{}"},
-                         .peer_uri = "rekindle://team-a/j1"};
+                         .peer_uri = "rekindle://team-a/j1",
+                         .peer_gone = [hangs_up] { return hangs_up; }};
     HttpResponse response = answer_sync(served, mailbox, wait);
     return {std::move(response), waited};
   }
@@ -146,6 +185,12 @@ TEST_F(AnswerSyncTest, AnOwnerThreadThatHangsIsNotWaitedForForEver) {
   const auto [response, waited] = answer_after(1h);
   EXPECT_EQ(response.status, 503);
   EXPECT_LE(waited, 1min);
+}
+
+// Each that waits holds a thread.
+TEST_F(AnswerSyncTest, ASidecarThatHasHungUpIsNotWaitedFor) {
+  const auto [response, waited] = answer_after(30s, true);
+  EXPECT_LE(waited, 1s);
 }
 
 }  // namespace

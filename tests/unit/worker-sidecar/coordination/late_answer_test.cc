@@ -1,5 +1,5 @@
-// A leader and answers to Collect that are older than what it knows: of a pod that was lost
-// meanwhile.
+// A leader and what others send to it, in any order: answers to Collect that are older than what it
+// knows, of a pod that was lost meanwhile, or about ranks of others; and triggers with less time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,6 +105,38 @@ TEST(LateAnswer, OfBeforeALossIsWorthNothingWhenThePodIsBack) {
   EXPECT_TRUE(leader.all<CreateFolder>().empty()) << "pod 1 is asked again: nobody leaves its ranks out";
   leader.receive_answer(1);
   EXPECT_EQ(leader.all<CreateFolder>().size(), 1u);
+}
+
+TEST(Answer, AboutARankOfAnotherPodIsNotBelieved) {
+  Leader leader(3);
+  leader.handle(PeerLost{1});
+  leader.handle(HookCalled{.hook = 1, .container = "main", .seconds_left = 30});
+  leader.handle(RankSeen{0, kAt12});
+  leader.receive(2,
+                 CollectedMessage{
+                     .term = make_term(1, 0),
+                     .ordinal = 2,
+                     .ranks = {{.rank = 1, .alive = true, .clean = true, .step = 13, .phase = RankPhase::computing},
+                               {.rank = 2, .alive = true, .clean = true, .step = 12, .phase = RankPhase::computing}}});
+  leader.wait(std::chrono::seconds(20));
+  ASSERT_FALSE(leader.all<CreateFolder>().empty());
+  EXPECT_EQ(leader.all<CreateFolder>()[0].step, 12u);
+}
+
+TEST(Trigger, OfTwoTheShorterTimeCounts) {
+  for (const auto& [first, second] : {std::pair(60.0, 5.0), std::pair(5.0, 60.0)}) {
+    Leader leader(2);
+    for (const double seconds_left : {first, second})
+      leader.receive(
+          1, TriggerMessage{
+                 .cause = TriggerCause::hook, .pod = 1, .seconds_left = seconds_left, .after = AfterBreakpoint::park});
+    // Nobody makes its folder.
+    leader.handle(RankSeen{0, kAt12});
+    leader.wait(std::chrono::seconds(6));
+    ASSERT_FALSE(leader.all<ReportBreakpoint>().empty());
+    EXPECT_EQ(leader.all<ReportBreakpoint>().back().record.state, SaveState::failed)
+        << first << " s, then " << second << " s";
+  }
 }
 
 }  // namespace

@@ -114,6 +114,22 @@ TEST_F(AttemptStore, ALinkWhoseAnswerWasLostIsRecognized) {
   EXPECT_EQ(claim_attempt(storage, folder_, make_record(), "n1")->attempt, 1u);
 }
 
+// Such as storage without coherent caches, where two jobs would believe that the number is theirs.
+TEST_F(AttemptStore, ARecordThatReadsBackDifferentlyIsNoClaim) {
+  class Forgetful : public FaultyFileSystem {
+   public:
+    Forgetful() : FaultyFileSystem({}) {}
+    ssize_t pread(int descriptor, void* data, std::size_t bytes, std::uint64_t offset) override {
+      const ssize_t count = FaultyFileSystem::pread(descriptor, data, bytes, offset);
+      if (count > 0) static_cast<char*>(data)[0] = ' ';
+      return count;
+    }
+  } storage;
+  const Result<AttemptRecord> record = claim_attempt(storage, folder_, make_record(), "n1");
+  ASSERT_FALSE(record);
+  EXPECT_EQ(record.error().code, ErrorCode::corrupt);
+}
+
 TEST_F(AttemptStore, ADamagedRecordIsListedWithItsError) {
   write_bytes(folder_ + "/attempts/3.json", "{\"att");
   const auto listed = list_attempts(real_file_system(), folder_);
