@@ -7,6 +7,7 @@ from class_rules import a_class_is_defined_in_one_file
 from home_rules import (
     a_type_is_defined_once_a_namespace,
     declarations_are_used,
+    environment_variables_are_documented,
     globs_find_folders,
     layers_are_folders,
     the_version_has_one_home,
@@ -258,6 +259,7 @@ ALL = {
         a_class_is_defined_in_one_file,
         a_type_is_defined_once_a_namespace,
         declarations_are_used,
+        environment_variables_are_documented,
         layers_are_folders,
         globs_find_folders,
         the_version_has_one_home,

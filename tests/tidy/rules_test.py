@@ -32,6 +32,10 @@ BAD = {
         "operator/x.cc": "bool is_idle(int number) { return number == 0; }\n",
         "tests/unit/x_test.cc": "EXPECT_TRUE(is_idle(0));\n",
     },
+    rules.environment_variables_are_documented: {
+        "common/contract/environment.h": 'inline constexpr char kRank[] = "REKINDLE_RANK";\n',
+        "docs/formats/injection.md": "`REKINDLE_RANKS_PER_POD`, REKINDLE_RANK",
+    },
     rules.layers_are_folders: {"tests/tidy/layers.txt": LAYERS, "a/pure_part/x.h": ""},
     rules.globs_find_folders: {"tests/CMakeLists.txt": "file(GLOB found unit/*/CMakeLists.txt sim/CMakeLists.txt)"},
     rules.the_version_has_one_home: {

@@ -63,7 +63,6 @@ Result<HostSettings> read_host_settings(const Variables& variables) {
   HostSettings settings;
   Reader in(variables);
   in.text(environment::kSocket, settings.socket_path);
-  in.text(environment::kRunFolder, settings.run_folder);
   in.text(environment::kCheckpointFolder, settings.checkpoint_folder);
   in.text(environment::kNamespace, settings.job_namespace);
   in.text(environment::kJob, settings.job);
@@ -82,10 +81,8 @@ Result<HostSettings> read_host_settings(const Variables& variables) {
   if (Result<CheckpointSettings> checkpoints = read_checkpoint_settings(variables))
     settings.checkpoints = *std::move(checkpoints);
   else in.refuse(checkpoints.error().message);
-  if (settings.run_folder.empty()) {
-    const std::size_t slash = settings.socket_path.rfind('/');
-    settings.run_folder = slash == std::string::npos ? "." : settings.socket_path.substr(0, slash);
-  }
+  const std::size_t slash = settings.socket_path.rfind('/');
+  settings.run_folder = slash == std::string::npos ? "." : settings.socket_path.substr(0, slash);
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
   return settings;
 }

@@ -327,7 +327,8 @@ TEST_F(HttpServerTest, HalfATlsHandshakeKeepsNobodyFromBeingServed) {
 }
 
 TEST_F(HttpServerTest, ASlowClientTakesNoThread) {
-  // The server outlives this body: it may begin a worker for the slow clients that hang up at the end.
+  // The server outlives this body: it may begin a worker for the slow clients that hang up at the
+  // end.
   const auto threads = std::make_shared<std::atomic<int>>(0);
   serve({.workers = 100, .head_limit = 1h, .make_thread = [threads](std::function<void()> body) {
            ++*threads;
