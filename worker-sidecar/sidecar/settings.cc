@@ -6,6 +6,7 @@
 
 #include "common/base/format.h"
 #include "common/contract/environment.h"
+#include "common/contract/job_limits.h"
 
 namespace rekindle::sidecar {
 namespace {
@@ -69,8 +70,8 @@ Result<HostSettings> read_host_settings(const Variables& variables) {
   in.text(environment::kJobUid, settings.job_uid);
   in.text(environment::kPodName, settings.pod_name);
   in.text(environment::kPodUid, settings.pod_uid);
-  in.number(environment::kPodOrdinal, settings.ordinal, 0, 65535);
-  in.number(environment::kPods, settings.pods, 1, 65536);
+  in.number(environment::kPodOrdinal, settings.ordinal, 0, kPodsMax - 1);
+  in.number(environment::kPods, settings.pods, 1, kPodsMax);
   in.number(environment::kRanksPerPod, settings.ranks_per_pod, 1, 4096);
   in.seconds(environment::kDeadlineSeconds, settings.deadline);
   settings.grace = settings.deadline + std::chrono::seconds(15);
