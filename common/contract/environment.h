@@ -21,7 +21,6 @@ inline constexpr char kLocalRank[] = "LOCAL_RANK";
 inline constexpr char kMasterAddress[] = "MASTER_ADDR";
 
 // --- of a pod's sidecar
-inline constexpr char kRunFolder[] = "REKINDLE_RUN_DIR";
 inline constexpr char kBinFolder[] = "REKINDLE_BIN_DIR";
 inline constexpr char kTlsFolder[] = "REKINDLE_TLS_DIR";
 inline constexpr char kPodName[] = "REKINDLE_POD_NAME";
@@ -33,7 +32,6 @@ inline constexpr char kRanksPerPod[] = "REKINDLE_RANKS_PER_POD";
 inline constexpr char kDeadlineSeconds[] = "REKINDLE_DEADLINE_SECONDS";
 inline constexpr char kGraceSeconds[] = "REKINDLE_GRACE_SECONDS";
 inline constexpr char kOperator[] = "REKINDLE_OPERATOR";
-inline constexpr char kOperatorName[] = "REKINDLE_OPERATOR_NAME";
 inline constexpr char kPeerPort[] = "REKINDLE_PEER_PORT";
 inline constexpr char kMetricsPort[] = "REKINDLE_METRICS_PORT";
 

@@ -1,4 +1,4 @@
-// How large a job may be.
+// How large a job may be, and a time in a message.
 #pragma once
 
 #include <cstdint>
@@ -7,5 +7,7 @@ namespace rekindle {
 
 inline constexpr std::uint32_t kPodsMax = 65'536;
 inline constexpr std::int64_t kRanksPerPodMax = 1024;  // of the annotation
+// Of any time that a message tells: four months, far from where a duration overflows.
+inline constexpr double kMessageSecondsMax = 1e7;
 
 }  // namespace rekindle

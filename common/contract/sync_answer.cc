@@ -9,8 +9,6 @@
 namespace rekindle {
 namespace {
 
-constexpr double kSecondsLeftMax = 1e7;
-
 Json encode_pod(const SyncPod& pod) {
   return {{"name", pod.name},       {"uid", pod.uid},   {"ordinal", pod.ordinal},
           {"address", pod.address}, {"port", pod.port}, {"old", pod.old}};
@@ -52,7 +50,7 @@ Result<SyncOrder> decode_order(const Json& object) {
     if (!found->is_number() || found->get<double>() < 0) {
       in.refuse("seconds_left", "is no number of seconds");
     } else {
-      order.seconds_left = static_cast<std::int64_t>(std::min(found->get<double>(), kSecondsLeftMax));
+      order.seconds_left = static_cast<std::int64_t>(std::min(found->get<double>(), kMessageSecondsMax));
     }
   }
   if (Status status = in.finish(); !status) return std::unexpected(status.error());

@@ -50,7 +50,7 @@ struct SyncAnswer {
 std::string encode_sync_answer(const SyncAnswer& answer);
 
 // Numbers of pods and places are at most those of the largest job, the time that is left is whole
-// seconds and at most 1e7 of them.
+// seconds and at most kMessageSecondsMax.
 Result<SyncAnswer> decode_sync_answer(std::string_view text);
 
 }  // namespace rekindle

@@ -25,7 +25,7 @@ enum class FaultClass : std::uint8_t {
   pod_failed,      // the pod failed as a whole (node lost, evicted by the kubelet)
   pod_gone,        // a member of the running attempt is not there any more
   rank_died,       // the sidecars say that a process died
-  // the sidecars say that something else went wrong (collective, hang, memory error)
+  // the sidecars say that something else went wrong (a collective)
   rank_reported,
 };
 constexpr auto enum_names(FaultClass) {

@@ -108,7 +108,7 @@ Json pod_to_json(const PodRef& pod) { return {{"name", pod.name}, {"uid", pod.ui
 
 }  // namespace
 
-Trigger trigger_from_cause(TriggerCause cause, std::string_view word) {
+Trigger trigger_from_cause(TriggerCause cause) {
   switch (cause) {
     case TriggerCause::hook:
     case TriggerCause::terminated: return Trigger::pre_stop;  // the sidecar itself got SIGTERM
@@ -120,11 +120,6 @@ Trigger trigger_from_cause(TriggerCause cause, std::string_view word) {
     case TriggerCause::sidecar:
     case TriggerCause::unknown: break;
   }
-  // Words that DESIGN names for later; a newer sidecar may use them.
-  if (word == "exception") return Trigger::rank_died;
-  if (word == "memory_error") return Trigger::memory_error;
-  if (word == "hang") return Trigger::hang;
-  if (word == "schedule") return Trigger::schedule;
   return Trigger::other;
 }
 

@@ -27,10 +27,8 @@ enum class Trigger {
   container_died,     // a main container, or a pod, failed by itself
   rank_died,          // a process died and its container lives
   collective_failed,  // the program reported that a collective failed
-  memory_error,
-  hang,
-  schedule,
-  operator_request,  // "Operator"
+  schedule,           // a Breakpoint that something of the user makes from time to time
+  operator_request,   // "Operator"
   user,
   other,  // a cause of a newer sidecar, named in `reason`
 };
@@ -40,16 +38,14 @@ constexpr auto enum_names(Trigger) {
                                            {Trigger::container_died, "ContainerDied"},
                                            {Trigger::rank_died, "RankDied"},
                                            {Trigger::collective_failed, "CollectiveFailed"},
-                                           {Trigger::memory_error, "MemoryError"},
-                                           {Trigger::hang, "Hang"},
                                            {Trigger::schedule, "Schedule"},
                                            {Trigger::operator_request, "Operator"},
                                            {Trigger::user, "User"},
                                            {Trigger::other, "Other"}});
 }
 
-// From the cause of a sidecar's report. `word` is how it was written.
-Trigger trigger_from_cause(TriggerCause cause, std::string_view word);
+// From the cause of a sidecar's report.
+Trigger trigger_from_cause(TriggerCause cause);
 
 // True for triggers after which training goes on: no restart follows.
 bool training_goes_on(Trigger trigger);

@@ -127,7 +127,7 @@ void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& f
       continue;
     if (classify({view.job, reporter, nullptr}).by == "volcano_restart") continue;
     const ReportedBreakpoint& reported = report.told.breakpoints.back();
-    const Trigger trigger = trigger_from_cause(reported.cause, cause_word(reported));
+    const Trigger trigger = trigger_from_cause(reported.cause);
     if (!reported.id.empty() || training_goes_on(reported) || report.told.phase == SidecarPhase::finished) continue;
     Fault fault{.fault_class = trigger == Trigger::rank_died ? FaultClass::rank_died : FaultClass::rank_reported,
                 .trigger = trigger,

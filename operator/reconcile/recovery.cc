@@ -41,7 +41,7 @@ std::optional<SavedBy> best_save(const View& view, Matches matches) {
 }  // namespace
 
 bool training_goes_on(const ReportedBreakpoint& reported) {
-  return reported.rebuild || training_goes_on(trigger_from_cause(reported.cause, cause_word(reported)));
+  return reported.rebuild || training_goes_on(trigger_from_cause(reported.cause));
 }
 
 std::optional<SavedBy> find_save(const View& view, const Breakpoint& recovery) {

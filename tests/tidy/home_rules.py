@@ -134,6 +134,20 @@ def globs_find_folders(files):
     return faults
 
 
+VARIABLES = "common/contract/environment.h"
+VARIABLES_PAGE = "docs/formats/injection.md"
+
+
+def environment_variables_are_documented(files):
+    """Every name of environment.h stands in the page that says what it means and who sets it."""
+    # One that ends in _ is the beginning of names.
+    names = re.findall(r'\[\] = "(\w*[A-Z0-9])"', files.get(VARIABLES, ""))
+    page = files.get(VARIABLES_PAGE, "")
+    return [
+        f"{VARIABLES_PAGE} does not have {name}, which {VARIABLES} names" for name in names if f"`{name}`" not in page
+    ]
+
+
 VERSIONED = ("helm/rekindle/Chart.yaml", "docs/examples/digits/job.yaml", "docs/examples/digits/plain.yaml")
 # They tell of versions, of others' or of what a version brought.
 TELL_OF_VERSIONS = (

@@ -9,6 +9,7 @@ from class_rules import a_class_is_defined_in_one_file
 from home_rules import (
     a_type_is_defined_once_a_namespace,
     declarations_are_used,
+    environment_variables_are_documented,
     globs_find_folders,
     layers_are_folders,
     the_version_has_one_home,
@@ -56,20 +57,25 @@ def layer_table_is_complete_and_pure(files):
 
 def includes_follow_the_layers(files):
     layers = parse_layers(files["tests/tidy/layers.txt"])
-    faults = []
+    return [
+        f"{path} includes {included}: {folder} may not reach {target}"
+        for path, included, folder, target in included_layers(files, layers)
+        if target not in layers[folder][1]
+    ]
+
+
+def included_layers(files, layers):
+    """(path, what it includes, its folder, the folder of what it includes) where they differ."""
     for path, text in production(files).items():
         folder = folder_of(path, layers)
-        if folder is None:
-            continue
         for included in re.findall(r'^\s*#\s*include\s+"([^"]+)"', text, re.M):
             target = folder_of(included, layers)
-            if target is not None and target != folder and target not in layers[folder][1]:
-                faults.append(f"{path} includes {included}: {folder} may not reach {target}")
-    return faults
+            if folder is not None and target is not None and target != folder:
+                yield path, included, folder, target
 
 
-def links_follow_the_layers(files):
-    layers = parse_layers(files["tests/tidy/layers.txt"])
+def linked_layers(files, layers):
+    """(path, target, what it links, folder of the target, folder of what it links) where they differ."""
     owner = {}
     calls = []
     for path, text in files.items():
@@ -81,6 +87,8 @@ def links_follow_the_layers(files):
             links = re.search(r"\bLINKS\b(.*)", match[2], re.S)
             calls.append((path, folder, match[1], links[1].split() if links else []))
             owner[match[1]] = folder
+        for match in re.finditer(r"add_library\(\s*(\S+)", text):
+            owner[match[1]] = folder
         for match in re.finditer(r"target_link_libraries\(\s*(\S+)([^)]*)\)", text):
             calls.append(
                 (
@@ -90,13 +98,32 @@ def links_follow_the_layers(files):
                     [word for word in match[2].split() if word not in ("PUBLIC", "PRIVATE", "INTERFACE")],
                 )
             )
-    faults = []
     for path, folder, target, links in calls:
         for link in links:
             other = owner.get(link)
-            if folder and other and other != folder and other not in layers[folder][1]:
-                faults.append(f"{path}: {target} links {link}: {folder} may not reach {other}")
-    return faults
+            if folder and other and other != folder:
+                yield path, target, link, folder, other
+
+
+def links_follow_the_layers(files):
+    layers = parse_layers(files["tests/tidy/layers.txt"])
+    return [
+        f"{path}: {target} links {link}: {folder} may not reach {other}"
+        for path, target, link, folder, other in linked_layers(files, layers)
+        if other not in layers[folder][1]
+    ]
+
+
+def permitted_edges_are_used(files):
+    layers = parse_layers(files["tests/tidy/layers.txt"])
+    used = {(folder, other) for *_, folder, other in included_layers(files, layers)}
+    used |= {(folder, other) for *_, folder, other in linked_layers(files, layers)}
+    return [
+        f"layers.txt: {folder} may reach {other}, and neither includes nor links it: take it out"
+        for folder, (_, allowed) in layers.items()
+        for other in sorted(allowed)
+        if (folder, other) not in used
+    ]
 
 
 # What a pure folder must not name, with what to do instead.
@@ -282,6 +309,7 @@ ALL = {
         layer_table_is_complete_and_pure,
         includes_follow_the_layers,
         links_follow_the_layers,
+        permitted_edges_are_used,
         pure_folders_have_no_io,
         banned_calls_are_absent,
         outside_input_is_not_asserted,
@@ -292,6 +320,7 @@ ALL = {
         a_class_is_defined_in_one_file,
         a_type_is_defined_once_a_namespace,
         declarations_are_used,
+        environment_variables_are_documented,
         layers_are_folders,
         globs_find_folders,
         the_version_has_one_home,

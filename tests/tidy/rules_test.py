@@ -14,6 +14,7 @@ BAD = {
         "a/shell/CMakeLists.txt": "rekindle_library(shell SOURCES y.cc LINKS pure_part)",
         "a/pure_part/CMakeLists.txt": "rekindle_library(pure_part\n  SOURCES x.cc\n  LINKS shell)",
     },
+    rules.permitted_edges_are_used: {"tests/tidy/layers.txt": LAYERS, "a/shell/x.h": '#include "a/shell/y.h"\n'},
     rules.pure_folders_have_no_io: {"tests/tidy/layers.txt": LAYERS, "a/pure_part/x.cc": "#include <sys/socket.h>\n"},
     rules.banned_calls_are_absent: {"a/shell/x.cc": "std::this_thread::sleep" + "_for(1s);"},
     rules.outside_input_is_not_asserted: {"operator/kube/x.cc": "  RK_ASSERT" + "(!key.name.empty());\n"},
@@ -36,6 +37,10 @@ BAD = {
         "operator/x.cc": "bool is_idle(int number) { return number == 0; }\n",
         "tests/unit/x_test.cc": "EXPECT_TRUE(is_idle(0));\n",
     },
+    rules.environment_variables_are_documented: {
+        "common/contract/environment.h": 'inline constexpr char kRank[] = "REKINDLE_RANK";\n',
+        "docs/formats/injection.md": "`REKINDLE_RANKS_PER_POD`, REKINDLE_RANK",
+    },
     rules.layers_are_folders: {"tests/tidy/layers.txt": LAYERS, "a/pure_part/x.h": ""},
     rules.globs_find_folders: {"tests/CMakeLists.txt": "file(GLOB found unit/*/CMakeLists.txt sim/CMakeLists.txt)"},
     rules.the_version_has_one_home: {
@@ -54,6 +59,15 @@ BAD = {
 # A tree that a rule must accept, though something in it looks like a fault, and what shows that.
 WIDE = "x" * 130
 GOOD = {
+    "edges_that_an_include_or_a_link_uses": (
+        rules.permitted_edges_are_used,
+        {
+            "tests/tidy/layers.txt": "a/core pure:\na/part pure: a/core\na/shell io: a/part\n",
+            "a/part/x.h": '#include "a/core/y.h"\n',
+            "a/part/CMakeLists.txt": "add_library(part SHARED x.cc)",
+            "a/shell/CMakeLists.txt": "rekindle_program(shell SOURCES main.cc LINKS part)",
+        },
+    ),
     "a_class_in_one_file_beside_its_namesakes": (
         rules.a_class_is_defined_in_one_file,
         {

@@ -166,6 +166,14 @@ class JobVerifier {
   std::map<std::string, Verification> results_;
 };
 
+// `ls` reads no data: it knows why a checkpoint does not count, not what is damaged.
+std::string why_nothing(const CheckpointPlace& place, const JobView& view) {
+  if (view.order.usable.empty()) return format("`rekindle checkpoint ls {}` says why", view.folder);
+  if (place.checkpoint)
+    return format("every usable one is damaged; `rekindle checkpoint verify {}` says where", view.folder);
+  return "every usable one is damaged, as said above";
+}
+
 }  // namespace
 
 int verify_checkpoints(FileSystem& file_system, const std::vector<std::string>& directories, CommandStreams streams) {
@@ -202,7 +210,7 @@ int verify_checkpoints(FileSystem& file_system, const std::vector<std::string>& 
                       << ", step " << best->step << '\n';
         } else if (!names.empty()) {
           streams.out << "nothing of " << printable(display_name(view.job))
-                      << " can be restored; `rekindle checkpoint ls` says why\n";
+                      << " can be restored: " << why_nothing(place, view) << '\n';
         }
         return worst;
       });

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/base/format.h"
+#include "worker-sidecar/checkpoint/shards.h"
 
 namespace rekindle::sidecar {
 namespace {
@@ -20,12 +21,6 @@ bool is_finished(const CollectedRank& rank) { return rank.phase == RankPhase::fi
 bool is_live(const CollectedRank& rank) { return rank.alive && !is_finished(rank); }
 
 std::string name_of(const CollectedRank& rank) { return format("rank {}", rank.rank); }
-
-std::string names_of(const Numbers& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) text += format("{}{}", i == 0 ? "" : ", ", ranks[i]);
-  return text;
-}
 
 Numbers numbers_of(const Ranks& ranks, const std::function<bool(const CollectedRank&)>& wanted) {
   Numbers numbers;
@@ -62,7 +57,7 @@ class Chooser {
       return {.kind = ChoiceKind::finished, .why = "every rank has finished"};
     }
     if (const auto updating = updating_ranks(); !updating.empty() && !input_.updating_over) {
-      return wait(names_of(updating) + " to finish the update");
+      return wait(describe_ranks(updating) + " to finish the update");
     }
     find_target();
     Choice choice = choose_from_target();
@@ -198,7 +193,7 @@ class Chooser {
     choice.shadows.assign(needed.begin(), needed.end());
     if (choice.lost_groups.empty()) return choice;
     if (hopeless) return {.kind = ChoiceKind::none, .lost_groups = std::move(choice.lost_groups)};
-    if (!awaited.empty()) return wait(format("{} to arrive at the update to step {}", names_of(awaited), step));
+    if (!awaited.empty()) return wait(format("{} to arrive at the update to step {}", describe_ranks(awaited), step));
     Numbers may;
     for (const std::uint32_t rank : waiting) {
       if (std::any_of(choice.lost_groups.begin(), choice.lost_groups.end(),
@@ -214,11 +209,11 @@ class Chooser {
       return format(
           "step {} was committed only by {}, which {} gone or in the middle of an update, and no live rank could make "
           "that update",
-          target_, names_of(committed), committed.size() == 1 ? "is" : "are");
+          target_, describe_ranks(committed), committed.size() == 1 ? "is" : "are");
     }
     std::string text = format("step {} is not complete: there is no copy of ", target_);
     for (std::size_t i = 0; i < lost_groups.size() && i < 2; ++i)
-      text += (i == 0 ? "the part of " : " and of that of ") + names_of(groups_[lost_groups[i]].ranks);
+      text += (i == 0 ? "the part of " : " and of that of ") + describe_ranks(groups_[lost_groups[i]].ranks);
     return text + ", and no live rank could make that update";
   }
 
@@ -227,7 +222,7 @@ class Chooser {
     if (groups_.size() == 1) {
       return format(
           "no live rank has a clean copy of the state: {} stopped in the middle of an update or could not write",
-          names_of(numbers_of(ranks_, is_live)));
+          describe_ranks(numbers_of(ranks_, is_live)));
     }
     return "no step is complete: what some ranks held is gone with them, or stopped in the middle of an update, or at "
            "another step than the rest";
@@ -239,7 +234,7 @@ class Chooser {
     if (auto waiting = waiting_at_update(choice.step - 1); !waiting.empty())
       return permit(choice.step, std::move(waiting));
     if (const auto on_the_way = computing(choice.step - 1); !on_the_way.empty()) {
-      return wait(format("{} to commit step {} as well", names_of(on_the_way), choice.step));
+      return wait(format("{} to commit step {} as well", describe_ranks(on_the_way), choice.step));
     }
     return choice;
   }

@@ -33,7 +33,7 @@ struct Coordination::Parts {
   Membership pods{config};
   LocalRanks ranks{config};
   JobLayouts layouts{config};
-  JobStart assembly{config, pods, ranks, layouts};
+  JobStart job_start{config, pods, ranks, layouts};
   BreakpointMember member{config, pods, ranks, layouts};
   BreakpointCoordinator coordinator{config, pods, ranks, layouts, member};
   PeriodicMember periodic_member{config, pods, ranks, layouts};
@@ -59,19 +59,19 @@ struct Coordination::Parts {
 
   void handle(const PeerTableSeen& event, Instant now, CoordinationOutputs& out) {
     pods.see(event);
-    if (attempt == 0) assembly.on_change(now, out);
+    if (attempt == 0) job_start.on_change(now, out);
   }
 
   void handle(const PeerConnected& event, Instant now, CoordinationOutputs& out) {
     pods.connect(event.ordinal);
     lost.erase(event.ordinal);
     if (attempt == 0) {
-      assembly.on_change(now, out);
+      job_start.on_change(now, out);
       return;
     }
     if (ranks.all_finished()) out.push_back(SendToPeer{event.ordinal, PodFinishedMessage{config.ordinal}});
     periodic_leader.on_pods_changed();
-    assembly.on_pod_met(event.ordinal, out);
+    job_start.on_pod_met(event.ordinal, out);
     coordinator.on_pod_connected(event.ordinal, now, out);
     member.on_pod_connected(now, out);
   }
@@ -80,7 +80,7 @@ struct Coordination::Parts {
     if (!pods.reachable(event.ordinal) || event.ordinal == config.ordinal) return;
     pods.lose(event.ordinal);
     if (attempt == 0) {
-      assembly.on_pod_lost(event.ordinal, now, out);
+      job_start.on_pod_lost(event.ordinal, now, out);
       return;
     }
     periodic_leader.on_pods_changed();
@@ -119,7 +119,7 @@ struct Coordination::Parts {
     if (attempt != 0) return;
     rank_term = std::max(rank_term, event.term);
     found_held = found_held || event.held;
-    assembly.on_rank_connected(event.rank, now, out);
+    job_start.on_rank_connected(event.rank, now, out);
   }
 
   void handle(const RankRegistered& event, Instant now, CoordinationOutputs& out) {
@@ -130,11 +130,11 @@ struct Coordination::Parts {
         RegisteredMessage{.layout = {}, .states = event.registered.states, .late = event.registered.late};
     layouts.set(event.rank, event.registered.layout);
     settle_layouts(out);
-    if (attempt == 0) assembly.on_change(now, out);
+    if (attempt == 0) job_start.on_change(now, out);
     else periodic_member.on_layout_changed(out);
   }
 
-  void handle(const RankLoaded& event, Instant, CoordinationOutputs& out) { assembly.on_rank_loaded(event, out); }
+  void handle(const RankLoaded& event, Instant, CoordinationOutputs& out) { job_start.on_rank_loaded(event, out); }
 
   void handle(const RankSeen& event, Instant now, CoordinationOutputs& out) {
     LocalRank* rank = ranks.find(event.rank);
@@ -155,7 +155,7 @@ struct Coordination::Parts {
       known.shadow_steps = event.shadow_steps;
       known.attempt = event.attempt;
       known.finished = event.word.phase == RankPhase::finished;
-      assembly.on_change(now, out);
+      job_start.on_change(now, out);
       return;
     }
     if (!rank->alive) return;
@@ -164,7 +164,7 @@ struct Coordination::Parts {
     rank->word = event.word;
     rank->shadow_steps = event.shadow_steps;
     if (attempt == 0) {
-      assembly.on_change(now, out);
+      job_start.on_change(now, out);
       return;
     }
     periodic_member.on_rank_died(event.rank, out);
@@ -223,14 +223,14 @@ struct Coordination::Parts {
   }
 
   void handle(const CandidatesListed& event, Instant now, CoordinationOutputs& out) {
-    assembly.on_candidates(event, now, out);
+    job_start.on_candidates(event, now, out);
   }
   void handle(const CandidateVerified& event, Instant now, CoordinationOutputs& out) {
-    assembly.on_verified(event, now, out);
+    job_start.on_verified(event, now, out);
   }
   void handle(const AttemptClaimed& event, Instant now, CoordinationOutputs& out) {
     failures = event.failures;
-    assembly.on_claimed(event, now, out);
+    job_start.on_claimed(event, now, out);
   }
   void handle(const FolderCreated& event, Instant now, CoordinationOutputs& out) {
     if (is_periodic_term(event.term)) periodic_leader.on_folder_created(event, now, out);
@@ -258,18 +258,18 @@ struct Coordination::Parts {
   // the shell's
   void receive(std::uint32_t, const PeerHelloMessage&, Instant, CoordinationOutputs&) {}
   void receive(std::uint32_t from, const ReadyMessage& m, Instant now, CoordinationOutputs& out) {
-    assembly.on_ready(from, m, now, out);
+    job_start.on_ready(from, m, now, out);
   }
   void receive(std::uint32_t from, const BeginMessage& m, Instant, CoordinationOutputs& out) {
-    assembly.on_begin(from, m, out);
+    job_start.on_begin(from, m, out);
   }
   void receive(std::uint32_t from, const OfferMessage& m, Instant, CoordinationOutputs& out) {
-    assembly.on_offer(from, m, out);
+    job_start.on_offer(from, m, out);
   }
   void receive(std::uint32_t from, const PodLoadedMessage& m, Instant now, CoordinationOutputs& out) {
-    assembly.on_pod_loaded(from, m, now, out);
+    job_start.on_pod_loaded(from, m, now, out);
   }
-  void receive(std::uint32_t, const TakeMessage& m, Instant, CoordinationOutputs& out) { assembly.on_take(m, out); }
+  void receive(std::uint32_t, const TakeMessage& m, Instant, CoordinationOutputs& out) { job_start.on_take(m, out); }
   void receive(std::uint32_t from, const TriggerMessage& m, Instant now, CoordinationOutputs& out) {
     if (in_attempt()) coordinator.on_trigger(from, m, now, out);
   }
@@ -299,7 +299,7 @@ struct Coordination::Parts {
     if (in_attempt()) take_outcome(m, now, out);
   }
   void receive(std::uint32_t, const FailedMessage& m, Instant now, CoordinationOutputs& out) {
-    if (m.term == 0) assembly.on_refused(m, out);
+    if (m.term == 0) job_start.on_refused(m, out);
     else if (in_attempt()) take_outcome(m, now, out);
   }
   void receive(std::uint32_t, const PodFinishedMessage& m, Instant, CoordinationOutputs&) {
@@ -337,12 +337,12 @@ struct Coordination::Parts {
   // --- after every event ---
 
   void begin_attempt_if_assembled(Instant now, CoordinationOutputs& out) {
-    if (attempt != 0 || !assembly.running()) return;
-    attempt = assembly.taken().attempt;
+    if (attempt != 0 || !job_start.running()) return;
+    attempt = job_start.taken().attempt;
     settle_layouts(out);
     std::optional<KnownCheckpoint> restored;
-    if (!assembly.rejoined()) {
-      const TakeMessage& taken = assembly.taken();
+    if (!job_start.rejoined()) {
+      const TakeMessage& taken = job_start.taken();
       restored = KnownCheckpoint{taken.step, taken.path, taken.manifest_hash,
                                  taken.summary.value_or(CheckpointSummary{}).bytes};
     }
@@ -353,11 +353,12 @@ struct Coordination::Parts {
     }
     // Of an attempt that goes on it is not known how far the ranks are: counted from the step where it
     // began, all of its steps would be steps of the last moment.
-    const std::optional<std::uint64_t> step = assembly.rejoined() ? std::nullopt : std::optional(assembly.taken().step);
+    const std::optional<std::uint64_t> step =
+        job_start.rejoined() ? std::nullopt : std::optional(job_start.taken().step);
     periodic_leader.begin_attempt(attempt, step, std::move(parent), failures, now);
     coordinator.begin_attempt(attempt, std::move(restored));
     member.begin_attempt(rank_term, found_held, now, out);
-    if (!assembly.rejoined()) return;
+    if (!job_start.rejoined()) return;
     for (const auto& [number, rank] : ranks.all()) {
       if (!rank.alive && !rank.finished) member.on_rank_died(number, now, out);
     }
@@ -416,7 +417,7 @@ struct Coordination::Parts {
   void on_time(Instant now, CoordinationOutputs& out) {
     answer_early_hooks(now, out);
     if (attempt == 0) {
-      assembly.on_wake(now, out);
+      job_start.on_wake(now, out);
       return;
     }
     notice_lost_pods(now, out);
@@ -494,7 +495,7 @@ std::optional<Instant> Coordination::next_wake() const {
   };
   for (const auto& early : parts.early_hooks) consider(early.until(parts.config.limits));
   if (parts.attempt == 0) {
-    consider(parts.assembly.next_wake());
+    consider(parts.job_start.next_wake());
     return wake;
   }
   consider(parts.member.next_wake());
@@ -515,7 +516,7 @@ bool Coordination::coordinating() const {
 
 SidecarPhase Coordination::phase() const {
   const Parts& parts = *parts_;
-  if (parts.attempt == 0) return parts.assembly.restoring() ? SidecarPhase::restoring : SidecarPhase::waiting;
+  if (parts.attempt == 0) return parts.job_start.restoring() ? SidecarPhase::restoring : SidecarPhase::waiting;
   if (parts.ranks.all_finished()) return SidecarPhase::finished;
   switch (parts.member.state()) {
     case MemberState::free: return SidecarPhase::training;
@@ -550,7 +551,7 @@ std::string Coordination::describe() const {
   const Parts& parts = *parts_;
   std::string text = format("phase={} attempt={}", to_string(phase()), parts.attempt);
   if (parts.attempt == 0) {
-    return text + format(" assembly={}", to_string(parts.assembly.state()));
+    return text + format(" job_start={}", to_string(parts.job_start.state()));
   }
   text += format(" member={} coordinator={} term={} leader={}", to_string(parts.member.state()),
                  to_string(parts.coordinator.state()), parts.member.highest_term(), parts.member.leader());

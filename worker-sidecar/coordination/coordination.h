@@ -1,4 +1,4 @@
-// The coordination of one sidecar: assembly (start and restore, job_start.h) and breakpoint
+// The coordination of one sidecar: start and restore of the job (job_start.h) and breakpoint
 // (breakpoint_member.h, breakpoint_coordinator.h) behind one advance(). One instance for the life
 // of the sidecar process.
 //
@@ -48,7 +48,7 @@ class Coordination {
   // All ranks of the job that are known to live, for `ranks` of the report.
   std::uint32_t live_ranks() const;
 
-  // The machines' states in words, for the status tool: "assembly=running breakpoint=held
+  // The machines' states in words, for the status tool: "job_start=running breakpoint=held
   // term=65536 ...".
   std::string describe() const;
 

@@ -30,7 +30,7 @@ class JobLayouts {
   void set(std::uint32_t rank, const Layout& layout);
 
   // What pod `from` said. Of its own ranks it is believed; of others only while nothing is known of
-  // them, or when it leads the assembly. Also of ranks of this pod: one that died while this
+  // them, or when it leads the start. Also of ranks of this pod: one that died while this
   // sidecar was away cannot say any more what it held, and the others know.
   void adopt(std::uint32_t from, const std::vector<HeldLayout>& layouts, bool leads = false);
 

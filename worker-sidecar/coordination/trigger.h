@@ -1,16 +1,18 @@
-// Several reasons for one breakpoint, merged: storms become one (PROTOCOL P18, DESIGN 5). Pure.
+// Several reasons for one breakpoint, merged: storms become one (PROTOCOL P18). Pure.
 #pragma once
 
 #include <algorithm>
 #include <optional>
 
 #include "common/base/instant.h"
+#include "common/contract/job_limits.h"
 #include "worker-sidecar/protocol/peer_message.h"
 
 namespace rekindle::sidecar {
 
 constexpr Duration duration_of_seconds(double seconds) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e7)));
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(std::clamp(seconds, 0.0, kMessageSecondsMax)));
 }
 
 // A trigger whose end of time is an instant of the own clock; empty: the policy's deadline.

@@ -86,6 +86,12 @@ void LocalHost::log(Severity level, std::string_view message, const Facts& field
   // them.
   if (!verbose_ && saving_over_ && level != Severity::error) return;
   if (!verbose_ && level != Severity::warning && level != Severity::error) return;
+  // breakpoint() below says how it ended.
+  if (!verbose_ && message == "breakpoint") return;
+  // What is wrong with a checkpoint is a problem of the sidecar and the answer to each rank.
+  for (const auto& [name, value] : fields) {
+    if (!verbose_ && name == "message" && !said_.insert(value).second) return;
+  }
   std::string line = format("rekindle: {}", message);
   std::string_view between = ": ";
   for (const auto& [name, value] : fields) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "common/base/error.h"
@@ -65,6 +66,8 @@ class LocalHost final : public Saver, private sidecar::HostObserver {
   std::uint64_t term_ = 0;
   SaveState state_ = SaveState::collecting;
   bool agreed_reported_ = false;
+  // messages that have been printed
+  std::set<std::string> said_;
   // of the newest checkpoint that is known to stand
   std::string newest_path_;
 

@@ -82,17 +82,28 @@ int run_locally(const RunOptions& options, const SignalWatcher& signals) {
   settings.deadline = std::chrono::seconds(options.deadline_seconds);
   settings.grace = settings.deadline;
 
-  const std::pair<const char*, const std::string*> given[] = {
-      {environment::kCheckpointEvery, &options.checkpoint_every},
-      {environment::kShadowEvery, &options.shadow_every},
-      {environment::kKeep, &options.keep},
-      {environment::kWriteBandwidthMax, &options.write_bandwidth_max},
-      {environment::kResume, &options.resume}};
-  for (const auto& [name, value] : given) {
-    if (!value->empty()) base[name] = *value;
+  struct Given {
+    const char* option;
+    const char* variable;
+    const std::string& value;
+  };
+  const Given given[] = {{"--checkpoint-every", environment::kCheckpointEvery, options.checkpoint_every},
+                         {"--shadow-every", environment::kShadowEvery, options.shadow_every},
+                         {"--keep", environment::kKeep, options.keep},
+                         {"--write-bandwidth-max", environment::kWriteBandwidthMax, options.write_bandwidth_max},
+                         {"--resume", environment::kResume, options.resume}};
+  for (const Given& each : given) {
+    if (!each.value.empty()) base[each.variable] = each.value;
   }
-  const Result<CheckpointSettings> checkpoints =
-      read_checkpoint_settings([&](const char* name) { return base.contains(name) ? base[name] : std::string(); });
+  // An error names what the user has written.
+  const auto called = [&](const char* variable) -> std::string {
+    for (const Given& each : given) {
+      if (variable == std::string_view(each.variable) && !each.value.empty()) return each.option;
+    }
+    return variable;
+  };
+  const Result<CheckpointSettings> checkpoints = read_checkpoint_settings(
+      [&](const char* name) { return base.contains(name) ? base[name] : std::string(); }, called);
   if (!checkpoints) return complain(checkpoints.error().message, kUsageCode);
   settings.checkpoints = *checkpoints;
 

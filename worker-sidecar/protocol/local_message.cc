@@ -2,6 +2,7 @@
 
 #include "common/base/format.h"
 #include "common/base/json_text.h"
+#include "common/contract/job_limits.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/message_fields.h"
 #include "worker-sidecar/protocol/message_kinds.h"
@@ -10,8 +11,6 @@ namespace rekindle {
 namespace {
 
 using namespace message_fields;
-
-constexpr double kHookSecondsMax = 1e7;
 
 // One function a message: to JSON.
 
@@ -202,7 +201,7 @@ void read(JsonFields& in, const Json&, RefusedMessage& m) { m.error = read_error
 void read(JsonFields&, const Json& object, StatusMessage& m) { m.state_text = dump_json(object); }
 void read(JsonFields& in, const Json& object, HookMessage& m) {
   m.container = optional_text(in, "container");
-  m.seconds_left = real_number(in, object, "seconds_left", kHookSecondsMax);
+  m.seconds_left = real_number(in, object, "seconds_left", kMessageSecondsMax);
 }
 void read(JsonFields& in, const Json&, HookDoneMessage& m) {
   m.outcome = read_enum<HookOutcome>(in, "outcome", "outcome of a hook");

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "common/base/format.h"
+#include "common/contract/job_limits.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/checkpoint/names.h"
 #include "worker-sidecar/protocol/frame.h"
@@ -18,7 +19,6 @@ constexpr std::array<ErrorCode, 13> kErrorCodes = {
     ErrorCode::internal};
 
 // More than any deadline, so that seconds always fit a Duration.
-constexpr double kSecondsMax = 1e7;
 constexpr std::size_t kWayBytesMax = 64;
 
 }  // namespace
@@ -215,7 +215,7 @@ Result<TriggerMessage> decode_trigger(const Json& object) {
   TriggerMessage trigger{.term = in.number("term"),
                          .pod = number32(in, "pod", kRanksMax - 1),
                          .detail = optional_text(in, "detail", 2 * kMessageTextBytesMax),
-                         .seconds_left = real_number(in, object, "seconds_left", kSecondsMax),
+                         .seconds_left = real_number(in, object, "seconds_left", kMessageSecondsMax),
                          .breakpoint = optional_text(in, "breakpoint"),
                          .rebuilt = in.number_or("rebuilt", 0)};
   trigger.cause = read_enum<TriggerCause>(in, "cause", "cause of a breakpoint");

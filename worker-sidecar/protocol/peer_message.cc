@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/format.h"
+#include "common/contract/job_limits.h"
 #include "worker-sidecar/checkpoint/hash.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/message_fields.h"
@@ -13,7 +14,6 @@ namespace {
 
 using namespace message_fields;
 
-constexpr double kSecondsMax = 1e7;
 constexpr std::size_t kShadowStepsMax = 16;  // of one rank
 
 // Fields that a plain data-parallel job never needs are left out when they are empty.
@@ -335,7 +335,7 @@ void read(JsonFields& in, const Json& object, CommittedMessage& m) {
   m.manifest_hash = optional_text(in, "manifest_hash", 64);
   m.after = read_enum<AfterBreakpoint>(in, "after", "order for the time after a breakpoint");
   m.bytes = in.number("bytes");
-  m.seconds = real_number(in, object, "seconds", kSecondsMax);
+  m.seconds = real_number(in, object, "seconds", kMessageSecondsMax);
 }
 void read(JsonFields& in, const Json&, FailedMessage& m) {
   m.term = in.number("term");

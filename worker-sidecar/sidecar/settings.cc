@@ -6,6 +6,7 @@
 
 #include "common/base/format.h"
 #include "common/contract/environment.h"
+#include "common/contract/job_limits.h"
 
 namespace rekindle::sidecar {
 namespace {
@@ -63,15 +64,14 @@ Result<HostSettings> read_host_settings(const Variables& variables) {
   HostSettings settings;
   Reader in(variables);
   in.text(environment::kSocket, settings.socket_path);
-  in.text(environment::kRunFolder, settings.run_folder);
   in.text(environment::kCheckpointFolder, settings.checkpoint_folder);
   in.text(environment::kNamespace, settings.job_namespace);
   in.text(environment::kJob, settings.job);
   in.text(environment::kJobUid, settings.job_uid);
   in.text(environment::kPodName, settings.pod_name);
   in.text(environment::kPodUid, settings.pod_uid);
-  in.number(environment::kPodOrdinal, settings.ordinal, 0, 65535);
-  in.number(environment::kPods, settings.pods, 1, 65536);
+  in.number(environment::kPodOrdinal, settings.ordinal, 0, kPodsMax - 1);
+  in.number(environment::kPods, settings.pods, 1, kPodsMax);
   in.number(environment::kRanksPerPod, settings.ranks_per_pod, 1, 4096);
   in.seconds(environment::kDeadlineSeconds, settings.deadline);
   settings.grace = settings.deadline + std::chrono::seconds(15);
@@ -82,10 +82,8 @@ Result<HostSettings> read_host_settings(const Variables& variables) {
   if (Result<CheckpointSettings> checkpoints = read_checkpoint_settings(variables))
     settings.checkpoints = *std::move(checkpoints);
   else in.refuse(checkpoints.error().message);
-  if (settings.run_folder.empty()) {
-    const std::size_t slash = settings.socket_path.rfind('/');
-    settings.run_folder = slash == std::string::npos ? "." : settings.socket_path.substr(0, slash);
-  }
+  const std::size_t slash = settings.socket_path.rfind('/');
+  settings.run_folder = slash == std::string::npos ? "." : settings.socket_path.substr(0, slash);
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
   return settings;
 }

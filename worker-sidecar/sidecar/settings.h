@@ -18,7 +18,7 @@ inline constexpr const char* kDefaultSocket = "/rekindle/run/sidecar.sock";
 // ranks.
 struct HostSettings {
   std::string socket_path = kDefaultSocket;
-  // of control blocks; the socket's folder unless REKINDLE_RUN_DIR says otherwise
+  // of control blocks: the socket's folder
   std::string run_folder;
   std::string checkpoint_folder = "/rekindle/checkpoints";
   std::string job_namespace = "local";

@@ -33,8 +33,8 @@ Status check_root(FileSystem& file_system, const CheckpointRootOptions& options)
   // volumes elsewhere.
   if (result == 0 && info.kind == FileKind::other) result = file_system.stat(options.root + "/.", info);
   if (result == -ENOENT) {
-    return fail(ErrorCode::not_found, format("the checkpoint folder {} does not exist. Mount a volume there "
-                                             "(annotation rekindle.dev/checkpoint-claim) or create the folder.",
+    return fail(ErrorCode::not_found, format("the checkpoint folder {} does not exist. Create it, or in a "
+                                             "pod mount a volume there (annotation rekindle.dev/checkpoint-claim).",
                                              options.root));
   }
   if (result < 0) return storage_failure(-result, "looking at the checkpoint folder", options.root);

@@ -19,12 +19,13 @@ std::string_view advice_for(int error_number) {
     case EFBIG:
       return " The process may not make files that large, or the storage cannot keep them: raise its limit (ulimit "
              "-f), or use another file system.";
-    case EROFS: return " It is mounted read-only: mount the checkpoint volume with write access (readOnly: false).";
+    case EROFS: return " It is mounted read-only: mount it with write access (in a pod: readOnly: false).";
     case EACCES:
     case EPERM:
-      return " Group 64532 needs to read, write and enter it: chgrp -R 64532 and chmod -R g+rwX on the folder, or set "
-             "fsGroup: 64532.";
-    case ENOENT: return " Check that the checkpoint volume is mounted at this path.";
+      return " The process needs to read, write and enter it; in a pod through group 64532: chgrp -R 64532 and chmod "
+             "-R "
+             "g+rwX on the folder, or set fsGroup: 64532.";
+    case ENOENT: return " Check that the folder above it exists and that the storage is mounted there.";
     case ENOTDIR: return " A part of the path is a file: give the path of a folder.";
     case EIO: return " The storage reported an error: look at the node's kernel log and the storage's health.";
     case ESTALE: return " The network file system lost it: mount it again.";

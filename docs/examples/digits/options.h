@@ -18,7 +18,8 @@ struct Options {
   std::string output;
   // a JSON line a step in each
   std::vector<std::string> logs;
-  std::string status_page;  // see status_page.h; empty: none
+  // empty: none; journal.h has what is in it
+  std::string status_page;
   std::uint64_t seed = 7;
   std::uint64_t steps = 400;
   // images a rank takes each step

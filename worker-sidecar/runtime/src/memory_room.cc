@@ -124,8 +124,9 @@ std::optional<std::string> find_shortage(std::uint64_t bytes, const MemoryRoom& 
   }
   if (room.volume_bytes && *room.volume_bytes < bytes) {
     return format(
-        "the memory volume is full ({} bytes are free): raise its size (rekindle.dev/memory-volume-size) and the "
-        "memory limit of the training container by {} bytes or more",
+        "the memory volume is full ({} bytes are free): raise its size and the memory limit of the training container "
+        "by "
+        "{} bytes or more (in a pod rekindle.dev/memory-volume-size, elsewhere that of /dev/shm)",
         *room.volume_bytes, bytes - *room.volume_bytes);
   }
   if (room.available_bytes && *room.available_bytes < bytes) {

@@ -159,7 +159,7 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
   }
   if (!refused.empty()) say(format("restored {} after refusing newer checkpoints.{}", restored.path, refused));
   attempt_.job_uid = job_.uid;
-  attempt_.time = to_text(wall_now());
+  attempt_.time = to_micro_text(wall_now());
   Result<AttemptRecord> claimed = claim_attempt(*file_system_, job_folder_, attempt_, draw_nonce());
   if (!claimed) return refuse(claimed.error());
   attempt_ = *std::move(claimed);
@@ -253,7 +253,7 @@ Done StandAlone::fill(const std::string& name, const std::string& nonce, const S
                     .live_ranks = 1,
                     .trigger = std::move(trigger),
                     .parent = attempt_.parent,
-                    .time = to_text(wall_now())};
+                    .time = to_micro_text(wall_now())};
   WriteOptions options;
   options.bytes_per_second_max = settings_.bytes_per_second_max;
   if (!tensors.empty()) {

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "common/contract/environment.h"
 #include "common/system/log.h"
 #include "worker-sidecar/sidecar/cluster/pod_sidecar.h"
 #include "worker-sidecar/sidecar/cluster/ready.h"
@@ -41,8 +40,5 @@ int main(int argc, char** argv) {
               {{"message", !host ? host.error().message : cluster.error().message}});
     return 1;
   }
-  return run_pod_sidecar({.host = *host,
-                          .cluster = *cluster,
-                          .version = REKINDLE_VERSION,
-                          .operator_name = process_variable(environment::kOperatorName)});
+  return run_pod_sidecar({.host = *host, .cluster = *cluster, .version = REKINDLE_VERSION});
 }

@@ -25,8 +25,7 @@ struct OperatorClient::Parts {
         client({.host = settings.host,
                 .port = settings.port,
                 .tls = settings.tls,
-                .identity = settings.server_name.empty() ? TlsIdentity::of_host(settings.host)
-                                                         : TlsIdentity::of_host(settings.server_name)}),
+                .identity = TlsIdentity::of_host(settings.host)}),
         request(std::move(first)) {}
 
   void run(const std::stop_token& ending) {

@@ -20,9 +20,8 @@ namespace rekindle::sidecar {
 class OperatorClient {
  public:
   struct Settings {
-    std::string host;
+    std::string host;  // also the name in the operator's certificate
     std::uint16_t port = 0;
-    std::string server_name;  // the DNS name in the operator's certificate; empty: `host`
     std::shared_ptr<const TlsClientContext> tls;
     std::string job_uid;
   };

@@ -204,7 +204,6 @@ void PodSidecar::start_operator() {
   OperatorClient::Settings settings{
       .host = address.substr(0, colon),
       .port = static_cast<std::uint16_t>(std::strtoul(address.c_str() + colon + 1, nullptr, 10)),
-      .server_name = options_.operator_name,
       .tls = certificates_.client,
       .job_uid = options_.host.job_uid};
   const SyncRequest first{.sender = {.pod_name = options_.host.pod_name,

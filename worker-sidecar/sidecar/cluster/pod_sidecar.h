@@ -12,8 +12,6 @@ struct PodSidecarOptions {
   HostSettings host;
   ClusterSettings cluster;
   std::string version;
-  // DNS name in the operator's certificate; empty: the host of REKINDLE_OPERATOR
-  std::string operator_name;
 };
 
 // The exit code: 0 after SIGTERM once nothing is left to save or the grace is over; 1 when it

@@ -105,10 +105,9 @@ TEST(Trigger, KnowsTheSidecarsCauses) {
   for (const TriggerCause cause :
        {TriggerCause::hook, TriggerCause::operator_order, TriggerCause::rank_died, TriggerCause::pod_lost,
         TriggerCause::collective_failed, TriggerCause::user, TriggerCause::terminated}) {
-    EXPECT_NE(trigger_from_cause(cause, to_string(cause)), Trigger::other) << to_string(cause);
+    EXPECT_NE(trigger_from_cause(cause), Trigger::other) << to_string(cause);
   }
-  EXPECT_EQ(trigger_from_cause(TriggerCause::unknown, "schedule"), Trigger::schedule);
-  EXPECT_EQ(trigger_from_cause(TriggerCause::unknown, "solar_flare"), Trigger::other);
+  EXPECT_EQ(trigger_from_cause(TriggerCause::unknown), Trigger::other);
 }
 
 }  // namespace

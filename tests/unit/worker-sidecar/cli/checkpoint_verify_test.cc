@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -9,6 +10,8 @@
 
 namespace rekindle::cli {
 namespace {
+
+using testing::HasSubstr;
 
 class CheckpointVerify : public SavedJob {};
 
@@ -68,9 +71,19 @@ TEST_F(CheckpointVerify, WhenNothingIsLeftItSaysSo) {
   flip("a1-s184-x/rank-0.safetensors", 100);
   const Ran ran = run({"verify", folder_});
   EXPECT_EQ(ran.code, 1);
-  EXPECT_NE(ran.out.find("nothing of team-a/digits can be restored"), std::string::npos) << ran.out;
+  EXPECT_THAT(ran.out,
+              HasSubstr("nothing of team-a/digits can be restored: every usable one is damaged, as said above\n"));
   EXPECT_TRUE(
       Json::parse(run({"verify", "-o", "json", folder_}).out).at("restorable").at(0).at("checkpoint").is_null());
+}
+
+TEST_F(CheckpointVerify, WhenNothingIsLeftItNamesTheCommandThatKnowsWhy) {
+  flip("a1-s100-x/rank-0.safetensors", 100);
+  flip("a1-s184-x/rank-0.safetensors", 100);
+  EXPECT_THAT(run({"verify", folder_ + "/a1-s184-x"}).out,
+              HasSubstr(format("`rekindle checkpoint verify {}` says where\n", folder_)));
+  for (const char* name : {"a1-s100-x", "a1-s184-x"}) write_bytes(format("{}/{}/manifest.json", folder_, name), "{");
+  EXPECT_THAT(run({"verify", folder_}).out, HasSubstr(format("`rekindle checkpoint ls {}` says why\n", folder_)));
 }
 
 TEST_F(CheckpointVerify, AnUnfinishedCheckpointGivenByNameIsAFault) {

@@ -131,6 +131,32 @@ TEST_F(LocalRun, ADamagedLastCheckpointStopsTheRunInsteadOfStartingAfresh) {
   EXPECT_FALSE(fs::exists(folder_.at("out/first-0-2")));
 }
 
+TEST_F(LocalRun, WhatIsWrongWithACheckpointIsSaidOnceHoweverManyRanksAreRefused) {
+  environment_["TEST_FAULT"] = "1:20:exit3";
+  EXPECT_EQ(start({"--max-restarts", "0"})->wait(), 3);
+  const std::string path = events("durable")[0]["path"];
+  for (const auto& entry : fs::directory_iterator(folder_.at(format("checkpoints/local.local/{}", path)))) {
+    if (entry.path().filename() != "manifest.json") fs::resize_file(entry.path(), fs::file_size(entry.path()) / 2);
+  }
+  const auto run = start({"--max-restarts", "0"});
+  EXPECT_EQ(run->wait(), 8) << run->output();
+  std::istringstream lines(run->output());
+  int said = 0;
+  for (std::string line; std::getline(lines, line);)
+    said += line.starts_with("rekindle: ") && line.contains("none can be used") ? 1 : 0;
+  EXPECT_EQ(said, 1) << run->output();
+}
+
+TEST_F(LocalRun, AWrongSettingIsCalledAsItWasGiven) {
+  const auto by_option = start({"--keep", "0"});
+  EXPECT_EQ(by_option->wait(), 2);
+  EXPECT_TRUE(by_option->output().contains("rekindle: --keep=0 is not")) << by_option->output();
+  environment_["REKINDLE_KEEP"] = "0";
+  TestProcess by_variable(command({}, kRanks), environment_, folder_.at("by-variable"));
+  EXPECT_EQ(by_variable.wait(), 2);
+  EXPECT_TRUE(by_variable.output().contains("rekindle: REKINDLE_KEEP=0 is not")) << by_variable.output();
+}
+
 TEST_F(LocalRun, OutputIsTaggedLineByLine) {
   TestProcess run(
       {REKINDLE_PROGRAM, "run", "-n", "2", "--tag-output", "--", "/bin/sh", "-c", "echo one; printf two; echo err >&2"},

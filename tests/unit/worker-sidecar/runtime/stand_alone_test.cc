@@ -45,6 +45,8 @@ TEST_F(StandAloneProcess, ResumesWhereItsCheckpointWasMade) {
   const Verification verification = verify_checkpoint(real_file_system(), job_folder(), name);
   EXPECT_TRUE(verification.fine()) << (verification.findings.empty() ? "" : verification.findings[0].message);
   EXPECT_EQ(verification.sealed->manifest.kind, CheckpointKind::periodic);
+  // With microseconds, as a sidecar writes it.
+  EXPECT_EQ(verification.sealed->manifest.time.size(), std::size("2026-01-31T12:00:00.123456Z") - 1);
   CSession run;
   start(run);
   EXPECT_EQ(run.position.step, 7u);

@@ -58,7 +58,7 @@ TEST(OpenJobFolder, AMissingRootSaysWhatToMount) {
   const Result<JobFolder> folder = open_job_folder(real_file_system(), options_for(root.at("missing")));
   ASSERT_FALSE(folder);
   EXPECT_EQ(folder.error().code, ErrorCode::not_found);
-  EXPECT_NE(folder.error().message.find("Mount a volume there"), std::string::npos) << folder.error().message;
+  EXPECT_NE(folder.error().message.find("mount a volume there"), std::string::npos) << folder.error().message;
   EXPECT_FALSE(std::filesystem::exists(root.at("missing")));
 }
 
