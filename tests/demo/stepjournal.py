@@ -82,7 +82,7 @@ def first_behind(journals: dict[int, list[LoggedStep]], attempt: int) -> LoggedS
 def life_faults(journals: dict[int, list[LoggedStep]], starts: set[int], steps: int) -> list[str]:
     """Sentences about lives of the job that nobody asked for: none when every rank makes step after step to the end, from
     step 1, and begins another life only with a step of `starts`, the first steps behind what the known faults saved."""
-    found = []
+    found = [] if journals else ["no rank has left a journal"]
     for rank, logged in journals.items():
         if not logged or logged[-1].step != steps:
             found.append(f"rank {rank} ended with step {logged[-1].step if logged else 0}; expected {steps}")
