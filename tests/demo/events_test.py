@@ -42,7 +42,7 @@ def a_time_is_that_of_the_launchers_start_and_later():
 def the_line_that_was_read_soonest_sets_the_clock():
     before = time.monotonic()
     slow, quick = '{"event":"a","milliseconds":0}\n', '{"event":"b","milliseconds":500000}\n'
-    first, second = followed(before - 1000, slow, quick).events()
+    first, second, _ = followed(before - 1000, slow, quick, slow).events()
     yield round(second.at - first.at, 6), 500.0
     yield before <= second.at <= time.monotonic(), True
 
@@ -60,6 +60,16 @@ def events_are_counted_by_name():
     yield isinstance(file.events()[0], Event), True
 
 
+def who_asks_gets_what_is_new():
+    with tempfile.TemporaryDirectory() as name:
+        path = pathlib.Path(name) / "events.jsonl"
+        file = EventFile(path, 0.0)
+        path.write_text(LINE)
+        yield file.count("durable"), 1
+        path.write_text(LINE + LINE)
+        yield len(file.events()), 2
+
+
 def outcomes():
     return outcomes_of(
         "launcher-events",
@@ -69,5 +79,6 @@ def outcomes():
             the_line_that_was_read_soonest_sets_the_clock,
             half_a_line_waits_for_its_end,
             events_are_counted_by_name,
+            who_asks_gets_what_is_new,
         ),
     )

@@ -62,7 +62,7 @@ def a_killed_rank_is_gone_and_known():
 
 def a_rank_can_be_hit_in_a_phase():
     with sleeping() as process:
-        fault = kill_random_rank(Run(process, BEFORE, AFTER), random.Random(1), aim="updating")
+        fault = kill_random_rank(Run(process, BEFORE, BEFORE, BEFORE, AFTER), random.Random(1), aim="updating")
         yield fault.word, "updating"
 
 

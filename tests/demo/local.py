@@ -162,8 +162,7 @@ def _break_once(arguments: argparse.Namespace, twin: Twin, chance: random.Random
     fault = break_run(arguments.fault, arguments.target, run, chance)
     started_again_at = None
     if fault.target == "launcher":
-        if wrong := exit_fault(arguments.fault, run.await_end(90)):
-            raise run.failure(wrong)
+        await_stopped(arguments.fault, run)
         run.checkpoint_every = 0  # older ones would be cleared away, and the proof looks at the one that was used
         started_again_at = time.monotonic()
         run.launch()
@@ -205,10 +204,11 @@ def break_run(fault: str, target: str, run: ProtectedRun, chance: random.Random)
     return kill_random_rank(run, chance)
 
 
-def exit_fault(fault: str, code: int) -> str:
-    """What is wrong with how `rekindle run` itself has ended; empty when nothing is."""
-    expected = 143 if fault == "evict" else -signal.SIGKILL
-    return "" if code == expected else f"`rekindle run` ended with {code} when it was ended by us; expected {expected}"
+def await_stopped(fault: str, run: ProtectedRun) -> None:
+    """Until `rekindle run` itself has ended, as one does that is stopped and has not completed."""
+    code, expected = run.await_end(90), 143 if fault == "evict" else -signal.SIGKILL
+    if code != expected:
+        raise run.failure(f"`rekindle run` ended with {code} when it was ended by us; expected {expected}")
 
 
 def _accuracy(log: pathlib.Path) -> str:

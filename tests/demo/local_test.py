@@ -2,10 +2,12 @@
 
 import random
 import signal
+import types
 
+from failure import Failure
 from faults_test import AFTER, BEFORE, Run, sleeping
-from local import CHECKPOINT_EVERY, Plan, break_run, exit_fault, plan_of
-from selfcheck import outcomes_of
+from local import CHECKPOINT_EVERY, Plan, await_stopped, break_run, plan_of
+from selfcheck import outcomes_of, refused
 from trainingrun import STEPS
 
 
@@ -35,9 +37,12 @@ def each_fault_hits_what_it_says():
 
 
 def an_eviction_ends_with_its_own_code():
-    yield (exit_fault("evict", 143), exit_fault("sigkill", -9)), ("", "")
+    def stopped(fault, code):
+        return lambda: await_stopped(fault, types.SimpleNamespace(await_end=lambda seconds: code, failure=Failure))
+
+    yield (stopped("evict", 143)(), stopped("sigkill", -9)()), (None, None)
     for fault, code in (("evict", 0), ("evict", -15), ("sigkill", 0), ("sigkill", 143)):
-        yield exit_fault(fault, code) != "", True
+        yield refused(stopped(fault, code), Failure, f"ended with {code} when"), True
 
 
 def outcomes():

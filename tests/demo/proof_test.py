@@ -74,6 +74,7 @@ def refuses_what_cannot_be():
 def a_lost_step_is_told():
     lost = dataclasses.replace(RECOVERY, steps=StepLoss(41, 40, 41))
     yield said(but(recoveries=[lost]), "1 step was lost"), True
+    yield but(recoveries=[lost])[0].partition(":")[0], "1 step was lost"
     yield but(recoveries=[lost], lost_max=1), []
     two = dataclasses.replace(DRILL, recoveries=[lost, DRILL.recoveries[1]])
     yield said(two.faults(), "SIGKILL to rank 1: 1 step was lost"), True

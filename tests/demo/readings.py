@@ -81,15 +81,12 @@ def observe(
 
 def manifest_in(path: str, checkpoints: pathlib.Path) -> dict:
     """The manifest of a checkpoint that was said to be durable."""
-    folder = pathlib.Path(path)
-    if not folder.is_absolute():
-        found = list(checkpoints.glob(f"*/{folder.name}")) if path else []
-        folder = found[0] if found else checkpoints / folder
     try:
+        (folder,) = checkpoints.glob(f"*/{path}")
         return json.loads((folder / "manifest.json").read_text())["manifest"]
     except (OSError, ValueError, KeyError) as error:
         raise Failure(
-            f"the checkpoint {folder} was said to be durable but its manifest cannot be read ({error})"
+            f"the checkpoint '{path}' in {checkpoints} was said to be durable but its manifest cannot be read ({error})"
         ) from None
 
 

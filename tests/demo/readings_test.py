@@ -99,6 +99,9 @@ def a_run_is_observed_whole():
         yield [entry.event for entry in observed.timeline], list(SAVED_EVENTS)
         yield observed.timeline[-1].milliseconds, 500.0
         yield observed.in_order, SAVED_EVENTS
+        # Nothing was scheduled, so what came before the fault cannot be left out.
+        late = dataclasses.replace(FAULT, at=10.15)
+        yield observe(run, late, STATES, None, lost_max=0).timeline[0].milliseconds, -50.0
 
     return with_run(case)
 
@@ -115,8 +118,8 @@ def a_run_that_nobody_could_save_may_lose_steps():
 
 def a_manifest_that_is_not_there_is_told():
     def case(run):
-        yield manifest_in(str(run.checkpoints / "local.digits" / "a1-s4-y"), run.checkpoints)["step"], 4
-        for path in ("", "a1-s5-y", "/nowhere"):
+        yield manifest_in("a1-s4-y", run.checkpoints)["step"], 4
+        for path in ("", "a1-s5-y", "nowhere/a1-s4-y"):
             yield (
                 refused(lambda path=path: manifest_in(path, run.checkpoints), Failure, "its manifest cannot be read"),
                 True,

@@ -35,6 +35,7 @@ def each_wrong_figure_is_told():
     yield said(wrong(faults=["x"]), "x"), True
     yield said(wrong(steps_lost=1), "the report says steps_lost 1, its other figures 0"), True
     yield said(wrong(step_at_fault=41), "step 41 was seen, step 40 is said to be last"), True
+    yield wrong(step_at_fault=40), []
     zeros = {"weights_sha256": "0" * 64, "weights_sha256_undisturbed": "0" * 64}
     yield any("is no SHA-256" in fault for fault in wrong(**zeros)), True
     initial = REPORT["weights_sha256_initial"]

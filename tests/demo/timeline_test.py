@@ -96,7 +96,7 @@ def times_that_are_all_zero_are_told():
 
 def times_out_of_order_are_told():
     mixed = [GOOD[0], Entry(95.0, "agreed", "x"), *GOOD[2:]]
-    yield said(timeline_faults(mixed, SAVED_EVENTS), "not in order of time"), True
+    yield said(timeline_faults(mixed, SAVED_EVENTS), "not in order of time: hold at 0.0 ms, agreed at 95.0 ms"), True
 
 
 def events_out_of_order_are_told():
@@ -147,6 +147,7 @@ def scheduled_checkpoints_before_the_fault_are_left_out():
     early = [event(name, 99.0) for name in names]
     yield [one.name for one in told_by_launcher([*early, *LIFE], FAULT, scheduled=True)][:2], ["rank_died", "rank_died"]
     yield len(told_by_launcher(LIFE, FAULT, scheduled=True)), 7
+    yield [one.name for one in told_by_launcher([event("hold", FAULT.at)], FAULT, scheduled=True)], ["hold"]
 
 
 def our_own_start_is_in_it():

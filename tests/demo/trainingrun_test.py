@@ -9,9 +9,10 @@ import types
 
 from drill import kill_again_and_again
 from failure import Failure
-from faults_test import BEFORE
+from faults_test import BEFORE, Run, sleeping
 from processes import Processes, children_of, end_process, environment_of, last_lines, processes_about
 from selfcheck import outcomes_of, refused
+from story import Story
 from trainingrun import ProtectedRun, Setting, UndisturbedRun, initial_state
 
 # Writes its words down, and the result where it is told to; ends with CODE.
@@ -120,34 +121,43 @@ def what_a_run_has_left_is_read():
         yield [manifest["step"] for _, manifest in run.manifests()], [9, 10]
 
 
-class NearItsEnd:
-    """All ranks have made step 10 of 45, and the next look is nearer to the end than a kill may be."""
+class Training(Run):
+    """All ranks have made step 10 of `steps`."""
 
-    steps = 45
-
-    def __init__(self):
-        self.finished = False
+    def __init__(self, process, steps):
+        super().__init__(process, BEFORE)
+        self.steps = steps
+        self.calls = []
 
     def launch(self):
-        pass
+        self.calls.append("launch")
 
     def await_training(self, attempt):
-        return {}, BEFORE
-
-    def words(self, pids):
-        return BEFORE
+        self.calls.append(attempt)
+        return self.rank_processes(), BEFORE
 
     def is_running(self):
         return True
 
     def finish(self):
-        self.finished = True
+        self.calls.append("finish")
+
+
+def a_run_is_killed_as_often_as_was_asked():
+    chance = types.SimpleNamespace(uniform=lambda *_: 0.0, choice=min)
+    with sleeping() as process:
+        run = Training(process, 1000)
+        yield [fault.target for fault in kill_again_and_again(run, 2, chance, Story(), 0)], ["rank 1", "rank 1"]
+        yield run.calls, ["launch", 0, 2, "finish"]
+        yield process.wait(), -9
 
 
 def a_run_near_its_end_is_not_killed():
-    run = NearItsEnd()
-    yield kill_again_and_again(run, 3, types.SimpleNamespace(uniform=lambda *_: 5.0), None, 0), []
-    yield run.finished, True
+    chance = types.SimpleNamespace(uniform=lambda *_: 5.0, choice=min)
+    with sleeping() as process:
+        run = Training(process, 49)
+        yield kill_again_and_again(run, 3, chance, Story(), 0), []
+        yield (run.calls, process.poll()), (["launch", 0, "finish"], None)
 
 
 def everything_that_was_started_is_ended():
@@ -188,6 +198,7 @@ def outcomes():
             a_protected_run_that_fails_is_told,
             a_run_that_does_not_end_is_ended,
             what_a_run_has_left_is_read,
+            a_run_is_killed_as_often_as_was_asked,
             a_run_near_its_end_is_not_killed,
             everything_that_was_started_is_ended,
             what_has_ended_has_nothing_to_tell,
