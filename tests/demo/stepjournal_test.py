@@ -27,6 +27,17 @@ WHOLE = {0: life(1, 1, 100) + life(2, 101, 200), 1: life(1, 1, 99) + life(2, 101
 EXAMPLES = {
     "one-fault-and-one-life-behind-it": ({0: life(1, 1, 100) + life(2, 101, 200)}, {101}, ()),
     "a-rank-may-have-been-one-step-behind": (WHOLE, {101}, ()),
+    "a-rank-may-have-been-hit-in-its-first-step": ({0: life(1, 1, 1) + life(2, 2, 200), 1: life(2, 2, 200)}, {2}, ()),
+    "a-rank-that-skips-its-first-step": (
+        {0: life(1, 1, 200), 1: life(1, 2, 200)},
+        {2},
+        ("rank 1 began with step 2; expected 1",),
+    ),
+    "a-rank-that-comes-too-late": (
+        {0: life(1, 1, 1) + life(2, 2, 200), 1: life(2, 3, 200)},
+        {2},
+        ("rank 1 began with step 3; expected 1",),
+    ),
     "a-restart-that-no-fault-explains": (
         {0: life(1, 1, 100) + life(2, 101, 160) + life(3, 150, 200)},
         {101},
