@@ -12,14 +12,17 @@ import time
 import shipped
 from building import REPOSITORY
 from digitsjob import digits_job
+from endstates import EndStates, State
 from failure import Failure
 from kubernetes import BREAKPOINTS, JOBS, PODS, Failed, Kubernetes, condition, ready, wait_for
 from podlogs import PodLogs
+from podtimes import gone_and_back
+from proof import Observed, Recovery
 from ranks import Ranks, process_of, rank_processes
-from stepjournal import cluster_argument, first_behind, journals_in_logs, last_committed, life_faults, read_journals
+from stepjournal import cluster_argument, first_behind, journals_in_logs, last_committed, read_journals
 from steploss import StepLoss
-from story import Stopwatch, Story, write_report
-from timeline import milliseconds_since
+from story import Stopwatch, Story, conclude
+from timeline import CLUSTER_EVENTS, Entry, Told, entries_of, timeline_lines
 from workspace import CLAIM, checkpoint_folder, make_workspace, remove_workspace
 
 JOB, PLAIN = "digits", "digits-plain"
@@ -27,35 +30,8 @@ JOB, PLAIN = "digits", "digits-plain"
 STEPS = 200
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("on a cluster")
-    group.add_argument(
-        "--context",
-        metavar="NAME",
-        help="a kubeconfig context instead of the embedded cluster (kind-NAME is loaded with the images)",
-    )
-    group.add_argument("--installed", action="store_true", help="take cluster, images and chart as they are")
-    group.add_argument(
-        "--pod",
-        type=int,
-        choices=(0, 1),
-        default=0,
-        help="which of the two pods is hit; 0 coordinates the save (default 0)",
-    )
-    group.add_argument(
-        "--namespace",
-        default="rekindle-demo",
-        metavar="NAME",
-        help="made for the demo and deleted after it (default rekindle-demo)",
-    )
-
-
-def run(arguments: argparse.Namespace, story: Story) -> int:
-    """The exit code. Failure says what did not hold."""
-    if arguments.fault == "sigkill" and arguments.context:
-        raise Failure(
-            "--fault sigkill kills from the node, which only the embedded cluster lets us do; leave --context out"
-        )
+def run(arguments: argparse.Namespace, story: Story) -> None:
+    """Failure says what did not hold."""
     watch = Stopwatch()
     arguments.report.unlink(missing_ok=True)  # a proof that fails must not leave an older one standing
     what = {
@@ -83,14 +59,9 @@ def run(arguments: argparse.Namespace, story: Story) -> int:
             report = Demonstration(kubernetes, arguments, folder, story).run()
         except Failed as failed:
             raise Failure(str(failed)) from None
-        report["seconds"] = round(watch.seconds, 1)
-        write_report(arguments.report, report)
-        if report["faults"]:
-            raise Failure(f"{'; '.join(report['faults'])}. Report: {arguments.report}")
         if arguments.keep:
             story.say(f"Kept: namespace {arguments.namespace}, logs in {folder}")
-        story.say(f"Nothing was lost. {watch.seconds:.0f} s in all; report: {arguments.report}")
-    return 0
+        conclude({**report, "seconds": round(watch.seconds, 1)}, arguments.report, story)
 
 
 def _connected(context: str | None) -> Kubernetes:
@@ -184,14 +155,23 @@ class Demonstration:
             120,
             f"a Breakpoint of {JOB} to be Restored",
         )
-        status = breakpoint_["status"]
         timeline = self._timeline(at, old, new, moment)
         for name in (JOB, PLAIN):
             self._wait_completed(name)
         self.story.say("[4/4] Both jobs have ended")
         self.story.say()
-        self._tell(victim, step_at_fault, timeline)
-        return self._prove(breakpoint_, step_at_fault, self._steps(status["step"], old, new), timeline, extra)
+        what = self._fault_in_words(victim, step_at_fault)
+        observed = self._observe(what, step_at_fault, breakpoint_, timeline, old, new)
+        for line in timeline_lines(what, timeline) + observed.lines():
+            self.story.say(line)
+        return {
+            "mode": "cluster",
+            "fault": self.arguments.fault,
+            "target": self.arguments.target if self.arguments.fault == "sigkill" else "pod",
+            **observed.report(),
+            "breakpoint": breakpoint_["metadata"]["name"],
+            **extra,
+        }
 
     # setting the scene
 
@@ -251,45 +231,22 @@ class Demonstration:
 
     # what happened
 
-    def _timeline(self, at: float, old: dict, new: dict, restored: float) -> list[dict]:
-        entries = []
-
-        def add(moment: float | None, event: str, text: str) -> None:
-            if moment is not None:
-                entries.append({"milliseconds": milliseconds_since(at, moment, text), "event": event, "text": text})
-
-        uids = {pod["metadata"]["uid"] for pod in old.values()}
-        for event in self.logs.recovery_events(old):
-            add(event.at, event.name, event.text)
-        gone = [
-            moment for moment, type_, pod in self.pods.events if type_ == "DELETED" and pod["metadata"]["uid"] in uids
-        ]
-        add(max(gone, default=None), "pods_gone", "the old pods are gone")
-        back = []
-        for pod in new.values():
-            uid = pod["metadata"]["uid"]
-            back.append(
-                next(moment for moment, _, seen in self.pods.events if seen["metadata"]["uid"] == uid and ready(seen))
-            )
-        add(max(back), "pods_back", "the new pods run")
+    def _timeline(self, at: float, old: dict, new: dict, restored: float) -> list[Entry]:
         first = self.logs.first_step(new)
-        add(first.at, "first_step", f"training goes on with step {first.step}")
-        add(restored, "restored", "the Breakpoint says Restored")
-        return sorted(entries, key=lambda entry: entry["milliseconds"])
+        told = [
+            *self.logs.recovery_events(old),
+            *gone_and_back(list(self.pods.events), _uids(old), _uids(new)),
+            Told(first.at, "first_step", f"training goes on with step {first.step}", first.step),
+            Told(restored, "restored", "the Breakpoint says Restored"),
+        ]
+        return entries_of(at, told)
 
-    def _tell(self, victim: dict, step: int, timeline: list[dict]) -> None:
-        what = {
-            "evict": "eviction of",
-            "delete": "deletion of",
-            "sigkill": f"SIGKILL to the {self.arguments.target} in",
-        }[self.arguments.fault]
-        if self.arguments.fault == "sigkill" and self.arguments.target == "sidecar":
+    def _fault_in_words(self, victim: dict, step: int) -> str:
+        fault, target = self.arguments.fault, self.arguments.target
+        what = {"evict": "eviction of", "delete": "deletion of", "sigkill": f"SIGKILL to the {target} in"}[fault]
+        if fault == "sigkill" and target == "sidecar":
             what = "eviction of"
-        self.story.say("  since the fault")
-        self.story.say(f"  {0.0:>9.1f} ms  {what} pod {victim['metadata']['name']}, which trains at step {step}")
-        for entry in timeline:
-            self.story.say(f"  {entry['milliseconds']:>9.1f} ms  {entry['text']}")
-        self.story.say()
+        return f"{what} pod {victim['metadata']['name']}, which trains at step {step}"
 
     def _wait_completed(self, job: str) -> None:
         def phase() -> str:
@@ -304,8 +261,29 @@ class Demonstration:
         if ended != "Completed":
             raise Failure(f"job {job} ended as {ended}; expected Completed")
 
-    def _hash(self, name: str, file: str) -> str:
-        """By a program that shares no code with what wrote the file, in a pod of its own that sees the claim."""
+    def _state(self, name: str, file: str) -> State:
+        """The hash by a program that shares no code with what wrote the file, in a pod of its own that sees the claim."""
+        text = self._run_in_pod(f"hash-{name}", ["/usr/bin/hash_tensors", f"/results/{file}"])
+        return State(file, text)
+
+    def _initial_state(self) -> State:
+        """Where a job ends that makes no step."""
+        file = f"{PLAIN}-initial.safetensors"
+        self._run_in_pod(
+            "initial",
+            [
+                "/usr/bin/digits",
+                "--spawn=1",
+                "--without-rekindle",
+                "--data=/usr/share/digits/digits.csv",
+                "--steps=0",
+                f"--output=/results/{file}",
+            ],
+        )
+        return self._state("initial", file)
+
+    def _run_in_pod(self, name: str, command: list[str]) -> str:
+        """What it printed. Failure when it did not end well."""
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -320,10 +298,10 @@ class Demonstration:
                 },
                 "containers": [
                     {
-                        "name": "hash",
+                        "name": name,
                         "image": shipped.DIGITS_IMAGE,
                         "imagePullPolicy": "IfNotPresent",
-                        "command": ["/usr/bin/hash_tensors", f"/results/{file}"],
+                        "command": command,
                         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
                         "volumeMounts": [{"name": "results", "mountPath": "/results"}],
                     }
@@ -337,12 +315,14 @@ class Demonstration:
             60,
             f"pod {name} to end",
         )
-        text = self.kubernetes.logs(self.namespace, name, "hash").strip()
+        text = self.kubernetes.logs(self.namespace, name, name).strip()
         if self.kubernetes.get(PODS, self.namespace, name)["status"]["phase"] != "Succeeded":
-            raise Failure(f"the final state {file} cannot be hashed: {text}")
+            raise Failure(f"pod {name} failed: {text}")
         return text
 
-    def _steps(self, saved: int, old: dict, new: dict) -> StepLoss:
+    def _observe(
+        self, what: str, step_at_fault: int, breakpoint_: dict, timeline: list[Entry], old: dict, new: dict
+    ) -> Observed:
         """Read when both jobs have ended, and with them every process that could have made a step."""
         ranks = 4
         if self.kubernetes.embedded:
@@ -350,46 +330,27 @@ class Demonstration:
         else:
             journals = journals_in_logs([*self.logs.steps(old), *self.logs.steps(new)], ranks)
         lived = self.logs.first_step(new).attempt - 1
-        behind = first_behind(journals, lived).step
-        self.life_faults = life_faults(journals, {behind}, STEPS)
-        return StepLoss(last_committed(journals, lived), saved, behind)
-
-    def _prove(
-        self,
-        breakpoint_: dict,
-        step_at_fault: int,
-        steps: StepLoss,
-        timeline: list[dict],
-        extra: dict,
-    ) -> dict:
-        expected, actual = (
-            self._hash("hash-undisturbed", f"{PLAIN}.safetensors"),
-            self._hash("hash-disturbed", f"{JOB}.safetensors"),
+        steps = StepLoss(
+            last_step_committed=last_committed(journals, lived),
+            step_saved=breakpoint_["status"]["step"],
+            first_step_after=first_behind(journals, lived).step,
         )
-        faults = [*steps.faults(), *self.life_faults]
-        if steps.last_step_committed < step_at_fault:
-            faults.append(
-                f"step {step_at_fault} was seen before the fault, but the journals end with step {steps.last_step_committed}"
-            )
-        if expected != actual:
-            faults.append("the final states differ; expected the same SHA-256 over all parameters and moments")
-        self.story.say("  Proof")
-        for line in steps.lines(f"Breakpoint {breakpoint_['metadata']['name']}"):
-            self.story.say(line)
-        self.story.say(f"    final state, undisturbed          {expected}")
-        self.story.say(f"    final state, disturbed            {actual}")
-        self.story.say()
-        return {
-            "mode": "cluster",
-            "fault": self.arguments.fault,
-            "target": self.arguments.target if self.arguments.fault == "sigkill" else "pod",
-            "step_at_fault": step_at_fault,
-            **steps.report(),
-            "weights_sha256": actual,
-            "weights_sha256_undisturbed": expected,
-            "faults": faults,
-            "breakpoint": breakpoint_["metadata"]["name"],
-            "timeline": [{"milliseconds": 0.0, "event": "fault"}]
-            + [{key: entry[key] for key in ("milliseconds", "event")} for entry in timeline],
-            **extra,
-        }
+        saved_where = f"Breakpoint {breakpoint_['metadata']['name']}"
+        return Observed(
+            steps=STEPS,
+            journals=journals,
+            recoveries=[Recovery(what, lived, step_at_fault, steps, saved_where)],
+            states=EndStates(
+                self._initial_state(),
+                self._state("undisturbed", f"{PLAIN}.safetensors"),
+                self._state("disturbed", f"{JOB}.safetensors"),
+            ),
+            leftovers=[],  # processes of a pod end with it
+            timeline=timeline,
+            in_order=CLUSTER_EVENTS,
+            anywhere=("pods_back", "restored"),
+        )
+
+
+def _uids(pods: dict) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in pods.values()}

@@ -7,6 +7,7 @@ import select
 import signal
 import time
 
+from controlblock import Word
 from failure import Failure
 from trainingrun import ProtectedRun
 
@@ -23,6 +24,15 @@ class Fault:
     step_at_fault: int
     phase: str  # of the training program: computing, reducing, ...
     word: str  # of the control block
+
+    def __str__(self) -> str:
+        target = "`rekindle run`" if self.target == "launcher" else self.target
+        return f"{'SIGTERM' if self.kind == 'evict' else 'SIGKILL'} to {target}, {self.phase} after step {self.step_at_fault}"
+
+
+def committed_step(attempt: int, *looks: dict[int, Word]) -> int:
+    """The largest step that any rank had committed in an attempt, of all looks at all ranks."""
+    return max(word.step for words in looks for word in words.values() if word.attempt == attempt)
 
 
 def kill_random_rank(run: ProtectedRun, chance: random.Random, patience_seconds: float = 10, aim: str = "") -> Fault:
@@ -51,13 +61,12 @@ def kill_random_rank(run: ProtectedRun, chance: random.Random, patience_seconds:
     after = run.words(pids)
     doing = run.doing(rank)
     attempt = before[rank].attempt
-    committed = [word.step for words in (before, after) for word in words.values() if word.attempt == attempt]
     return Fault(
         kind="sigkill",
         target=f"rank {rank}",
         at=at,
         attempt=attempt,
-        step_at_fault=max(committed),
+        step_at_fault=committed_step(attempt, before, after),
         phase=doing,
         word=after[rank].phase_name,
     )
@@ -81,13 +90,12 @@ def signal_launcher(run: ProtectedRun, number: int) -> Fault:
     run.signal_launcher(number)
     after = run.words(pids)
     attempt = max(word.attempt for word in before.values())
-    committed = [word.step for words in (before, after) for word in words.values() if word.attempt == attempt]
     return Fault(
         kind="evict" if number == signal.SIGTERM else "sigkill",
         target="launcher",
         at=at,
         attempt=attempt,
-        step_at_fault=max(committed),
+        step_at_fault=committed_step(attempt, before, after),
         phase=run.doing(0),
         word=before[min(before)].phase_name,
     )

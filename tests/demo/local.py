@@ -1,6 +1,7 @@
 """`./dev demo --local`: the whole story on one machine, without Kubernetes, through `rekindle run`."""
 
 import argparse
+import dataclasses
 import os
 import pathlib
 import random
@@ -11,45 +12,42 @@ import time
 
 import dataset
 import drill
-import shipped
-from building import PLANTED, REPOSITORY, build_programs
-from failure import Failure
+from building import REPOSITORY, build_programs
+from endstates import EndStates, State
 from faults import Fault, kill_random_rank, signal_launcher
 from polling import poll
 from processes import Processes
-from proof import Recovery, check_lives, check_manifest, hash_of, recovery_of
-from story import Stopwatch, Story, write_report
-from timeline import timeline_of
-from trainingrun import RANKS, ProtectedRun, Setting, UndisturbedRun
+from proof import Observed
+from readings import observe, observe_drill, state_in
+from story import Stopwatch, Story, conclude
+from timeline import timeline_lines
+from trainingrun import RANKS, ProtectedRun, Setting, UndisturbedRun, initial_state
 
 # Between two scheduled checkpoints when the launcher itself is killed: nothing else is saved then.
 CHECKPOINT_EVERY = 40
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("with --local")
-    group.add_argument(
-        "--kills", type=int, default=0, metavar="N", help="a drill: N kills of random ranks at random moments"
-    )
-    group.add_argument(
-        "--seed", type=int, default=None, metavar="S", help="repeats the choices of an earlier run (default: random)"
-    )
-    group.add_argument(
-        "--planted",
-        choices=sorted(PLANTED),
-        help="with a `rekindle` that does something wrong, to see that the proof notices",
-    )
-    group.add_argument(
-        "--build",
-        type=pathlib.Path,
-        default=shipped.FOLDER,
-        metavar="FOLDER",
-        help="build folder (default build/release)",
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How a run is protected, and how many steps the promise allows its fault to cost."""
+
+    checkpoint_every: int
+    shadow_every: str
+    lost_max: int
+
+
+def plan_of(fault: str, target: str, planted: str | None) -> Plan:
+    kills_launcher = fault == "sigkill" and target == "launcher"
+    return Plan(
+        checkpoint_every=CHECKPOINT_EVERY if kills_launcher else 0,
+        shadow_every="1 step" if planted else "",  # which is where a planted `rekindle` has older steps from
+        # The last checkpoint may still have been on its way to the disk.
+        lost_max=2 * CHECKPOINT_EVERY if kills_launcher else 0,
     )
 
 
-def run(arguments: argparse.Namespace, story: Story) -> int:
-    """The exit code. Failure says what did not hold."""
+def run(arguments: argparse.Namespace, story: Story) -> None:
+    """Failure says what did not hold."""
     watch = Stopwatch()
     arguments.report.unlink(missing_ok=True)  # a proof that fails must not leave an older one standing
     seed = arguments.seed if arguments.seed is not None else int.from_bytes(os.urandom(4), "little")
@@ -84,82 +82,105 @@ def run(arguments: argparse.Namespace, story: Story) -> int:
 
     with Processes() as processes:
         story.passing("[3/4] Undisturbed run: training")
+        initial = state_in(programs.hash_tensors, initial_state(processes, setting))
         undisturbed = UndisturbedRun(processes, setting)
         undisturbed_seconds = undisturbed.finish()
         story.say(
             f"[3/4] Undisturbed run: {setting.steps} steps in {undisturbed_seconds:.1f} s, without Rekindle"
             f"{_accuracy(undisturbed.log)}"
         )
-        expected_hash = hash_of(setting, undisturbed.output)
-
+        twin = Twin(processes, setting, initial, state_in(programs.hash_tensors, undisturbed.output))
         chance = random.Random(seed)
         if arguments.kills:
-            report = drill.run_drill(processes, setting, arguments.kills, chance, seed, expected_hash, story)
+            story.say(
+                f"[4/4] Disturbed runs: {arguments.kills} kills, seed {seed} "
+                f"(repeat with --kills {arguments.kills} --seed {seed})"
+            )
+            report = drill_beside(twin, arguments.kills, chance, story, planted=arguments.planted)
         else:
-            report = _break_once(arguments, processes, setting, chance, expected_hash, story)
+            report = _break_once(arguments, twin, chance, story)
 
+    if arguments.keep or report["faults"]:
+        story.say(f"Logs, checkpoints and final states are kept in {folder}")
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
     report = {
         "mode": "local",
-        "fault": "sigkill" if arguments.kills else arguments.fault,
+        "fault": arguments.fault,
         **report,
         "seed": seed,
         "seconds_undisturbed": round(undisturbed_seconds, 1),
         "seconds": round(watch.seconds, 1),
     }
-    path = arguments.report
-    write_report(path, report)
-    if arguments.keep:
-        story.say(f"Logs, checkpoints and final states are kept in {folder}")
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
-    if report["faults"]:
-        raise Failure(f"{'; '.join(report['faults'])}. Report: {path}")
-    story.say(
-        f"Nothing was lost. {watch.seconds:.0f} s in all; report: {path}"
-        if report["steps_lost"] == 0
-        else f"Resumed as promised. {watch.seconds:.0f} s in all; report: {path}"
-    )
-    return 0
+    conclude(report, arguments.report, story)
 
 
-def _break_once(
-    arguments: argparse.Namespace,
-    processes: Processes,
-    setting: Setting,
-    chance: random.Random,
-    expected_hash: str,
-    story: Story,
-) -> dict:
-    kills_launcher = arguments.fault == "sigkill" and arguments.target == "launcher"
+class Twin:
+    """What disturbed runs are compared with."""
+
+    def __init__(self, processes: Processes, setting: Setting, initial: State, undisturbed: State) -> None:
+        self.processes = processes
+        self.setting = setting
+        self._initial = initial
+        self._undisturbed = undisturbed
+
+    def beside(self, run: ProtectedRun) -> EndStates:
+        return EndStates(self._initial, self._undisturbed, state_in(self.setting.programs.hash_tensors, run.output))
+
+
+def drill_beside(twin: Twin, kills: int, chance: random.Random, story: Story, *, planted: str | None) -> dict:
+    plan = plan_of("sigkill", "rank", planted)
+
+    def one_run(number: int, kills_left: int, before: int) -> tuple[list[Fault], Observed]:
+        run = ProtectedRun(
+            twin.processes,
+            twin.setting,
+            f"disturbed-{number}",
+            max_restarts=kills + 10,
+            shadow_every=plan.shadow_every,
+        )
+        faults = drill.kill_again_and_again(run, kills_left, chance, story, before)
+        return faults, observe_drill(run, faults, twin.beside(run))
+
+    return drill.run_drill(kills, one_run, story)
+
+
+def _break_once(arguments: argparse.Namespace, twin: Twin, chance: random.Random, story: Story) -> dict:
+    plan = plan_of(arguments.fault, arguments.target, arguments.planted)
+    steps = twin.setting.steps
     run = ProtectedRun(
-        processes,
-        setting,
+        twin.processes,
+        twin.setting,
         "disturbed",
-        checkpoint_every=CHECKPOINT_EVERY if kills_launcher else 0,
-        shadow_every="1 step" if arguments.planted else "",  # which is where a planted `rekindle` has older steps from
+        checkpoint_every=plan.checkpoint_every,
+        shadow_every=plan.shadow_every,
     )
     story.passing("[4/4] Disturbed run: training")
     run.launch()
     run.await_training(0)
-    _train_until(run, chance.randint(setting.steps // 5, setting.steps * 7 // 10), story)
-    fault = _break(arguments, run, chance)
+    _train_until(run, chance.randint(steps // 5, steps * 7 // 10), story)
+    fault = break_run(arguments.fault, arguments.target, run, chance)
     started_again_at = None
     if fault.target == "launcher":
-        code = run.await_end(90)
-        if arguments.fault == "evict" and code != 143:
-            raise run.failure(f"`rekindle run` ended with {code} after SIGTERM; expected 143 (stopped, not completed)")
+        await_stopped(arguments.fault, run)
         run.checkpoint_every = 0  # older ones would be cleared away, and the proof looks at the one that was used
         started_again_at = time.monotonic()
         run.launch()
     run.await_training(fault.attempt)
     story.passing("[4/4] Disturbed run: training again")
     run.finish()
-    recovery = recovery_of(run, fault)
-    entries = timeline_of(run.events(), fault, started_again_at, scheduled=kills_launcher)
-    story.say(f"[4/4] Disturbed run: {setting.steps} steps, through `rekindle run`{_accuracy(run.log)}")
+    observed = observe(run, fault, twin.beside(run), started_again_at, lost_max=plan.lost_max)
+    story.say(f"[4/4] Disturbed run: {steps} steps, through `rekindle run`{_accuracy(run.log)}")
     story.say()
-    _tell(fault, entries, story)
-    return _prove(run, recovery, entries, setting, expected_hash, kills_launcher, story)
+    for line in timeline_lines(f"{fault} at that moment", observed.timeline) + observed.lines():
+        story.say(line)
+    if plan.lost_max:
+        story.say(
+            f"  Nobody is left to save anything when `rekindle run` itself is killed: promised is the newest complete checkpoint\n"
+            f"  (here one every {CHECKPOINT_EVERY} steps). The steps behind it were made again."
+        )
+        story.say()
+    return {"target": fault.target, "phase": fault.phase, **observed.report()}
 
 
 def _train_until(run: ProtectedRun, step: int, story: Story, patience_seconds: float = 600) -> None:
@@ -175,68 +196,19 @@ def _train_until(run: ProtectedRun, step: int, story: Story, patience_seconds: f
         raise run.failure(f"step {step} was not reached within {patience_seconds:.0f} s")
 
 
-def _break(arguments: argparse.Namespace, run: ProtectedRun, chance: random.Random) -> Fault:
-    if arguments.fault == "evict":
+def break_run(fault: str, target: str, run: ProtectedRun, chance: random.Random) -> Fault:
+    if fault == "evict":
         return signal_launcher(run, signal.SIGTERM)
-    if arguments.target == "launcher":
+    if target == "launcher":
         return signal_launcher(run, signal.SIGKILL)
     return kill_random_rank(run, chance)
 
 
-def _tell(fault: Fault, entries: list[dict], story: Story) -> None:
-    target = "`rekindle run`" if fault.target == "launcher" else fault.target
-    what = f"{'SIGTERM' if fault.kind == 'evict' else 'SIGKILL'} to {target}"
-    story.say("  since the fault")
-    story.say(f"  {0.0:>9.1f} ms  {what}, {fault.phase} after step {fault.step_at_fault} at that moment")
-    for entry in entries:
-        story.say(f"  {entry['milliseconds']:>9.1f} ms  {entry['text']}")
-    story.say()
-
-
-def _prove(
-    run: ProtectedRun,
-    recovery: Recovery,
-    entries: list[dict],
-    setting: Setting,
-    expected_hash: str,
-    kills_launcher: bool,
-    story: Story,
-) -> dict:
-    check_lives(run, [recovery], setting.steps)
-    check_manifest(recovery, run.checkpoints)
-    actual_hash = hash_of(setting, run.output)
-    fault = recovery.fault
-    steps = recovery.steps
-    faults = steps.faults(lost_allowed=kills_launcher)
-    story.say("  Proof")
-    for line in steps.lines(f"manifest of {pathlib.Path(recovery.path).name}"):
-        story.say(line)
-    story.say(f"    final state, undisturbed          {expected_hash}")
-    story.say(f"    final state, disturbed            {actual_hash}")
-    story.say()
-    if actual_hash != expected_hash:
-        faults.append("the final states differ; expected the same SHA-256 over all parameters and moments")
-    if kills_launcher:
-        story.say(
-            f"  Nobody is left to save anything when `rekindle run` itself is killed: promised is the newest complete checkpoint\n"
-            f"  (here one every {CHECKPOINT_EVERY} steps). The {steps.steps_lost} steps behind it were made again."
-        )
-        story.say()
-    names = {entry["event"] for entry in entries}
-    expected = {"restored", "first_step"} if kills_launcher else {"agreed", "durable", "restored", "first_step"}
-    if not expected <= names:
-        faults.append(f"`rekindle run` did not report {', '.join(sorted(expected - names))} after the fault")
-    return {
-        "target": fault.target,
-        "phase": fault.phase,
-        "step_at_fault": fault.step_at_fault,
-        **steps.report(),
-        "weights_sha256": actual_hash,
-        "weights_sha256_undisturbed": expected_hash,
-        "faults": faults,
-        "timeline": [{"milliseconds": 0.0, "event": "fault", "step": fault.step_at_fault}]
-        + [{key: entry[key] for key in ("milliseconds", "event", "step")} for entry in entries],
-    }
+def await_stopped(fault: str, run: ProtectedRun) -> None:
+    """Until `rekindle run` itself has ended, as one does that is stopped and has not completed."""
+    code, expected = run.await_end(90), 143 if fault == "evict" else -signal.SIGKILL
+    if code != expected:
+        raise run.failure(f"`rekindle run` ended with {code} when it was ended by us; expected {expected}")
 
 
 def _accuracy(log: pathlib.Path) -> str:

@@ -8,6 +8,7 @@ import time
 
 from failure import Failure
 from kubernetes import Kubernetes, wait_for, wall
+from timeline import Told
 
 CONTAINERS = ("worker", "rekindle-sidecar")
 
@@ -20,13 +21,6 @@ _TOLD = {
     ("breakpoint", "writing"): ("agreed", "the living ranks agree on step {step}"),
     ("breakpoint", "durable"): ("durable", "the checkpoint of step {step} is complete on disk"),
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Told:
-    at: float  # time.monotonic()
-    name: str
-    text: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,56 +65,66 @@ class PodLogs:
 
     def steps(self, pods: dict) -> list[dict]:
         """What the training program of these pods logged, a step each."""
-        return [
-            line for pod in pods.values() for _, line in self._lines(pod, "worker") if "step" in line and "rank" in line
-        ]
+        return [line for _, line in steps_in(self._lines(pods, "worker"))]
 
     def recovery_events(self, pods: dict) -> list[Told]:
-        """What the sidecars say of the recovery, each event once. A fault is the only one of its job, so none belongs
-        to another."""
-        first: dict[str, Told] = {}
-        for pod in pods.values():
-            for moment, line in self._lines(pod, "rekindle-sidecar"):
-                name, text = _TOLD.get((line.get("msg"), line.get("state")), (None, ""))
-                if name is None or (name in first and first[name].at <= moment):
-                    continue
-                first[name] = Told(moment, name, text.format(step=line.get("step")))
-        # What dies once the checkpoint is complete is ended on purpose.
-        if "rank_died" in first and "durable" in first and first["rank_died"].at > first["durable"].at:
-            del first["rank_died"]
-        return list(first.values())
+        """What the sidecars of these pods say of the recovery."""
+        return recovery_told(self._lines(pods, "rekindle-sidecar"))
 
     def first_step(self, pods: dict) -> FirstStep:
         """The first step that any rank of these pods made."""
-
-        def found() -> FirstStep | None:
-            made = [
-                FirstStep(moment, line["step"], line["attempt"])
-                for pod in pods.values()
-                for moment, line in self._lines(pod, "worker")
-                if "step" in line and "rank" in line
-            ]
-            return min(made, key=lambda step: (step.step, step.at)) if made else None
-
-        return wait_for(found, 30, "the first step in the new pods' logs")
+        return wait_for(lambda: first_made(self._lines(pods, "worker")), 30, "the first step in the new pods' logs")
 
     def _file(self, pod: dict, container: str) -> pathlib.Path:
         return self._folder / f"{pod['metadata']['name']}-{pod['metadata']['uid'][:8]}-{container}.log"
 
-    def _lines(self, pod: dict, container: str):
-        """(moment, object) of each line that is a JSON object; the rest is for people."""
+    def _lines(self, pods: dict, container: str) -> list[tuple]:
         offset = time.monotonic() - time.time()
-        try:
-            text = self._file(pod, container).read_text(errors="replace")
-        except FileNotFoundError:
-            raise Failure(f"the log of pod {pod['metadata']['name']} was not followed") from None
-        for line in text.splitlines():
-            stamp, _, rest = line.partition(" ")
-            if not rest.startswith("{"):
-                continue
+        lines = []
+        for pod in pods.values():
             try:
-                line = json.loads(rest)
-                # Our own stamp where there is one: the runtime's is of when it read the line.
-                yield (wall(line["ts"]) if "ts" in line else wall(stamp)) + offset, line
-            except ValueError:
-                continue  # cut short by the end of the pod
+                text = self._file(pod, container).read_text(errors="replace")
+            except FileNotFoundError:
+                raise Failure(f"the log of pod {pod['metadata']['name']} was not followed") from None
+            lines += lines_of(text, offset)
+        return lines
+
+
+def lines_of(text: str, offset: float) -> list[tuple]:
+    """(moment, object) of each line that is a JSON object; the rest is for people. `offset`: from seconds since 1970 to
+    the clock of the moments."""
+    lines = []
+    for line in text.splitlines():
+        stamp, _, rest = line.partition(" ")
+        if not rest.startswith("{"):
+            continue
+        try:
+            entry = json.loads(rest)
+            # Our own stamp where there is one: the runtime's is of when it read the line.
+            lines.append((wall(entry.get("ts", stamp)) + offset, entry))
+        except ValueError:
+            continue  # cut short by the end of the pod
+    return lines
+
+
+def steps_in(lines: list[tuple]) -> list[tuple]:
+    return [(moment, line) for moment, line in lines if "step" in line and "rank" in line]
+
+
+def first_made(lines: list[tuple]) -> FirstStep | None:
+    made = [FirstStep(moment, line["step"], line["attempt"]) for moment, line in steps_in(lines)]
+    return min(made, key=lambda step: (step.step, step.at), default=None)
+
+
+def recovery_told(lines: list[tuple]) -> list[Told]:
+    """Each event once. A fault is the only one of its job, so none belongs to another."""
+    first: dict[str, Told] = {}
+    for moment, line in lines:
+        name, text = _TOLD.get((line.get("msg"), line.get("state")), (None, ""))
+        if name is None or (name in first and first[name].at <= moment):
+            continue
+        first[name] = Told(moment, name, text.format(step=line.get("step")))
+    # What dies once the checkpoint is complete is ended on purpose.
+    if "rank_died" in first and "durable" in first and first["rank_died"].at > first["durable"].at:
+        del first["rank_died"]
+    return list(first.values())

@@ -98,6 +98,22 @@ def environment_of(pid: int) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
+def processes_about(mark: str) -> list[str]:
+    """Those with `mark` in their command lines, this one aside: what they are, with their ids."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                words = file.read().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if any(mark in word for word in words):
+            found.append(f"{pathlib.Path(words[0]).name} ({entry})")
+    return found
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -1,82 +1,85 @@
-"""Whether nothing was lost: read from logs, manifests and final states that others wrote."""
+"""Whether nothing was lost: a judgement of what others wrote and saw (logs, manifests, final states). It reads nothing
+itself, and is the same for `rekindle run` and for a cluster."""
 
 import dataclasses
-import json
-import pathlib
-import subprocess
 
-from failure import Failure
-from faults import Fault
-from stepjournal import first_behind, last_committed, life_faults
+from endstates import EndStates
+from stepjournal import LoggedStep, life_faults
 from steploss import StepLoss
-from trainingrun import ProtectedRun, Setting
+from timeline import Entry, timeline_faults, timeline_report
+
+SECTION = "  Proof"
 
 
 @dataclasses.dataclass(frozen=True)
 class Recovery:
-    """What became of one fault, and the folder of what was saved."""
+    """What became of one fault."""
 
-    fault: Fault
+    what: str  # in words, for sentences
+    attempt: int  # the life of the job that it ended
+    step_at_fault: int  # the largest step that was seen committed from outside
     steps: StepLoss
-    path: str
+    saved_where: str  # what tells of step_saved
+    manifest: dict | None = None  # of what was saved, where it can be read
+
+    def faults(self, *, lost_max: int = 0) -> list[str]:
+        found = self.steps.faults(lost_max=lost_max)
+        if self.steps.last_step_committed < self.step_at_fault:
+            found.append(
+                f"step {self.step_at_fault} was seen committed from outside, but the ranks' journals end with step "
+                f"{self.steps.last_step_committed} in attempt {self.attempt}"
+            )
+        if self.manifest is not None:
+            said = (self.manifest.get("attempt"), self.manifest.get("step"))
+            if said != (self.attempt, self.steps.step_saved):
+                found.append(
+                    f"the manifest is of attempt {said[0]}, step {said[1]}; expected attempt {self.attempt}, step "
+                    f"{self.steps.step_saved}"
+                )
+        return found
 
 
-def recovery_of(run: ProtectedRun, fault: Fault) -> Recovery:
-    """Read when the run has ended. What is wrong with it is told by its `steps`."""
-    journals = run.journals()
-    saved, path = newest_durable(run, fault.attempt)
-    steps = StepLoss(
-        last_step_committed=last_committed(journals, fault.attempt),
-        step_saved=saved,
-        first_step_after=first_behind(journals, fault.attempt).step,
-    )
-    if steps.last_step_committed < fault.step_at_fault:
-        raise run.failure(
-            f"the killer saw step {fault.step_at_fault} committed, but the ranks' journals end with step "
-            f"{steps.last_step_committed} in attempt {fault.attempt}"
-        )
-    return Recovery(fault=fault, steps=steps, path=path)
+@dataclasses.dataclass(frozen=True)
+class Observed:
+    """A run that was broken once or more, has come back and has ended."""
 
+    steps: int  # that it had to make
+    journals: dict[int, list[LoggedStep]]
+    recoveries: list[Recovery]
+    states: EndStates
+    leftovers: list[str]  # processes of the job that are still there
+    timeline: list[Entry] | None = None  # None in a drill, which makes none
+    in_order: tuple = ()  # what the timeline has to have
+    anywhere: tuple = ()
+    lost_max: int = 0
 
-def newest_durable(run: ProtectedRun, attempt: int) -> tuple[int, str]:
-    """Step and folder of the last checkpoint that was reported durable up to the end of an attempt; (0, "") when there
-    is none."""
-    durable = [event for event in run.events() if event.name == "durable" and event.attempt <= attempt]
-    return (durable[-1].step, durable[-1].path) if durable else (0, "")
+    def faults(self) -> list[str]:
+        """Sentences; none when nothing was lost and nothing else is wrong."""
+        found = []
+        for recovery in self.recoveries:
+            where = f"{recovery.what}: " if len(self.recoveries) > 1 else ""
+            found += [where + sentence for sentence in recovery.faults(lost_max=self.lost_max)]
+        starts = {recovery.steps.first_step_after for recovery in self.recoveries}
+        found += life_faults(self.journals, starts, self.steps)
+        found += self.states.faults()
+        if self.timeline is not None:
+            found += timeline_faults(self.timeline, self.in_order, self.anywhere)
+        if self.leftovers:
+            found.append(f"the job has ended, but processes of it are still there: {', '.join(self.leftovers)}")
+        return found
 
+    def report(self) -> dict:
+        """Of a run that was broken once."""
+        (recovery,) = self.recoveries
+        return {
+            "step_at_fault": recovery.step_at_fault,
+            **recovery.steps.report(),
+            **self.states.report(),
+            "faults": self.faults(),
+            "timeline": timeline_report(recovery.step_at_fault, self.timeline),
+        }
 
-def check_lives(run: ProtectedRun, recoveries: list[Recovery], steps: int) -> None:
-    """Every rank's journal holds the whole run, and no life of the job but those that the faults led to."""
-    starts = {recovery.steps.first_step_after for recovery in recoveries}
-    if found := life_faults(run.journals(), starts, steps):
-        raise run.failure("; ".join(found))
-
-
-def check_manifest(recovery: Recovery, checkpoints: pathlib.Path) -> dict:
-    """The manifest of what was saved, and that it says the same."""
-    folder = pathlib.Path(recovery.path)
-    if not folder.is_absolute():
-        found = list(checkpoints.glob(f"*/{folder.name}"))
-        folder = found[0] if found else checkpoints / folder
-    try:
-        manifest = json.loads((folder / "manifest.json").read_text())["manifest"]
-    except (OSError, ValueError, KeyError) as error:
-        raise Failure(
-            f"the checkpoint {folder} was said to be durable but its manifest cannot be read ({error})"
-        ) from None
-    if manifest["step"] != recovery.steps.step_saved or manifest["attempt"] != recovery.fault.attempt:
-        raise Failure(
-            f"the manifest in {folder} is of attempt {manifest['attempt']}, step {manifest['step']}; expected attempt "
-            f"{recovery.fault.attempt}, step {recovery.steps.step_saved}"
-        )
-    return manifest
-
-
-def hash_of(setting: Setting, state: pathlib.Path) -> str:
-    """SHA-256 over all tensors of an exported state, by a program that shares no code with what wrote it."""
-    outcome = subprocess.run(
-        [setting.programs.hash_tensors, state], capture_output=True, text=True, check=False, timeout=60
-    )
-    if outcome.returncode != 0:
-        raise Failure(f"the final state {state} cannot be hashed: {outcome.stderr.strip()}")
-    return outcome.stdout.strip()
+    def lines(self) -> list[str]:
+        """The same for people."""
+        (recovery,) = self.recoveries
+        return [SECTION, *recovery.steps.lines(recovery.saved_where), *self.states.lines(), ""]

@@ -82,11 +82,14 @@ def first_behind(journals: dict[int, list[LoggedStep]], attempt: int) -> LoggedS
 def life_faults(journals: dict[int, list[LoggedStep]], starts: set[int], steps: int) -> list[str]:
     """Sentences about lives of the job that nobody asked for: none when every rank makes step after step to the end, from
     step 1, and begins another life only with a step of `starts`, the first steps behind what the known faults saved."""
-    found = []
+    found = [] if journals else ["no rank has left a journal"]
+    lives = {logged.attempt for steps_of_rank in journals.values() for logged in steps_of_rank}
     for rank, logged in journals.items():
         if not logged or logged[-1].step != steps:
             found.append(f"rank {rank} ended with step {logged[-1].step if logged else 0}; expected {steps}")
-        if logged and logged[0].step != 1:
+        # A rank that was hit in its first step has nothing of the first life.
+        began_later = bool(logged) and logged[0].attempt > min(lives) and logged[0].step in starts
+        if logged and logged[0].step != 1 and not began_later:
             found.append(f"rank {rank} began with step {logged[0].step}; expected 1")
         for before, after in zip(logged, logged[1:]):
             if after.attempt < before.attempt:
@@ -98,7 +101,6 @@ def life_faults(journals: dict[int, list[LoggedStep]], starts: set[int], steps: 
                 )
             elif after.attempt == before.attempt and after.step != before.step + 1:
                 found.append(f"rank {rank} made step {after.step} after step {before.step} in attempt {after.attempt}")
-    lives = {logged.attempt for steps_of_rank in journals.values() for logged in steps_of_rank}
     if len(lives) > len(starts) + 1:
         found.append(f"the job lived {len(lives)} times with {len(starts)} faults")
     return found

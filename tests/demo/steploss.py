@@ -14,18 +14,20 @@ class StepLoss:
         """Below 0 when more was saved than was ever made, which cannot be."""
         return self.last_step_committed - self.step_saved
 
-    def faults(self, *, lost_allowed: bool = False) -> list[str]:
-        """Sentences; none when no step was lost and training went on behind the step that was saved."""
+    def faults(self, *, lost_max: int = 0) -> list[str]:
+        """Sentences; none when no more than `lost_max` steps were lost and training went on behind the step that was
+        saved."""
         found = []
         if self.steps_lost < 0:
             found.append(
                 f"step {self.step_saved} is said to be saved, but no rank's journal knows a step after "
                 f"{self.last_step_committed}: one of the two is wrong"
             )
-        if self.steps_lost > 0 and not lost_allowed:
+        if self.steps_lost > lost_max:
             found.append(
                 f"{self.steps_lost} {'step was' if self.steps_lost == 1 else 'steps were'} lost: a rank had committed step "
                 f"{self.last_step_committed}, and saved was step {self.step_saved}"
+                + (f"; no more than {lost_max} may be lost" if lost_max else "")
             )
         if self.first_step_after != self.step_saved + 1:
             found.append(

@@ -6,6 +6,8 @@ import pathlib
 import sys
 import time
 
+from failure import Failure
+
 
 class Story:
     """Prints plain short lines; a passing line is overwritten on a terminal and left out elsewhere."""
@@ -44,6 +46,17 @@ class Stopwatch:
     @property
     def seconds(self) -> float:
         return time.monotonic() - self._start
+
+
+def conclude(report: dict, path: pathlib.Path, story: Story) -> None:
+    """Writes the report and says how the demo ended. Failure when anything did not hold."""
+    write_report(path, report)
+    if report["faults"]:
+        raise Failure(f"{'; '.join(report['faults'])}. Report: {path}")
+    story.say(
+        f"{'Nothing was lost' if report['steps_lost'] == 0 else 'Resumed as promised'}. {report['seconds']:.0f} s in all; "
+        f"report: {path}"
+    )
 
 
 def write_report(path: pathlib.Path, report: dict) -> None:

@@ -1,10 +1,8 @@
 """The minutes of one recovery: what happened when, in milliseconds since the fault."""
 
-from events import Event
-from failure import Failure
-from faults import Fault
+import dataclasses
 
-# What a reader wants to know, in the order in which it happens.
+# What `rekindle run` tells and a reader wants to know, in the order in which it happens.
 _TOLD = {
     "rank_died": "the death is noticed",
     "hold": "every rank is asked to hold still",
@@ -16,43 +14,106 @@ _TOLD = {
     "first_step": "training goes on with step {step}",
 }
 
+# What has to be told of a recovery, in this order: by `rekindle run`, by one that could not save, on a cluster.
+SAVED_EVENTS = ("agreed", "durable", "restart", "restored", "first_step")
+RESUMED_EVENTS = ("restart", "restored", "first_step")
+CLUSTER_EVENTS = ("agreed", "durable", "first_step")
 
-def milliseconds_since(fault_at: float, at: float, what: str) -> float:
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What somebody says has happened. `at` is in seconds of time.monotonic()."""
+
+    at: float
+    name: str
+    text: str
+    step: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """`milliseconds` since the fault."""
+
+    milliseconds: float
+    event: str
+    text: str
+    step: int | None = None
+
+    def report(self) -> dict:
+        return {"milliseconds": self.milliseconds, "event": self.event} | (
+            {} if self.step is None else {"step": self.step}
+        )
+
+    def line(self) -> str:
+        return f"  {self.milliseconds:>9.1f} ms  {self.text}"
+
+
+def milliseconds_since(fault_at: float, at: float) -> float:
     """Both in seconds of one clock."""
-    milliseconds = round((at - fault_at) * 1000, 1)
-    if milliseconds < 0:
-        raise Failure(
-            f'"{what}" is told {-milliseconds} ms before the fault: it is not of this fault, or a clock is wrong'
-        )
-    return milliseconds + 0.0  # which makes a zero of a negative zero
+    return round((at - fault_at) * 1000, 1) + 0.0  # which makes a zero of a negative zero
 
 
-def timeline_of(
-    events: list[Event], fault: Fault, started_again_at: float | None = None, *, scheduled: bool = False
-) -> list[dict]:
-    """From the fault to the first step after it; `milliseconds` since the fault. `started_again_at`: when we, not the
-    launcher, did so. What belongs to the recovery and came before the fault is a failure: then it is not this fault's,
-    or a clock is wrong. `scheduled`: checkpoints were made before the fault as well, each with a hold of its own."""
+def entries_of(fault_at: float, told: list[Told]) -> list[Entry]:
+    """In order of time."""
+    return [
+        Entry(milliseconds_since(fault_at, one.at), one.name, one.text, one.step)
+        for one in sorted(told, key=lambda one: one.at)
+    ]
+
+
+def told_by_launcher(events: list, fault, started_again_at: float | None = None, *, scheduled: bool = False):
+    """From the fault to the first step after it, of the events of `rekindle run`. `started_again_at`: when we, not the
+    launcher, did so. `scheduled`: checkpoints were made before the fault as well, each with a hold of its own."""
+    told = [
+        Told(event.at, event.name, _TOLD[event.name].format(step=event.step, message=event.message), event.step)
+        for event in events
+        if event.name in _TOLD
+        and event.attempt >= fault.attempt
+        and not (scheduled and event.at < fault.at and event.name in ("hold", "agreed", "durable"))
+        and not (event.name in ("restored", "first_step") and event.attempt == fault.attempt)
+    ]
     if started_again_at is not None:
-        events = [*events, Event(name="restart", at=started_again_at, attempt=0, step=0, path="", message="")]
-    entries = []
-    for event in sorted(events, key=lambda event: event.at):
-        concerns = event.attempt == 0 or event.attempt >= fault.attempt
-        if event.name not in _TOLD or not concerns:
-            continue
-        if scheduled and event.at < fault.at and event.name in ("hold", "agreed", "durable"):
-            continue
-        if event.name in ("restored", "first_step") and event.attempt == fault.attempt:
-            continue
-        text = _TOLD[event.name].format(step=event.step, message=event.message)
-        entries.append(
-            {
-                "milliseconds": milliseconds_since(fault.at, event.at, text),
-                "event": event.name,
-                "step": event.step,
-                "text": text,
-            }
-        )
-        if event.name == "first_step":
-            break
-    return entries
+        told.append(Told(started_again_at, "restart", _TOLD["restart"], 0))
+    told.sort(key=lambda one: one.at)
+    end = next((place for place, one in enumerate(told, 1) if one.name == "first_step"), len(told))
+    return told[:end]
+
+
+def timeline_faults(entries: list[Entry], in_order: tuple, anywhere: tuple = ()) -> list[str]:
+    """Sentences; none when all that had to happen did, once each, after the fault and `in_order`."""
+    found = []
+    for entry in entries:
+        if not entry.milliseconds >= 0:
+            found.append(
+                f'"{entry.text}" is told {-entry.milliseconds} ms before the fault: it is not of this fault, or a clock is '
+                "wrong"
+            )
+    names = [entry.event for entry in entries]
+    if missing := [name for name in (*in_order, *anywhere) if name not in names]:
+        found.append(f"nobody told of {', '.join(missing)} after the fault")
+    if [entry.milliseconds for entry in entries] != sorted(entry.milliseconds for entry in entries):
+        found.append(f"the timeline is not in order of time: {_summary(entries)}")
+    seen = [entry for entry in entries if entry.event in in_order]
+    if not missing and list(dict.fromkeys(entry.event for entry in seen)) != list(in_order):
+        found.append(f"expected {', '.join(in_order)}, in this order; came {_summary(seen)}")
+    for name in ("restart", "restored", "first_step"):
+        if names.count(name) > 1:
+            found.append(f"{name} was told {names.count(name)} times after one fault")
+    # No recovery takes no time at all: then nobody has looked at the clock.
+    for entry in entries:
+        if entry.event == "first_step" and entry.milliseconds == 0:
+            found.append(f'"{entry.text}" is told at the very moment of the fault: its time was not taken')
+    return found
+
+
+def _summary(entries: list[Entry]) -> str:
+    return ", ".join(f"{entry.event} at {entry.milliseconds} ms" for entry in entries)
+
+
+def timeline_lines(what: str, entries: list[Entry]) -> list[str]:
+    """`what` is the fault, in words."""
+    return ["  since the fault", Entry(0.0, "fault", what).line(), *(entry.line() for entry in entries), ""]
+
+
+def timeline_report(step_at_fault: int, entries: list[Entry]) -> list[dict]:
+    return [Entry(0.0, "fault", "", step_at_fault).report(), *(entry.report() for entry in entries)]

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import pathlib
 import signal
 import subprocess
@@ -35,15 +34,12 @@ class Setting:
 class UndisturbedRun:
     """The twin: the same program, data and seed, without Rekindle and without a fault."""
 
-    def __init__(self, processes: Processes, setting: Setting) -> None:
-        self.folder = setting.folder / "undisturbed"
+    def __init__(self, processes: Processes, setting: Setting, name: str = "undisturbed") -> None:
+        self.folder = setting.folder / name
         self.folder.mkdir(parents=True)
         self.output = self.folder / "final.safetensors"
         self.log = self.folder / "output.log"
         self.started = time.monotonic()
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(("REKINDLE_", "VC_", "VK_"))
-        }
         self._process = processes.start(
             [
                 setting.programs.digits,
@@ -60,7 +56,7 @@ class UndisturbedRun:
                 self.output,
             ],
             self.log,
-            {**environment, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())},
+            {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())},
         )
 
     def finish(self, patience_seconds: float = 600) -> float:
@@ -78,6 +74,13 @@ class UndisturbedRun:
                 f"{last_lines(self.log)}"
             )
         return time.monotonic() - self.started
+
+
+def initial_state(processes: Processes, setting: Setting) -> pathlib.Path:
+    """The file with the state before the first step: where a run ends that makes none."""
+    run = UndisturbedRun(processes, dataclasses.replace(setting, steps=0), "initial")
+    run.finish(60)
+    return run.output
 
 
 class ProtectedRun:
@@ -99,6 +102,7 @@ class ProtectedRun:
         """`prefix` is put in front of the command, for runs that see the world otherwise (unshare)."""
         self._processes = processes
         self._setting = setting
+        self.steps = setting.steps
         self.checkpoint_every = checkpoint_every
         self._shadow_every = ["--shadow-every", shadow_every] if shadow_every else []
         self._max_restarts = max_restarts

@@ -12,7 +12,7 @@ from case import Context, Skipped, expect, expect_said
 from faults import kill_random_rank
 from polling import poll
 from processes import Processes
-from proof import hash_of
+from readings import state_in
 from stepjournal import first_behind
 from trainingrun import ProtectedRun, Setting, UndisturbedRun
 
@@ -147,7 +147,7 @@ def two_jobs_of_different_names_share_a_folder(context: Context, processes: Proc
         run.finish()
     _expect_end_of_undisturbed(processes, setting, first)
     expect(
-        hash_of(setting, first.output) == hash_of(setting, second.output), "the two jobs ended with different states"
+        _hash_of(setting, first.output) == _hash_of(setting, second.output), "the two jobs ended with different states"
     )
 
 
@@ -236,12 +236,16 @@ def _change_manifest(path: pathlib.Path) -> None:
 _undisturbed_hashes: dict[int, str] = {}
 
 
+def _hash_of(setting: Setting, state: pathlib.Path) -> str:
+    return state_in(setting.programs.hash_tensors, state).sha256
+
+
 def _expect_end_of_undisturbed(processes: Processes, setting: Setting, run: ProtectedRun) -> None:
     if setting.steps not in _undisturbed_hashes:
         undisturbed = UndisturbedRun(processes, setting)
         undisturbed.finish()
-        _undisturbed_hashes[setting.steps] = hash_of(setting, undisturbed.output)
-    actual = hash_of(setting, run.output)
+        _undisturbed_hashes[setting.steps] = _hash_of(setting, undisturbed.output)
+    actual = _hash_of(setting, run.output)
     expect(
         actual == _undisturbed_hashes[setting.steps],
         f"the end state is {actual}, that of an undisturbed run "
