@@ -38,7 +38,7 @@ void check(std::string_view text) {
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   using namespace rekindle;
-  // The owner thread reads one at a time, and nothing of what it has read outlives the limits above.
+  // The owner thread reads one at a time; nothing that it has read outlives the limits above.
   constexpr CostBound kBound{.bytes_per_byte = 12};
   const auto is_read = [&](std::string_view name, const std::string& text) {
     expect_cost(text.size(), [&] { check(text); }, kBound, name);
