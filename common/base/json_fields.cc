@@ -1,5 +1,6 @@
 #include "common/base/json_fields.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/format.h"
@@ -19,8 +20,15 @@ const Json& empty_object() {
   return value;
 }
 
-// The depth that brackets reach outside strings. Checked before the parser builds anything.
-bool too_deep(std::string_view text) {
+// What brackets and commas outside strings say, before the parser builds anything.
+struct Extent {
+  int depth = 0;
+  // each comma, and each bracket that opens, has one more value behind it
+  std::size_t values = 1;
+};
+
+Extent extent_of(std::string_view text) {
+  Extent extent;
   int depth = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -34,26 +42,30 @@ bool too_deep(std::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kDepthMax) return true;
+      ++extent.values;
+      extent.depth = std::max(extent.depth, ++depth);
     } else if (c == ']' || c == '}') {
       --depth;
+    } else if (c == ',') {
+      ++extent.values;
     }
   }
-  return false;
+  return extent;
 }
 
-}  // namespace
-
-namespace {
-
 Result<Json> parse_with_limits(std::string_view text, std::string_view what, std::size_t bytes_max,
-                               const Json::parser_callback_t& callback) {
+                               std::size_t values_max, const Json::parser_callback_t& callback) {
   const std::string name(what);
   if (text.size() > bytes_max) {
     return fail(ErrorCode::invalid_input, format("{} is larger than {} bytes", name, bytes_max));
   }
-  if (too_deep(text)) {
+  const Extent extent = extent_of(text);
+  if (extent.depth > kDepthMax) {
     return fail(ErrorCode::invalid_input, format("{} is nested deeper than {} levels", name, kDepthMax));
+  }
+  if (extent.values > values_max) {
+    return fail(ErrorCode::invalid_input,
+                format("{} has {} values, and {} are read at most: make it smaller", name, extent.values, values_max));
   }
   Json value = Json::parse(text, callback, false);
   if (value.is_discarded()) {
@@ -91,8 +103,8 @@ class PlaceInJson {
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view text, std::string_view what, std::size_t bytes_max) {
-  return parse_with_limits(text, what, bytes_max, nullptr);
+Result<Json> parse_json(std::string_view text, std::string_view what, std::size_t bytes_max, std::size_t values_max) {
+  return parse_with_limits(text, what, bytes_max, values_max, nullptr);
 }
 
 Result<Json> parse_json_elements(std::string_view text, std::string_view what, std::size_t bytes_max,
@@ -109,7 +121,7 @@ Result<Json> parse_json_elements(std::string_view text, std::string_view what, s
     if (taken) taken = take(value);
     return false;
   };
-  Result<Json> rest = parse_with_limits(text, what, bytes_max, callback);
+  Result<Json> rest = parse_with_limits(text, what, bytes_max, SIZE_MAX, callback);
   if (!taken) return std::unexpected(taken.error());
   return rest;
 }

@@ -22,8 +22,11 @@ namespace rekindle {
 using Json = nlohmann::json;
 
 // Parses text with limits. Depth is bounded so that printing (which recurses) stays safe; no
-// exception leaves it.
-Result<Json> parse_json(std::string_view text, std::string_view what, std::size_t bytes_max = 16u << 20);
+// exception leaves it. `values_max` is for what strangers send: the tree of "[],[],[]..." takes
+// thirty times its text, so the number of values is counted (an empty list or object as two) and
+// bounds the memory before any of it is taken.
+Result<Json> parse_json(std::string_view text, std::string_view what, std::size_t bytes_max = 16u << 20,
+                        std::size_t values_max = SIZE_MAX);
 
 // As parse_json, for long lists: the objects in the array at `path` (field inside field) are handed
 // to `take` in their order, each as soon as it was read, and are not in the result.

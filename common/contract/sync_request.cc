@@ -10,6 +10,8 @@ namespace rekindle {
 namespace {
 
 constexpr std::size_t kRequestBytesMax = 1u << 20;
+// The longest report of today's sidecars has some four hundred.
+constexpr std::size_t kRequestValuesMax = 10'000;
 constexpr std::size_t kTextBytesMax = 1024;
 constexpr std::size_t kListMax = 16;
 constexpr std::uint64_t kWaitSecondsMax = 30;
@@ -164,7 +166,7 @@ std::string encode_sync_request(const SyncRequest& request) {
 }
 
 Result<SyncRequest> decode_sync_request(std::string_view text) {
-  Result<Json> body = parse_json(text, "sync request", kRequestBytesMax);
+  Result<Json> body = parse_json(text, "sync request", kRequestBytesMax, kRequestValuesMax);
   if (!body) return std::unexpected(body.error());
   JsonFields in(*body, "sync request");
   JsonFields pod(in.object("pod"), "sync request pod");

@@ -20,6 +20,9 @@ namespace {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
+// Each gets some 20 KB of the patch, and no kubelet would start as many.
+constexpr std::size_t kContainersMax = 256;
+
 // Everything that the parts of the injection need to know, worked out once.
 struct Facts {
   const AdmissionSettings* settings = nullptr;
@@ -68,6 +71,7 @@ std::optional<std::string> fault_of_pod_shape(const Json& pod) {
   if (wrong(pod, {"spec", "securityContext", "supplementalGroups"}, true)) return "supplementalGroups is not a list";
   const Json& containers = list_of(pod["spec"], "containers");
   if (containers.empty()) return "it has no container";
+  if (containers.size() > kContainersMax) return format("it has more than {} containers", kContainersMax);
   for (const Json& container : containers) {
     if (!container.is_object() || text_of(container, "name").empty()) return "one of its containers has no name";
     for (const std::string_view list : {"env", "volumeMounts"}) {
@@ -320,6 +324,9 @@ AdmissionAnswer admit_pod(const Json& pod, const PodOwner& owner, const Job* job
               .claim = job->settings.claim.empty() ? settings.default_claim : job->settings.claim,
               .checkpoints = checkpoint_variables(job->settings, settings)};
   facts.memory_volume_limit = memory_volume_limit(job->settings, facts.checkpoints.keeps_copies);
+  // It was checked at CREATE, and the annotation may have been edited since.
+  if (auto fault = fault_of_path(facts.path))
+    return leave_gated(pod, format("annotation {}: {}", names::kPathAnnotation, *fault));
   if (const Json* mount = mount_for(pod["spec"], facts.path)) {
     if (!text_of(*mount, "subPathExpr").empty()) {
       return leave_gated(

@@ -10,6 +10,8 @@ namespace rekindle::op {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t kPathBytesMax = 4095;  // PATH_MAX of Linux
+
 std::string text_of(const Json& object, std::string_view name) {
   if (!object.is_object()) return {};
   const auto found = object.find(name);
@@ -51,6 +53,9 @@ const Json* mount_for(const Json& pod_spec, std::string_view path) {
 }
 
 std::optional<std::string> fault_of_path(std::string_view path) {
+  // Every container's environment has it.
+  if (path.size() > kPathBytesMax)
+    return format("the path is longer than {} bytes: choose a shorter one", kPathBytesMax);
   const std::string quoted = format("\"{}\"", path);
   if (!path.starts_with('/')) return quoted + " is not absolute: write it with a leading /";
   if (path == "/") return quoted + " is the root of the container: name a folder below it";

@@ -21,7 +21,7 @@ std::string cut(std::string_view text, std::size_t bytes_max) {
 }  // namespace
 
 Result<ReviewRequest> review_request_from_text(std::string_view body) {
-  Result<Json> review = parse_json(body, "AdmissionReview", kReviewBytesMax);
+  Result<Json> review = parse_json(body, "AdmissionReview", kReviewBytesMax, kReviewValuesMax);
   if (!review) return std::unexpected(review.error());
   JsonFields top(*review, "AdmissionReview");
   if (top.text("kind") != "AdmissionReview") top.refuse("kind", "must be AdmissionReview");
@@ -30,10 +30,13 @@ Result<ReviewRequest> review_request_from_text(std::string_view body) {
   ReviewRequest request{.uid = in.text("uid"),
                         .operation = in.text_or("operation", ""),
                         .namespace_name = in.text_or("namespace", ""),
-                        .object = in.object_or_empty("object"),
+                        .object = Json::object(),
                         .dry_run = in.boolean_or("dryRun", false)};
+  const bool has_object = !in.object_or_empty("object").empty();
   if (Status status = top.finish(); !status) return std::unexpected(status.error());
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
+  // Moved: it is nearly all that there is.
+  if (has_object) request.object = std::move((*review)["request"]["object"]);
   return request;
 }
 

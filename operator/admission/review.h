@@ -30,6 +30,8 @@ struct ReviewRequest {
 
 // At most 3 MiB, the API server's own limit of a request.
 inline constexpr std::size_t kReviewBytesMax = 3u << 20;
+// A Job of a hundred tasks has some ten thousand.
+inline constexpr std::size_t kReviewValuesMax = 50'000;
 
 Result<ReviewRequest> review_request_from_text(std::string_view body);
 

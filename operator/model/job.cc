@@ -20,7 +20,8 @@ std::chrono::seconds go_duration(std::string_view text) {
   while (!text.empty()) {
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || value < 0) return std::chrono::seconds(0);
+    // "nan" is a number as well
+    if (error != std::errc() || !(value >= 0)) return std::chrono::seconds(0);
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     const std::size_t unit_size = std::min(text.find_first_of("0123456789."), text.size());
     const std::string_view unit = text.substr(0, unit_size);
@@ -44,13 +45,13 @@ std::chrono::seconds go_duration(std::string_view text) {
 Result<std::vector<PolicyRule>> policies_from_json(const Json& list, std::string_view what) {
   std::vector<PolicyRule> rules;
   for (const Json& entry : list) {
-    JsonFields in(entry, std::string(what) + " policy");
+    JsonFields in(entry, "policy");
     PolicyRule rule{.events = in.texts_or_empty("events"), .action = in.text_or("action", "")};
     if (const std::string event = in.text_or("event", ""); !event.empty())
       rule.events.insert(rule.events.begin(), event);
     if (in.has("exitCode")) rule.exit_code = in.integer_or("exitCode", 0);
     if (in.has("timeout")) rule.timeout = go_duration(in.text_or("timeout", ""));
-    if (Status status = in.finish(); !status) return std::unexpected(status.error());
+    if (Status status = in.finish(); !status) return std::unexpected(with_context(status.error(), what));
     rules.push_back(std::move(rule));
   }
   return rules;

@@ -21,7 +21,9 @@ void read_owner(const Json& object, Pod& pod) {
 std::int32_t index_of(const Json& object, const std::string& name) {
   std::string text = metadata_value(object, "annotations", names::kTaskIndexAnnotation);
   if (text.empty()) text = name.substr(name.rfind('-') + 1);
-  return static_cast<std::int32_t>(number_from_text(text, -1));
+  const std::int64_t index = number_from_text(text, -1);
+  // Not the low bits of it: they are the place of another pod.
+  return std::in_range<std::int32_t>(index) ? static_cast<std::int32_t>(index) : -1;
 }
 
 Status read_spec(const Json& spec, Pod& pod) {

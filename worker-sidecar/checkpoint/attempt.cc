@@ -2,6 +2,7 @@
 
 #include "common/base/format.h"
 #include "common/base/json_fields.h"
+#include "common/contract/job_limits.h"
 #include "worker-sidecar/checkpoint/names.h"
 
 namespace rekindle {
@@ -9,6 +10,8 @@ namespace {
 
 constexpr std::string_view kAttemptFormat = "rekindle-attempt";
 constexpr std::size_t kAttemptBytesMax = 4u << 20;
+// A pod has three (itself, name and uid), and some fields are around them.
+constexpr std::size_t kAttemptValuesMax = 4 * std::size_t{kPodsMax};
 
 }  // namespace
 
@@ -45,7 +48,7 @@ std::string encode_attempt(const AttemptRecord& record) {
 }
 
 Result<AttemptRecord> decode_attempt(std::string_view text) {
-  const Result<Json> json = parse_json(text, "the record of an attempt", kAttemptBytesMax);
+  const Result<Json> json = parse_json(text, "the record of an attempt", kAttemptBytesMax, kAttemptValuesMax);
   if (!json) return std::unexpected(Error{ErrorCode::corrupt, json.error().message, Retry::no});
   JsonFields in(*json, "the record of an attempt");
   if (in.text("format") != kAttemptFormat) in.refuse("format", "must be " + std::string(kAttemptFormat));

@@ -78,6 +78,10 @@ inline void for_each_large_json(std::string_view around, std::size_t bytes,
   take("a long text", filled("\"", "text ", "\""));
   take("a text of escapes", filled("\"", "\\u00e4\\n", "\""));
   take("many numbers", filled("[1", ",1", "]"));
+  take("a long number", filled("1", "1", ""));
+  take("a long fraction", filled("0.", "1", "e-9"));
+  take("many texts", filled("[\"\"", ",\"\"", "]"));
+  take("many lists", filled("[[]", ",[]", "]"));
   take("many objects", filled("[{}", ",{}", "]"));
   take("many fields", filled("{\"a\":1", ",\"a\":1", "}"));
   take("deep, again and again", filled("[0", ",[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", "]"));

@@ -42,6 +42,16 @@ TEST(ParseJson, BracketsInsideStringsDoNotCount) {
 
 TEST(ParseJson, TooManyBytesAreRefused) { EXPECT_FALSE(parse_json("[1,2,3]", "body", 3)); }
 
+TEST(ParseJson, MoreValuesThanAllowedAreRefusedBeforeTheyAreBuilt) {
+  EXPECT_TRUE(parse_json(R"([1,{"a":2}])", "body", 100, 4));
+  const Result<Json> parsed = parse_json(R"([1,{"a":2}])", "body", 100, 3);
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().code, ErrorCode::invalid_input);
+  EXPECT_EQ(parsed.error().message, "body has 4 values, and 3 are read at most: make it smaller");
+}
+
+TEST(ParseJson, CommasInsideStringsAreNoValues) { EXPECT_TRUE(parse_json(R"(",,[{\",")", "body", 100, 1)); }
+
 TEST(DumpJson, InvalidUtf8IsReplacedNotThrown) { EXPECT_NO_THROW(dump_json(Json("\xff"))); }
 
 }  // namespace

@@ -204,6 +204,14 @@ TEST(SyncRequest, HostileBodiesCostLittle) {
   EXPECT_EQ(request->report->problems.size(), 16u);
 }
 
+TEST(SyncRequest, MoreThanAnySidecarSaysIsRefusedBeforeItCostsMemory) {
+  std::string body = R"({"pod":{"name":"p","uid":"u"},"report":{"problems":[{})";
+  for (int i = 0; i < 10'000; ++i) body += ",{}";
+  const Result<SyncRequest> request = decode_sync_request(body + "]}}");
+  ASSERT_FALSE(request);
+  EXPECT_NE(request.error().message.find("make it smaller"), std::string::npos) << request.error().message;
+}
+
 TEST(SyncRequest, WhatDoesNotFitIsRefused) {
   for (const char* text :
        {"", "{", R"({})", R"({"pod":{"name":"p"}})", R"({"pod":{"name":"p","uid":"u"},"port":70000})",

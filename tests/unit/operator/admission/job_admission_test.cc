@@ -78,6 +78,13 @@ TEST(JobAdmission, RefusesWithASentenceThatSaysWhatToDo) {
        [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/memory-volume-size"] = "10 MiB"; }},
       {"is not absolute", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-path"] = "data"; }},
       {"has .. in it", [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-path"] = "/data/../etc"; }},
+      {"is longer than 4095 bytes",
+       [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-path"] = "/" + std::string(4095, 'x'); }},
+      {"the job has more than 1024 tasks",
+       [](Json& j) {
+         const Json task = j["spec"]["tasks"][0];
+         for (int i = 0; i < 1024; ++i) j["spec"]["tasks"].push_back(task);
+       }},
       {"meets /rekindle/run",
        [](Json& j) { j["metadata"]["annotations"]["rekindle.dev/checkpoint-path"] = "/rekindle"; }},
       {"has nowhere to put checkpoints",
@@ -95,6 +102,30 @@ TEST(JobAdmission, RefusesWithASentenceThatSaysWhatToDo) {
   };
   for (const Row& row : rows)
     EXPECT_NE(refusal(row.change).find(row.says), std::string::npos) << row.says << "\ngot: " << refusal(row.change);
+}
+
+TEST(JobAdmission, PoliciesAreTakenOutInOneOperationHoweverMany) {
+  const AdmissionAnswer answer = admit([](Json& job) {
+    for (int i = 0; i < 100; ++i) job["spec"]["policies"].push_back({{"event", "PodFailed"}, {"action", "Ignore"}});
+  });
+  int operations = 0;
+  for (const Json& each : answer.patch) operations += each["path"].get<std::string>().starts_with("/spec/policies");
+  EXPECT_EQ(operations, 1);
+}
+
+// Each of many warnings names the task, and the API server has not looked at the name yet.
+TEST(JobAdmission, ATaskWithANameThatNobodyTakesIsNamedByItsNumber) {
+  const AdmissionAnswer answer = admit([](Json& job) {
+    Json& task = job["spec"]["tasks"][1];
+    task["name"] = std::string(100'000, 'n');
+    task["policies"] = {{{"event", "PodFailed"}, {"action", "AbortJob"}}};
+  });
+  bool named = false;
+  for (const std::string& warning : answer.warnings) {
+    EXPECT_LT(warning.size(), 300u);
+    named = named || warning.starts_with("task number 1: the policy PodFailed: AbortJob");
+  }
+  EXPECT_TRUE(named);
 }
 
 TEST(JobAdmission, AVolumeOfTheJobItselfServesThePath) {

@@ -84,6 +84,23 @@ TEST(PodAdmission, APodWithoutStorageIsLeftGatedWithTheReason) {
             Json::parse(R"({"name":"rekindle-checkpoints","persistentVolumeClaim":{"claimName":"shared"}})"));
 }
 
+// The patch repeats the environment and the path in each of them.
+TEST(PodAdmission, APodWithContainersWithoutEndIsLeftGatedWithTheReason) {
+  Story story;
+  for (int i = 0; i < 256; ++i) story.pod["spec"]["containers"].push_back({{"name", "c" + std::to_string(i)}});
+  EXPECT_TRUE(story.stays_gated());
+  EXPECT_EQ(story.why_gated(), "it has more than 256 containers");
+}
+
+TEST(PodAdmission, APathThatWasEditedIntoNonsenseLeavesThePodGatedWithTheReason) {
+  for (const std::string& path : {std::string("data"), "/" + std::string(4095, 'x')}) {
+    Story story;
+    story.job.settings.path = path;
+    EXPECT_TRUE(story.stays_gated());
+    EXPECT_TRUE(story.why_gated().starts_with("annotation rekindle.dev/checkpoint-path: ")) << story.why_gated();
+  }
+}
+
 TEST(PodAdmission, AVolumeMountedThroughAnExpressionCannotBeFollowed) {
   Story story;
   story.pod["spec"]["containers"][0]["volumeMounts"] = {

@@ -34,6 +34,25 @@ TEST(Review, RefusesWhatIsNone) {
   EXPECT_FALSE(review_request_from_text(std::string(kReviewBytesMax + 1, ' ')));
 }
 
+std::string review_of_list(std::string_view part, std::size_t count) {
+  std::string text =
+      R"({"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"r","object":{"a":[0)";
+  while (count-- > 0) text += part;
+  return text + "]}}}";
+}
+
+// The tree of such an object would take thirty times the memory of its text.
+TEST(Review, AnObjectOfVeryManySmallPartsIsRefusedWithASentence) {
+  const Result<ReviewRequest> request = review_request_from_text(review_of_list(",[]", kReviewBytesMax / 4));
+  ASSERT_FALSE(request);
+  EXPECT_NE(request.error().message.find("make it smaller"), std::string::npos) << request.error().message;
+}
+
+TEST(Review, AnObjectAsLargeAsAnyIsRead) {
+  EXPECT_TRUE(review_request_from_text(review_of_list(R"(,{"name":"REKINDLE","value":"x"})", 10'000)));
+  EXPECT_TRUE(review_request_from_text(review_of_list(",\"" + std::string(2 << 20, 'x') + "\"", 1)));
+}
+
 TEST(Review, AnswersWithAPatchInBase64) {
   AdmissionAnswer answer;
   answer.patch.push_back({{"op", "remove"}, {"path", "/a"}});

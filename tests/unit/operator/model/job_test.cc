@@ -84,6 +84,14 @@ TEST(Job, ReplicasBeyondWhatTheApiServerTakesStayInRange) {
   EXPECT_LT(ordinal_of(job, "default1", 2), pods_expected(job));
 }
 
+TEST(Job, ATimeoutThatIsNoNumberIsNone) {
+  Json object = parse_yaml(kJob);
+  for (const char* text : {"nans", "-nans", "1mnans", "-1s", "1x"}) {
+    object["spec"]["policies"][1]["timeout"] = text;
+    EXPECT_EQ(job_from_json(object)->policies[1].timeout.count(), 0) << text;
+  }
+}
+
 TEST(Job, NumbersEditedBeyondTheirLimitsCountAsAbsent) {
   const auto settings = [](const char* deadline, const char* ranks) {
     const Json annotations{{"rekindle.dev/deadline-seconds", deadline}, {"rekindle.dev/ranks-per-pod", ranks}};
@@ -108,6 +116,12 @@ TEST(Job, WrongShapesAreNamed) {
   EXPECT_FALSE(job_from_json(parse_yaml("{metadata: {name: j}, spec: {tasks: [worker]}}")));
   EXPECT_FALSE(job_from_json(parse_yaml("{metadata: {name: j}, spec: {policies: [{event: 7}]}}")));
   EXPECT_FALSE(job_from_json(parse_yaml("{metadata: {name: j}, status: {version: none}}")));
+}
+
+TEST(Job, AWrongPolicyIsNamedWithItsTask) {
+  const auto refused =
+      job_from_json(parse_yaml("{metadata: {name: j}, spec: {tasks: [{name: a, policies: [{event: 7}]}]}}"));
+  EXPECT_EQ(refused.error().message, "task a: policy: event must be a string");
 }
 
 TEST(Job, NamesThatComeFromIt) {

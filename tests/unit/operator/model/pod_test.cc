@@ -58,6 +58,14 @@ TEST(Pod, OnlyAVolcanoJobCountsAsItsJob) {
   EXPECT_EQ(pod_from_json(pod)->job_uid, "");
 }
 
+TEST(Pod, AnIndexBeyondAllIsNotTakenForItsLowBits) {
+  Json pod = parse_yaml(kPod);
+  for (const char* text : {"4294967296", "4294967308", "-4294967295"}) {
+    pod["metadata"]["annotations"]["volcano.sh/task-index"] = text;
+    EXPECT_EQ(pod_from_json(pod)->index, -1) << text;
+  }
+}
+
 TEST(Pod, OurGateIsSeenAmongOthers) {
   const Json pod =
       parse_yaml("{metadata: {name: a-b-0}, spec: {schedulingGates: [{name: other}, {name: rekindle.dev/injection}]}}");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/contract/job_limits.h"
+
 namespace rekindle {
 namespace {
 
@@ -32,6 +34,14 @@ TEST(AttemptRecord, CutShortAtEachLengthIsRefused) {
   const std::string text = encode_attempt(make_record());
   for (std::size_t bytes = 0; bytes < text.size(); ++bytes)
     EXPECT_FALSE(decode_attempt(text.substr(0, bytes))) << bytes;
+}
+
+TEST(AttemptRecord, TheLargestJobIsReadAndNoMore) {
+  AttemptRecord record = make_record();
+  record.pods.assign(kPodsMax, {"w", "7"});
+  EXPECT_TRUE(decode_attempt(encode_attempt(record)));
+  record.pods.assign(2 * kPodsMax, {"w", "7"});
+  EXPECT_FALSE(decode_attempt(encode_attempt(record)));
 }
 
 TEST(AttemptRecord, AParentIsAlwaysEarlier) {
