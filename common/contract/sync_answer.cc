@@ -11,7 +11,7 @@ namespace {
 
 Json encode_pod(const SyncPod& pod) {
   return {{"name", pod.name},       {"uid", pod.uid},   {"ordinal", pod.ordinal},
-          {"address", pod.address}, {"port", pod.port}, {"old", pod.old}};
+          {"address", pod.address}, {"port", pod.port}, {"old", pod.stale}};
 }
 
 Result<SyncPod> decode_pod(const Json& object) {
@@ -25,7 +25,7 @@ Result<SyncPod> decode_pod(const Json& object) {
               .ordinal = ordinal,
               .address = in.text_or("address", ""),
               .port = static_cast<std::uint16_t>(port),
-              .old = in.boolean_or("old", false)};
+              .stale = in.boolean_or("old", false)};
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
   return pod;
 }

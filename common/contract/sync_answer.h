@@ -18,7 +18,7 @@ struct SyncPod {
   std::uint64_t ordinal = 0;
   std::string address;  // empty: it has not called yet
   std::uint16_t port = 0;
-  bool old = false;  // being deleted or finished
+  bool stale = false;  // being deleted or finished
 
   bool operator==(const SyncPod&) const = default;
 };

@@ -50,47 +50,55 @@ Result<std::optional<RankCounts>> decode_ranks(JsonFields& in) {
   return ranks;
 }
 
-Json encode_breakpoint(const ReportedBreakpoint& told) {
-  Json object{{"id", told.id},       {"term", told.term},     {"cause", cause_word(told)},
-              {"pod", told.pod},     {"detail", told.detail}, {"state", written(told.state, told.unknown_state)},
-              {"step", told.step},   {"path", told.path},     {"manifest_hash", told.manifest_hash},
-              {"bytes", told.bytes}, {"ranks", told.ranks},   {"message", told.message},
-              {"time", told.time}};
-  if (told.agreed_milliseconds) object["agreed_milliseconds"] = *told.agreed_milliseconds;
-  if (told.durable_milliseconds) object["durable_milliseconds"] = *told.durable_milliseconds;
-  if (told.rebuild) object["rebuild"] = true;
+Json encode_breakpoint(const ReportedBreakpoint& breakpoint) {
+  Json object{{"id", breakpoint.id},
+              {"term", breakpoint.term},
+              {"cause", cause_word(breakpoint)},
+              {"pod", breakpoint.pod},
+              {"detail", breakpoint.detail},
+              {"state", written(breakpoint.state, breakpoint.unknown_state)},
+              {"step", breakpoint.step},
+              {"path", breakpoint.path},
+              {"manifest_hash", breakpoint.manifest_hash},
+              {"bytes", breakpoint.bytes},
+              {"ranks", breakpoint.ranks},
+              {"message", breakpoint.message},
+              {"time", breakpoint.time}};
+  if (breakpoint.agreed_milliseconds) object["agreed_milliseconds"] = *breakpoint.agreed_milliseconds;
+  if (breakpoint.durable_milliseconds) object["durable_milliseconds"] = *breakpoint.durable_milliseconds;
+  if (breakpoint.rebuild) object["rebuild"] = true;
   return object;
 }
 
 Result<ReportedBreakpoint> decode_breakpoint(const Json& object) {
   JsonFields in(object, "reported breakpoint");
-  ReportedBreakpoint told{.id = cut(in.text_or("id", "")),
-                          .term = in.number_or("term", 0),
-                          .pod = cut(in.text_or("pod", "")),
-                          .detail = cut(in.text_or("detail", "")),
-                          .step = in.number_or("step", 0),
-                          .path = cut(in.text_or("path", "")),
-                          .manifest_hash = cut(in.text_or("manifest_hash", "")),
-                          .bytes = in.number_or("bytes", 0),
-                          .ranks = in.number_or("ranks", 0),
-                          .agreed_milliseconds = optional_number(in, "agreed_milliseconds"),
-                          .durable_milliseconds = optional_number(in, "durable_milliseconds"),
-                          .message = cut(in.text_or("message", "")),
-                          .time = cut(in.text_or("time", "")),
-                          .rebuild = in.boolean_or("rebuild", false)};
-  read_word(in.text_or("cause", ""), told.cause, told.unknown_cause);
-  read_word(in.text("state"), told.state, told.unknown_state);
+  ReportedBreakpoint breakpoint{.id = cut(in.text_or("id", "")),
+                                .term = in.number_or("term", 0),
+                                .pod = cut(in.text_or("pod", "")),
+                                .detail = cut(in.text_or("detail", "")),
+                                .step = in.number_or("step", 0),
+                                .path = cut(in.text_or("path", "")),
+                                .manifest_hash = cut(in.text_or("manifest_hash", "")),
+                                .bytes = in.number_or("bytes", 0),
+                                .ranks = in.number_or("ranks", 0),
+                                .agreed_milliseconds = optional_number(in, "agreed_milliseconds"),
+                                .durable_milliseconds = optional_number(in, "durable_milliseconds"),
+                                .message = cut(in.text_or("message", "")),
+                                .time = cut(in.text_or("time", "")),
+                                .rebuild = in.boolean_or("rebuild", false)};
+  read_word(in.text_or("cause", ""), breakpoint.cause, breakpoint.unknown_cause);
+  read_word(in.text("state"), breakpoint.state, breakpoint.unknown_state);
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
-  return told;
+  return breakpoint;
 }
 
-Json encode_restore(const ReportedRestore& told) {
-  Json object{{"attempt", told.attempt}, {"step", told.step}, {"path", told.path}};
-  if (told.first_step != 0) object["first_step"] = told.first_step;
-  if (!told.manifest_hash.empty()) object["manifest_hash"] = told.manifest_hash;
-  if (told.bytes) object["bytes"] = *told.bytes;
-  if (told.ranks) object["ranks"] = encode_ranks(*told.ranks);
-  if (told.agreed_milliseconds) object["agreed_milliseconds"] = *told.agreed_milliseconds;
+Json encode_restore(const ReportedRestore& restore) {
+  Json object{{"attempt", restore.attempt}, {"step", restore.step}, {"path", restore.path}};
+  if (restore.first_step != 0) object["first_step"] = restore.first_step;
+  if (!restore.manifest_hash.empty()) object["manifest_hash"] = restore.manifest_hash;
+  if (restore.bytes) object["bytes"] = *restore.bytes;
+  if (restore.ranks) object["ranks"] = encode_ranks(*restore.ranks);
+  if (restore.agreed_milliseconds) object["agreed_milliseconds"] = *restore.agreed_milliseconds;
   return object;
 }
 
@@ -98,16 +106,16 @@ Result<ReportedRestore> decode_restore(const Json& object) {
   JsonFields in(object, "report restored");
   Result<std::optional<RankCounts>> ranks = decode_ranks(in);
   if (!ranks) return std::unexpected(ranks.error());
-  ReportedRestore told{.attempt = in.number_or("attempt", 0),
-                       .step = in.number_or("step", 0),
-                       .path = cut(in.text_or("path", "")),
-                       .first_step = in.number_or("first_step", 0),
-                       .manifest_hash = cut(in.text_or("manifest_hash", "")),
-                       .bytes = optional_number(in, "bytes"),
-                       .ranks = *ranks,
-                       .agreed_milliseconds = optional_number(in, "agreed_milliseconds")};
+  ReportedRestore restore{.attempt = in.number_or("attempt", 0),
+                          .step = in.number_or("step", 0),
+                          .path = cut(in.text_or("path", "")),
+                          .first_step = in.number_or("first_step", 0),
+                          .manifest_hash = cut(in.text_or("manifest_hash", "")),
+                          .bytes = optional_number(in, "bytes"),
+                          .ranks = *ranks,
+                          .agreed_milliseconds = optional_number(in, "agreed_milliseconds")};
   if (Status status = in.finish(); !status) return std::unexpected(status.error());
-  return told;
+  return restore;
 }
 
 Json encode_report(const SyncReport& report) {
@@ -115,9 +123,10 @@ Json encode_report(const SyncReport& report) {
       {"attempt", report.attempt}, {"step", report.step}, {"phase", written(report.phase, report.unknown_phase)}};
   if (report.ranks) object["ranks"] = encode_ranks(*report.ranks);
   if (report.restored) object["restored"] = encode_restore(*report.restored);
-  for (const ReportedBreakpoint& told : report.breakpoints) object["breakpoints"].push_back(encode_breakpoint(told));
-  for (const ReportedProblem& told : report.problems)
-    object["problems"].push_back({{"code", told.code}, {"message", told.message}});
+  for (const ReportedBreakpoint& breakpoint : report.breakpoints)
+    object["breakpoints"].push_back(encode_breakpoint(breakpoint));
+  for (const ReportedProblem& problem : report.problems)
+    object["problems"].push_back({{"code", problem.code}, {"message", problem.message}});
   return object;
 }
 
@@ -134,9 +143,9 @@ Result<SyncReport> decode_report(const Json& object) {
   }
   const Json& breakpoints = in.array_or_empty("breakpoints");
   for (std::size_t i = breakpoints.size() - std::min(breakpoints.size(), kListMax); i < breakpoints.size(); ++i) {
-    Result<ReportedBreakpoint> told = decode_breakpoint(breakpoints[i]);
-    if (!told) return std::unexpected(told.error());
-    report.breakpoints.push_back(std::move(*told));
+    Result<ReportedBreakpoint> breakpoint = decode_breakpoint(breakpoints[i]);
+    if (!breakpoint) return std::unexpected(breakpoint.error());
+    report.breakpoints.push_back(std::move(*breakpoint));
   }
   const Json& problems = in.array_or_empty("problems");
   for (std::size_t i = 0; i < std::min(problems.size(), kListMax); ++i) {
@@ -150,7 +159,9 @@ Result<SyncReport> decode_report(const Json& object) {
 
 }  // namespace
 
-std::string_view cause_word(const ReportedBreakpoint& told) { return written(told.cause, told.unknown_cause); }
+std::string_view cause_word(const ReportedBreakpoint& breakpoint) {
+  return written(breakpoint.cause, breakpoint.unknown_cause);
+}
 
 std::string encode_sync_request(const SyncRequest& request) {
   const SyncSender& sender = request.sender;

@@ -72,7 +72,7 @@ struct ReportedBreakpoint {
 };
 
 // The word of the cause as it is written.
-std::string_view cause_word(const ReportedBreakpoint& told);
+std::string_view cause_word(const ReportedBreakpoint& breakpoint);
 
 struct ReportedRestore {
   std::uint64_t attempt = 0;

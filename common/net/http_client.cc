@@ -231,16 +231,16 @@ Result<HttpStreamEnd> HttpClient::stream(const HttpRequest& request, const HttpS
   HttpStreamEnd end{.head = answering->head};
   if (sink.on_head && !sink.on_head(end.head)) end.by_sink = true;
   Instant heard = monotonic_now();
-  Instant told_quiet = heard;
+  Instant reported_quiet = heard;
   while (!end.by_sink) {
     const Instant silence_limit = std::min(call.deadline, heard + limits.silence);
-    const Instant quiet_limit = sink.on_quiet ? told_quiet + sink.quiet_interval : silence_limit;
+    const Instant quiet_limit = sink.on_quiet ? reported_quiet + sink.quiet_interval : silence_limit;
     const Result<std::string_view> piece = reader.next_piece(std::min(silence_limit, quiet_limit), call.interrupt);
     if (piece) {
       if (piece->empty()) break;
       if (sink.on_bytes && !sink.on_bytes(*piece)) end.by_sink = true;
       // Only now, since a sink that took its time is not a server that was silent.
-      heard = told_quiet = monotonic_now();
+      heard = reported_quiet = monotonic_now();
       if (heard >= call.deadline && !end.by_sink) {
         return fail(ErrorCode::deadline_exceeded, format("the stream of {} did not end in time", request.path),
                     Retry::yes);
@@ -251,7 +251,7 @@ Result<HttpStreamEnd> HttpClient::stream(const HttpRequest& request, const HttpS
     if (piece.error().code != ErrorCode::deadline_exceeded || now >= silence_limit) {
       return std::unexpected(with_context(piece.error(), "reading the stream of " + request.path));
     }
-    told_quiet = now;
+    reported_quiet = now;
     if (!sink.on_quiet()) end.by_sink = true;
   }
   shared_->release(std::move(*answering), end.head.headers);

@@ -142,7 +142,7 @@ struct HttpServer::Shared {
 
       const Instant now = settings.now();
       for (std::size_t at = 0; at < idle.size(); ++at) {
-        look_at(idle[at], watched[at + 3].revents != 0, now);
+        serve_if_due(idle[at], watched[at + 3].revents != 0, now);
       }
       std::erase(idle, nullptr);
       if (watched[1].revents != 0) {
@@ -160,7 +160,7 @@ struct HttpServer::Shared {
 
   // A client that has sent something, or whose time may be over. Null behind it: it is not waited
   // for any more.
-  void look_at(std::unique_ptr<Client>& client, bool readable, Instant now) {
+  void serve_if_due(std::unique_ptr<Client>& client, bool readable, Instant now) {
     const bool too_late = now >= client->deadline;
     if (!readable && !too_late) return;
     if (client->stage == Stage::leaving) {

@@ -44,7 +44,7 @@ bool scaled_down(const FaultEvidence& evidence) {
 
 // The program has said that it is done, or every main ended with 0 before the pod was deleted.
 bool completed(const FaultEvidence& evidence) {
-  if (evidence.report != nullptr && evidence.report->told.phase == SidecarPhase::finished) return true;
+  if (evidence.report != nullptr && evidence.report->sync.phase == SidecarPhase::finished) return true;
   const Pod& pod = *evidence.pod;
   const std::optional<WallTime> deleted = deletion_began(pod);
   if (pod.phase == PodPhase::succeeded && !deleted) return true;
@@ -59,7 +59,7 @@ bool completed(const FaultEvidence& evidence) {
 constexpr std::chrono::seconds kLongParked{5};
 
 bool parked_before(const FaultEvidence& evidence) {
-  if (evidence.report == nullptr || evidence.report->told.phase != SidecarPhase::parked) return false;
+  if (evidence.report == nullptr || evidence.report->sync.phase != SidecarPhase::parked) return false;
   const std::optional<WallTime> deleted = deletion_began(*evidence.pod);
   return deleted && evidence.pod->disruption.empty() && evidence.report->phase_since + kLongParked <= *deleted;
 }

@@ -8,7 +8,7 @@ namespace rekindle::op {
 
 struct SidecarReport {
   SyncSender sender;
-  SyncReport told;
+  SyncReport sync;
   WallTime received{};
   WallTime phase_since{};    // when this phase was first heard of
   WallTime attempt_since{};  // when this attempt was first heard of from this pod

@@ -37,7 +37,7 @@ void faults_of_pods(const View& view, PlanBuilder& out, std::vector<Fault>& faul
 std::uint64_t live_attempt(const View& view) {
   std::uint64_t attempt = 0;
   for (const Pod* pod : view.pods) {
-    if (const SidecarReport* report = view.report_of(pod->uid)) attempt = std::max(attempt, report->told.attempt);
+    if (const SidecarReport* report = view.report_of(pod->uid)) attempt = std::max(attempt, report->sync.attempt);
   }
   return attempt;
 }
@@ -47,7 +47,7 @@ std::vector<const SidecarReport*> gone_members(const View& view, std::uint64_t a
   std::vector<const SidecarReport*> gone;
   if (attempt == 0) return gone;
   for (const SidecarReport& report : view.seen.reports) {
-    if (report.told.attempt != attempt || report.told.phase == SidecarPhase::finished) continue;
+    if (report.sync.attempt != attempt || report.sync.phase == SidecarPhase::finished) continue;
     if (view.pod_by_uid(report.sender.pod_uid) == nullptr && view.ordinal_of_name(report.sender.pod_name))
       gone.push_back(&report);
   }
@@ -58,7 +58,7 @@ std::vector<const SidecarReport*> gone_members(const View& view, std::uint64_t a
 // operator which has just started has not heard may have been in it.
 bool was_member(const View& view, const GonePod& gone) {
   const SidecarReport* report = view.report_of(gone.pod->uid);
-  if (report != nullptr) return report->told.attempt > 0 && report->told.attempt >= live_attempt(view);
+  if (report != nullptr) return report->sync.attempt > 0 && report->sync.attempt >= live_attempt(view);
   return gone.pod->phase != PodPhase::pending && gone.gone < view.seen.operator_started + view.limits.report_patience;
 }
 
@@ -95,17 +95,17 @@ void faults_of_newcomers(const View& view, PlanBuilder& out, std::vector<Fault>&
     if (!ordinal_of(*view.job, newcomer->task, newcomer->index)) continue;
     for (const Pod* member : view.pods) {
       const SidecarReport* report = view.report_of(member->uid);
-      if (report == nullptr || report->told.attempt == 0 || report->told.phase == SidecarPhase::finished) continue;
+      if (report == nullptr || report->sync.attempt == 0 || report->sync.phase == SidecarPhase::finished) continue;
       if (ended_by_restart(*view.job, *member)) continue;
       // Scaling up also brings newcomers; the members' world has no place for those.
-      const std::uint64_t ranks = report->told.ranks.value_or(RankCounts{}).expected;
+      const std::uint64_t ranks = report->sync.ranks.value_or(RankCounts{}).expected;
       if (ranks != 0 &&
           ranks < static_cast<std::uint64_t>(pods_expected(*view.job) * view.job->settings.ranks_per_pod)) {
         continue;
       }
       const SidecarReport* own = view.report_of(newcomer->uid);
       const bool came_later = *newcomer->created > report->attempt_since + seconds(2);
-      const bool waits_long = own != nullptr && own->told.phase == SidecarPhase::waiting &&
+      const bool waits_long = own != nullptr && own->sync.phase == SidecarPhase::waiting &&
                               own->received >= report->attempt_since + view.limits.report_patience;
       if (!came_later && !waits_long) continue;
       Fault fault{.fault_class = FaultClass::pod_gone,
@@ -123,12 +123,12 @@ void faults_of_newcomers(const View& view, PlanBuilder& out, std::vector<Fault>&
 void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& faults) {
   for (const SidecarReport& report : view.seen.reports) {
     const Pod* reporter = view.pod_by_uid(report.sender.pod_uid);
-    if (reporter == nullptr || report.told.breakpoints.empty() || view.record_of(report.sender.pod_uid) != nullptr)
+    if (reporter == nullptr || report.sync.breakpoints.empty() || view.record_of(report.sender.pod_uid) != nullptr)
       continue;
     if (classify({view.job, reporter, nullptr}).by == "volcano_restart") continue;
-    const ReportedBreakpoint& reported = report.told.breakpoints.back();
+    const ReportedBreakpoint& reported = report.sync.breakpoints.back();
     const Trigger trigger = trigger_from_cause(reported.cause);
-    if (!reported.id.empty() || training_goes_on(reported) || report.told.phase == SidecarPhase::finished) continue;
+    if (!reported.id.empty() || training_goes_on(reported) || report.sync.phase == SidecarPhase::finished) continue;
     Fault fault{.fault_class = trigger == Trigger::rank_died ? FaultClass::rank_died : FaultClass::rank_reported,
                 .trigger = trigger,
                 .seen = report.phase_since};
@@ -161,7 +161,7 @@ void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& f
 // The attempt that the fault hit.
 std::uint64_t attempt_of(const View& view, const Fault& fault) {
   const SidecarReport* report = view.report_of(fault.pod.uid);
-  return report != nullptr && report->told.attempt != 0 ? report->told.attempt : view.attempt();
+  return report != nullptr && report->sync.attempt != 0 ? report->sync.attempt : view.attempt();
 }
 
 // Volcano may have made new ones already, also after a delete by another actor.
@@ -177,7 +177,7 @@ std::vector<PodRef> members_of_attempt(const View& view, const Fault& fault) {
   for (const Pod* pod : view.pods) {
     const SidecarReport* report = view.report_of(pod->uid);
     const bool waits =
-        (report != nullptr && report->told.attempt == 0) || pod->phase == PodPhase::pending || !pod->injected;
+        (report != nullptr && report->sync.attempt == 0) || pod->phase == PodPhase::pending || !pod->injected;
     if (waits && pod->uid != fault.pod.uid) continue;
     if (gone_pod != nullptr && came_after(*pod, *gone_pod)) continue;
     if (classify({view.job, pod, nullptr}).by == "scaled_down") continue;

@@ -86,7 +86,7 @@ void plan_gated(const View& view, PlanBuilder& out) {
 void plan_problems(const View& view, PlanBuilder& out) {
   for (const SidecarReport& report : view.seen.reports) {
     if (view.pod_by_uid(report.sender.pod_uid) == nullptr) continue;
-    for (const ReportedProblem& problem : report.told.problems) {
+    for (const ReportedProblem& problem : report.sync.problems) {
       record_once(view, out, names::reason::kSidecarProblem, "Protect",
                   "pod " + report.sender.pod_name + ": " + problem.message + " (" + problem.code + ")",
                   "problem/" + problem.code);
@@ -98,8 +98,8 @@ void plan_problems(const View& view, PlanBuilder& out) {
 void plan_scaled_up(const View& view, PlanBuilder& out) {
   const auto configured = static_cast<std::uint64_t>(pods_expected(*view.job) * view.job->settings.ranks_per_pod);
   for (const SidecarReport& report : view.seen.reports) {
-    if (view.pod_by_uid(report.sender.pod_uid) == nullptr || report.told.phase != SidecarPhase::training) continue;
-    const std::uint64_t ranks = report.told.ranks.value_or(RankCounts{}).expected;
+    if (view.pod_by_uid(report.sender.pod_uid) == nullptr || report.sync.phase != SidecarPhase::training) continue;
+    const std::uint64_t ranks = report.sync.ranks.value_or(RankCounts{}).expected;
     if (ranks == 0 || ranks >= configured) continue;
     record_once(view, out, names::reason::kScaledWhileTraining, "Protect",
                 "the job was scaled to " + std::to_string(configured) + " ranks while " + std::to_string(ranks) +

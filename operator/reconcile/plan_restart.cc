@@ -119,7 +119,7 @@ void restart_stranded(const View& view, PlanBuilder& out) {
   std::vector<const Pod*> stranded;
   for (const Pod* pod : view.pods) {
     const SidecarReport* report = view.report_of(pod->uid);
-    if (report == nullptr || report->told.phase != SidecarPhase::parked) continue;
+    if (report == nullptr || report->sync.phase != SidecarPhase::parked) continue;
     // something is going on
     if (is_deleting(*pod) || is_finished(*pod) || ended_by_restart(*view.job, *pod)) return;
     if (view.record_of(pod->uid) != nullptr) return;

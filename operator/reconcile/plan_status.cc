@@ -38,19 +38,19 @@ std::optional<ReportedRestore> whole_restore(const View& view, const Breakpoint&
   std::vector<const SidecarReport*> fresh;
   for (const SidecarReport& report : view.seen.reports) {
     if (contains_pod(recovery.spec.pods, report.sender.pod_uid)) continue;
-    if (view.pod_by_uid(report.sender.pod_uid) == nullptr && report.told.phase != SidecarPhase::finished) continue;
+    if (view.pod_by_uid(report.sender.pod_uid) == nullptr && report.sync.phase != SidecarPhase::finished) continue;
     fresh.push_back(&report);
-    if (!report.told.restored) continue;
-    if (common && common->attempt != report.told.restored->attempt) return std::nullopt;
-    if (!common) common = *report.told.restored;
-    merge_into(*common, *report.told.restored);
+    if (!report.sync.restored) continue;
+    if (common && common->attempt != report.sync.restored->attempt) return std::nullopt;
+    if (!common) common = *report.sync.restored;
+    merge_into(*common, *report.sync.restored);
   }
   if (!common) return std::nullopt;
   const std::int64_t back = std::ranges::count_if(fresh, [&](const SidecarReport* report) {
-    if (report->told.restored)
-      return report->told.restored->first_step != 0 || report->told.phase == SidecarPhase::finished;
+    if (report->sync.restored)
+      return report->sync.restored->first_step != 0 || report->sync.phase == SidecarPhase::finished;
     // A sidecar that was restarted does not know what its ranks began from, only where they are.
-    return report->told.attempt == common->attempt && report->told.step > common->step;
+    return report->sync.attempt == common->attempt && report->sync.step > common->step;
   });
   return back > 0 && back >= pods_expected(*view.job) ? common : std::nullopt;
 }
@@ -162,9 +162,9 @@ void plan_annotation(const View& view, PlanBuilder& out) {
       std::tie(attempt, step, time) = std::tuple(of_attempt, of_step, at);
   };
   for (const SidecarReport& report : view.seen.reports) {
-    for (const ReportedBreakpoint& reported : report.told.breakpoints) {
+    for (const ReportedBreakpoint& reported : report.sync.breakpoints) {
       if (reported.state == SaveState::durable)
-        offer(report.told.attempt, reported.step, parse_wall_time(reported.time).value_or(report.received));
+        offer(report.sync.attempt, reported.step, parse_wall_time(reported.time).value_or(report.received));
     }
   }
   for (const Breakpoint* each : view.breakpoints) {

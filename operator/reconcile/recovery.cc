@@ -26,10 +26,10 @@ std::optional<SavedBy> best_save(const View& view, Matches matches) {
   std::optional<SavedBy> best;
   std::uint64_t ranks_expected = 0;
   for (const SidecarReport& report : view.seen.reports) {
-    for (const ReportedBreakpoint& reported : report.told.breakpoints) {
+    for (const ReportedBreakpoint& reported : report.sync.breakpoints) {
       if (!matches(report, reported)) continue;
-      ranks_expected = std::max(ranks_expected, report.told.ranks.value_or(RankCounts{}).expected);
-      if (!best || better(reported, *best->reported)) best = SavedBy{&reported, report.told.attempt, 0};
+      ranks_expected = std::max(ranks_expected, report.sync.ranks.value_or(RankCounts{}).expected);
+      if (!best || better(reported, *best->reported)) best = SavedBy{&reported, report.sync.attempt, 0};
     }
   }
   if (!best) return best;
@@ -75,7 +75,7 @@ bool anything_to_save(const View& view, const Breakpoint& recovery) {
 bool has_begun(const View& view, const Breakpoint& recovery) {
   return std::ranges::any_of(recovery.spec.pods, [&](const PodRef& pod) {
     const SidecarReport* report = view.report_of(pod.uid);
-    return report == nullptr || report->told.attempt > 0;
+    return report == nullptr || report->sync.attempt > 0;
   });
 }
 

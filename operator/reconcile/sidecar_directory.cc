@@ -51,7 +51,7 @@ bool whole_job_is_there(const DirectoryView& view, const Reports& reports, const
     if (!present.contains(pod->uid)) continue;
     // Whoever is beyond its restore has got there with all members of its attempt: the ones that
     // wait are none.
-    const SidecarPhase phase = reports.at(pod->uid).told.phase;
+    const SidecarPhase phase = reports.at(pod->uid).sync.phase;
     if (phase != SidecarPhase::waiting && phase != SidecarPhase::restoring) return false;
   }
   return true;
@@ -66,16 +66,16 @@ std::vector<SyncPod> pods_of(const DirectoryView& view, const Reports& reports) 
     // scaled down, and still there
     if (!ordinal && called) ordinal = report->second.sender.ordinal;
     if (!ordinal) continue;
-    SyncPod told{.name = pod->name,
-                 .uid = pod->uid,
-                 .ordinal = static_cast<std::uint64_t>(*ordinal),
-                 .address = {},
-                 .old = is_stale(view, *pod)};
+    SyncPod entry{.name = pod->name,
+                  .uid = pod->uid,
+                  .ordinal = static_cast<std::uint64_t>(*ordinal),
+                  .address = {},
+                  .stale = is_stale(view, *pod)};
     if (called) {
-      told.address = report->second.sender.address;
-      told.port = report->second.sender.port;
+      entry.address = report->second.sender.address;
+      entry.port = report->second.sender.port;
     }
-    ordered.insert_or_assign({*ordinal, pod->uid}, std::move(told));
+    ordered.insert_or_assign({*ordinal, pod->uid}, std::move(entry));
   }
   std::vector<SyncPod> pods;
   for (auto& [place, pod] : ordered) pods.push_back(std::move(pod));
@@ -120,19 +120,19 @@ SyncOutcome SidecarDirectory::receive(const SidecarIdentity& identity, std::stri
     return refusal(403, "refused", "the pod with uid " + sender.pod_uid + " has another name");
   }
 
-  SidecarReport report{.sender = sender, .told = {}, .received = now, .phase_since = now, .attempt_since = now};
+  SidecarReport report{.sender = sender, .sync = {}, .received = now, .phase_since = now, .attempt_since = now};
   const auto before = entry.reports.find(sender.pod_uid);
   if (request->report) {
-    report.told = std::move(*request->report);
+    report.sync = std::move(*request->report);
   } else if (before != entry.reports.end()) {
-    report.told = before->second.told;
+    report.sync = before->second.sync;
   }
   bool changed = true;
   if (before != entry.reports.end()) {
     const SidecarReport& previous = before->second;
-    if (same_phase(previous.told, report.told)) report.phase_since = previous.phase_since;
-    if (previous.told.attempt == report.told.attempt) report.attempt_since = previous.attempt_since;
-    changed = previous.sender != report.sender || previous.told != report.told;
+    if (same_phase(previous.sync, report.sync)) report.phase_since = previous.phase_since;
+    if (previous.sync.attempt == report.sync.attempt) report.attempt_since = previous.attempt_since;
+    changed = previous.sender != report.sender || previous.sync != report.sync;
   }
   SyncOutcome outcome{
       .seen = request->seen, .wait = request->wait, .report_changed = changed, .job_name = entry.view.job->name};
@@ -152,9 +152,9 @@ SyncOutcome SidecarDirectory::answer(const SidecarIdentity& identity) const {
     return refusal(404, "not_found", format("the job with uid {} is gone", identity.job_uid));
   }
   const Entry& entry = found->second;
-  SyncAnswer told = entry.answer;
-  told.orders = entry.view.orders;
-  return {.body = encode_sync_answer(told), .job_name = entry.view.job->name};
+  SyncAnswer answer = entry.answer;
+  answer.orders = entry.view.orders;
+  return {.body = encode_sync_answer(answer), .job_name = entry.view.job->name};
 }
 
 std::uint64_t SidecarDirectory::version_of(const SidecarIdentity& identity) const {

@@ -67,7 +67,7 @@ const Pod* View::pod_by_name(std::string_view name) const {
 
 bool View::in_attempt(const Pod& pod) const {
   const SidecarReport* report = report_of(pod.uid);
-  return report != nullptr && report->told.attempt > 0;
+  return report != nullptr && report->sync.attempt > 0;
 }
 
 bool View::reports_ready() const {
@@ -94,7 +94,7 @@ std::optional<JobStage> View::stage() const {
 
 std::uint64_t View::attempt() const {
   std::uint64_t newest = 0;
-  for (const SidecarReport& report : seen.reports) newest = std::max(newest, report.told.attempt);
+  for (const SidecarReport& report : seen.reports) newest = std::max(newest, report.sync.attempt);
   if (newest != 0) return newest;
   for (const Breakpoint* breakpoint : breakpoints) newest = std::max(newest, breakpoint->status.restored_attempt);
   return newest;

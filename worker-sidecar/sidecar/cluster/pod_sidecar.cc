@@ -246,13 +246,13 @@ void PodSidecar::on_answer(const SyncAnswer& answer) {
   for (const SyncPod& pod : answer.pods) {
     if (pod_names_.size() <= pod.ordinal) pod_names_.resize(pod.ordinal + 1);
     pod_names_[pod.ordinal] = pod.name;
-    table.pods.push_back({.ordinal = static_cast<std::uint32_t>(pod.ordinal), .stale = pod.old});
-    if (!pod.old) take(pod);
+    table.pods.push_back({.ordinal = static_cast<std::uint32_t>(pod.ordinal), .stale = pod.stale});
+    if (!pod.stale) take(pod);
   }
   // A pod that ends still serves its part of a breakpoint; its successor takes the place when it
   // has called.
   for (const SyncPod& pod : answer.pods) {
-    if (pod.old) take(pod);
+    if (pod.stale) take(pod);
   }
   known_peers_ = addresses;
   mesh_->set_peers(addresses);

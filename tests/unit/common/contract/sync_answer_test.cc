@@ -20,7 +20,7 @@ SyncAnswer example_answer() {
           .job_uid = "j",
           .pods_expected = 2,
           .pods = {{.name = "a", .uid = "ua", .ordinal = 0, .address = "10.0.0.1", .port = 8471},
-                   {.name = "b", .uid = "ub", .ordinal = 1, .old = true}},
+                   {.name = "b", .uid = "ub", .ordinal = 1, .stale = true}},
           .start_allowed = true,
           .orders = {{.breakpoint = "digits-1", .detail = "evicted", .seconds_left = 30}}};
 }
@@ -44,7 +44,7 @@ SyncAnswer random_answer(Prng& random) {
                            .ordinal = random.below(65'536),
                            .address = text(),
                            .port = static_cast<std::uint16_t>(random.below(65'536)),
-                           .old = random.below(2) == 0});
+                           .stale = random.below(2) == 0});
   }
   constexpr std::array kAfters = {AfterBreakpoint::go_on, AfterBreakpoint::park, AfterBreakpoint::stop};
   for (std::uint64_t left = random.below(5); left > 0; --left) {

@@ -34,8 +34,8 @@ Seen make_seen() {
               .phase = PodPhase::running,
               .is_protected = true,
               .injected = true};
-  seen.report.told.phase = SidecarPhase::training;
-  seen.report.told.attempt = 1;
+  seen.report.sync.phase = SidecarPhase::training;
+  seen.report.sync.attempt = 1;
   return seen;
 }
 
@@ -186,7 +186,7 @@ TEST(Classify, ADutyIsNoFault) {
       {"completed",
        [](Seen& s) {
          died(s, 3);
-         s.report.told.phase = SidecarPhase::finished;
+         s.report.sync.phase = SidecarPhase::finished;
        }},
       // Set before a delete that was then refused: alone it proves nothing.
       {"nothing_happened", [](Seen& s) { s.pod.disruption = "EvictionByEvictionAPI"; }},
@@ -236,7 +236,7 @@ TEST(Classify, WhereVolcanoMarksWhatItKillsAPodWithoutTheMarkWasDeletedBySomebod
 TEST(Classify, APodWhoseRanksWereParkedLongBeforeIsNoLoss) {
   const auto parked = [](Seen& s, int seconds_before) {
     deleted(s);
-    s.report.told.phase = SidecarPhase::parked;
+    s.report.sync.phase = SidecarPhase::parked;
     s.report.phase_since = *deletion_began(s.pod) - std::chrono::seconds(seconds_before);
   };
   EXPECT_EQ(verdict([&](Seen& s) { parked(s, 10); }), "parked_before");

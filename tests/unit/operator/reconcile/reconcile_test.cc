@@ -38,7 +38,7 @@ struct Story {
       reports.push_back({.sender = {.pod_name = "digits-worker-" + text,
                                     .pod_uid = "u" + text,
                                     .ordinal = static_cast<std::uint32_t>(i)},
-                         .told = {.attempt = 1, .step = 100, .phase = SidecarPhase::training},
+                         .sync = {.attempt = 1, .step = 100, .phase = SidecarPhase::training},
                          .received = kNow,
                          .phase_since = kNow - seconds(500),
                          .attempt_since = kNow - seconds(500)});
@@ -226,16 +226,16 @@ TEST(Reconcile, APodThatWentForADutyIsNotRecorded) {
     s.take_away(0);
   })) << "never protected";
   EXPECT_FALSE(recorded([](Story& s) {
-    s.reports[0].told.attempt = 0;
+    s.reports[0].sync.attempt = 0;
     s.take_away(0);
   })) << "it had not begun to train";
   EXPECT_FALSE(recorded([](Story& s) {
-    s.reports[0].told.phase = SidecarPhase::finished;
+    s.reports[0].sync.phase = SidecarPhase::finished;
     s.take_away(0);
   })) << "its program was done";
   EXPECT_FALSE(recorded([](Story& s) {
     s.take_away(0);
-    s.reports[1].told.attempt = 2;
+    s.reports[1].sync.attempt = 2;
     s.pods[0].out_of_sync = false;
     s.pods[0].job_version = 1;
   })) << "another attempt has begun since";
@@ -279,8 +279,8 @@ TEST(Reconcile, AnOperatorThatHasJustStartedRecordsWhatGoesWithItsPod) {
 TEST(Reconcile, ADeadContainerBeforeTheFirstStepCostsOnlyItsPod) {
   Story story;
   for (SidecarReport& report : story.reports) {
-    report.told.attempt = 0;
-    report.told.phase = SidecarPhase::waiting;
+    report.sync.attempt = 0;
+    report.sync.phase = SidecarPhase::waiting;
   }
   story.pods[1].ended = {{.name = "main", .exit_code = 1, .finished = kNow - seconds(1)}};
   const std::vector<CreateBreakpoint> intents = all<CreateBreakpoint>(story.plan());
@@ -294,8 +294,8 @@ TEST(Reconcile, DeletesNameOnlyPodsOfTheIntent) {
       kNow;
   story.pods[1].uid = "u9";  // made anew meanwhile
   story.reports[1].sender.pod_uid = "u9";
-  story.reports[1].told.attempt = 0;
-  story.reports[1].told.phase = SidecarPhase::waiting;
+  story.reports[1].sync.attempt = 0;
+  story.reports[1].sync.phase = SidecarPhase::waiting;
   const std::vector<DeletePod> deletes = all<DeletePod>(story.plan());
   ASSERT_EQ(deletes.size(), 1u);
   EXPECT_EQ(deletes[0].uid, "u0");
@@ -331,8 +331,8 @@ TEST(Reconcile, KeepsTwentyRecordsAndNeverDropsAnOpenOne) {
 TEST(Reconcile, EventsComeBehindTheWritesTheyAreAbout) {
   Story story;
   story.add_breakpoint("r", Trigger::pre_stop, BreakpointState::requested, seconds(1));
-  story.reports[0].told.phase = story.reports[1].told.phase = SidecarPhase::parked;
-  story.reports[0].told.breakpoints = {
+  story.reports[0].sync.phase = story.reports[1].sync.phase = SidecarPhase::parked;
+  story.reports[0].sync.breakpoints = {
       {.cause = TriggerCause::hook, .state = SaveState::durable, .step = 100, .path = "a1-s100-x", .ranks = 2}};
   const Plan plan = story.plan();
   ASSERT_GE(plan.actions.size(), 2u);
@@ -346,7 +346,7 @@ TEST(Reconcile, EventsComeBehindTheWritesTheyAreAbout) {
 TEST(Reconcile, AnAgreedStepIsWrittenWhileTheWritingGoesOn) {
   Story story;
   story.add_breakpoint("r", Trigger::pre_stop, BreakpointState::requested, seconds(1));
-  story.reports[0].told.breakpoints = {{.cause = TriggerCause::hook, .state = SaveState::writing, .step = 100}};
+  story.reports[0].sync.breakpoints = {{.cause = TriggerCause::hook, .state = SaveState::writing, .step = 100}};
   const std::vector<WriteBreakpointStatus> writes = all<WriteBreakpointStatus>(story.plan());
   ASSERT_EQ(writes.size(), 1u);
   EXPECT_EQ(writes[0].status.state, BreakpointState::saving);
@@ -362,9 +362,9 @@ struct Comeback : Story {
     breakpoints[0].spec.pods = {{"digits-worker-0", "x0"}, {"digits-worker-1", "x1"}};
     breakpoints[0].status.attempt = 1;
     for (SidecarReport& report : reports) {
-      report.told.attempt = restore.attempt;
-      report.told.step = restore.first_step;
-      report.told.restored = restore;
+      report.sync.attempt = restore.attempt;
+      report.sync.step = restore.first_step;
+      report.sync.restored = restore;
     }
   }
 
@@ -438,7 +438,7 @@ TEST(Reconcile, ARoundThatCameToNothingLeavesNothingInTheRecordOfTheNext) {
 TEST(Reconcile, AnOlderCheckpointThatWasRestoredTellsNothingAboutThisBreakpoint) {
   Comeback story(kRestore);
   story.status().attempt = 2;  // whose own save is damaged, say
-  for (SidecarReport& report : story.reports) report.told.attempt = report.told.restored->attempt = 3;
+  for (SidecarReport& report : story.reports) report.sync.attempt = report.sync.restored->attempt = 3;
   const BreakpointStatus status = story.end();
   EXPECT_EQ(status.restored_step, 100u);
   EXPECT_EQ(status.step, 0u);
@@ -448,16 +448,16 @@ TEST(Reconcile, AnOlderCheckpointThatWasRestoredTellsNothingAboutThisBreakpoint)
 
 TEST(Reconcile, OnePodThatKnowsTheRestoredCheckpointIsEnough) {
   Comeback story(kRestore);
-  story.reports[0].told.restored = ReportedRestore{.attempt = 2, .step = 100, .path = "a1-s100-x", .first_step = 101};
+  story.reports[0].sync.restored = ReportedRestore{.attempt = 2, .step = 100, .path = "a1-s100-x", .first_step = 101};
   EXPECT_EQ(story.end().bytes, 1212000u);
   EXPECT_EQ(story.end().ranks_saved, 3u);
 }
 
 TEST(Reconcile, ARestartedSidecarDoesNotKeepTheRecoveryOpen) {
   Comeback story(kRestore);
-  story.reports[1].told.restored.reset();
+  story.reports[1].sync.restored.reset();
   EXPECT_EQ(story.end().state, BreakpointState::restored);
-  story.reports[1].told.step = 100;
+  story.reports[1].sync.step = 100;
   EXPECT_TRUE(all<WriteBreakpointStatus>(story.plan()).empty()) << "its ranks have not made their first step";
 }
 
@@ -530,8 +530,8 @@ TEST(Reconcile, AMissedPodWaitsWhileTheWebhookIsAwayAndLongerWhenItWasThere) {
 
 TEST(Reconcile, WhatASidecarSaysToPeopleIsSaidOnce) {
   Story story;
-  story.reports[0].told.problems = {{"storage", "the checkpoint folder is read-only: mount it writable"}};
-  story.reports[1].told.problems = story.reports[0].told.problems;
+  story.reports[0].sync.problems = {{"storage", "the checkpoint folder is read-only: mount it writable"}};
+  story.reports[1].sync.problems = story.reports[0].sync.problems;
   const std::vector<RecordEvent> events = all<RecordEvent>(story.plan());
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(events[0].once_key, "j1/problem/storage");

@@ -76,7 +76,7 @@ TEST(SidecarDirectory, APhaseOfANewerSidecarIsNoReasonToRefuseIt) {
   Desk desk;
   desk.call("digits-worker-0", "u0", "dancing", 1);
   EXPECT_EQ(desk.last.status, 200);
-  EXPECT_EQ(desk.directory.reports_of(kJob).at(0).told.unknown_phase, "dancing");
+  EXPECT_EQ(desk.directory.reports_of(kJob).at(0).sync.unknown_phase, "dancing");
 }
 
 TEST(SidecarDirectory, GoStaysWhileSomeHaveBegunAndOthersHaveNotHeardYet) {
@@ -198,7 +198,7 @@ TEST(SidecarDirectory, ACallWithoutAReportKeepsTheLastOne) {
   desk.directory.receive(kJob, R"({"pod":{"name":"digits-worker-0","uid":"u0"},"address":"10.0.0.10"})",
                          kStart + seconds(9));
   const SidecarReport report = desk.directory.reports_of(kJob).at(0);
-  EXPECT_EQ(report.told.attempt, 3u);
+  EXPECT_EQ(report.sync.attempt, 3u);
   EXPECT_EQ(report.sender.address, "10.0.0.10");
   EXPECT_EQ(report.attempt_since, kStart + seconds(1));
 }
