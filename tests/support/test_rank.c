@@ -10,14 +10,15 @@
  * many MiB more of state, which every rank has and every update changes (0) TEST_MANY_TENSORS   this many small tensors
  * beside the model, as mixtures of experts have (0); every rank holds them TEST_MOVES          "1": weights move to
  * other memory between all steps TEST_FAULT          "<rank>:<step>:<where>[:<attempt>]": where is computing, updating,
- * committed or before_open; the process kills itself with SIGKILL there. "<where>" exit3 leaves with code 3 instead,
- * while computing. attempt is 1 unless given TEST_COLLECTIVE_SECONDS  how long the barrier waits for a peer before it
- * counts as failed (30) TEST_HANG_RANK      this rank stops inside the barrier for ever at step TEST_HANG_STEP
- *   TEST_REBUILDS       "1": makes its communicators anew in the process (RK_REBUILDS); "0,2": only these ranks can
- *   TEST_FLAP           "<rank>:<step>:<when>[:<times>]": that rank breaks the communicators of all, instead of giving
- * its part to this step's collective (when is "before"), or after it, when all others have made this step and it has
- * not ("after"). `times` in a row (1), in the first life of the job TEST_SLOW_TO_NOTICE this rank looks no more for
- * half a second when its communicator breaks TEST_ASK_STEP       rank 0 calls rk_checkpoint after this step
+ * committed, committed_by_all or before_open; the process kills itself with SIGKILL there. "<where>" exit3 leaves with
+ * code 3 instead, while computing; updating waits until all others have made that update. attempt is 1 unless given
+ * TEST_COLLECTIVE_SECONDS  how long the barrier waits for a peer before it counts as failed (30) TEST_HANG_RANK this
+ * rank stops inside the barrier for ever at step TEST_HANG_STEP TEST_REBUILDS       "1": makes its communicators anew
+ * in the process (RK_REBUILDS); "0,2": only these ranks can TEST_FLAP           "<rank>:<step>:<when>[:<times>]": that
+ * rank breaks the communicators of all, instead of giving its part to this step's collective (when is "before"), or
+ * after it, when all others have made this step and it has not ("after"). `times` in a row (1), in the first life of
+ * the job TEST_SLOW_TO_NOTICE this rank looks no more for half a second when its communicator breaks TEST_ASK_STEP rank
+ * 0 calls rk_checkpoint after this step
  *
  * Results in TEST_FOLDER: rebuilt-<rank> (how often it made its communicators anew), pid-<rank> (of each process a
  * line), weights-<rank> (weights and moments of the rows that it holds, written at the end), first-<rank>-<attempt>
@@ -105,9 +106,11 @@ static void pause_microseconds(long microseconds) {
 
 /* A communicator: each rank writes the step it has reached; the collective is complete when all have reached it.
  * Broken, it completes no collective any more. One is made for each attempt, and each time that the ranks rebuild. */
+enum { RANKS_MAX = 1024 };
 struct communicator {
   _Atomic unsigned long long broken;
-  _Atomic unsigned long long arrived[];
+  _Atomic unsigned long long arrived[RANKS_MAX];
+  _Atomic unsigned long long committed[RANKS_MAX];
 };
 static struct communicator* communicator;
 static int made;
@@ -115,7 +118,7 @@ static int made;
 static void open_communicator(unsigned long long attempt) {
   char path[4096];
   snprintf(path, sizeof path, "%s/communicator-%llu-%d", folder, attempt, made++);
-  const size_t bytes = sizeof(unsigned long long) * 4096;
+  const size_t bytes = sizeof(struct communicator);
   int file = open(path, O_RDWR | O_CREAT, 0600);
   if (file < 0 || ftruncate(file, (off_t)bytes) != 0) {
     perror(path);
@@ -132,19 +135,32 @@ static struct {
   int times;
 } flap = {-1, 0, "", 1};
 
-/* All others have given their part to this step's collective. */
-static int others_arrived(unsigned long long step) {
+static int others_are_at(const _Atomic unsigned long long* steps, unsigned long long step) {
   for (int peer = 0; peer < world; ++peer) {
-    if (peer != rank && atomic_load(&communicator->arrived[peer]) < step) return 0;
+    if (peer != rank && atomic_load(&steps[peer]) < step) return 0;
   }
   return 1;
 }
 
+/* All others have given their part to this step's collective. */
+static int others_arrived(unsigned long long step) { return others_are_at(communicator->arrived, step); }
+
+static void wait_for_others(const _Atomic unsigned long long* steps, unsigned long long step) {
+  while (!others_are_at(steps, step)) pause_microseconds(50);
+}
+
+/* When all others have made this update: what is to be saved does not hang on who was faster. */
+static void die_behind_others(const char* where, unsigned long long step, unsigned long long attempt) {
+  if (strcmp(fault.where, where) != 0 || fault.rank != rank || fault.step != step || fault.attempt != attempt) return;
+  wait_for_others(communicator->committed, step);
+  kill(getpid(), SIGKILL);
+}
+
+/* When all others wait in it: each of them has rebuilt before it breaks again. */
 static void break_communicator(unsigned long long step) {
-  if (strcmp(flap.when, "after") == 0) {
-    atomic_store(&communicator->arrived[rank], step);
-    while (!others_arrived(step + 1)) pause_microseconds(50);
-  }
+  const int after = strcmp(flap.when, "after") == 0;
+  if (after) atomic_store(&communicator->arrived[rank], step);
+  wait_for_others(communicator->arrived, after ? step + 1 : step);
   atomic_store(&communicator->broken, 1);
 }
 
@@ -312,7 +328,7 @@ static rk_status train(rk_session* session, const rk_position* at, unsigned long
     must(status, "rk_update_begin");
     if (status != RK_OK) return status;
     for (int row = begin_row; row < end_row; ++row) {
-      if (row == (begin_row + end_row) / 2) die_here("updating", step, at->attempt);
+      if (row == (begin_row + end_row) / 2) die_behind_others("updating", step, at->attempt);
       update_row(&model, weights, step, row);
     }
     update_many(many, step);
@@ -320,8 +336,10 @@ static rk_status train(rk_session* session, const rk_position* at, unsigned long
     model.scale *= 0.9999;
     sampler += 7;
     must(rk_update_end(session), "rk_update_end");
+    atomic_store(&communicator->committed[rank], step);
     note(name, step);
     die_here("committed", step, at->attempt);
+    die_behind_others("committed_by_all", step, at->attempt);
     if (rank == 0 && step == (unsigned long long)number("TEST_ASK_STEP", 0))
       must(rk_checkpoint(session), "rk_checkpoint");
     status = rk_step_end(session);

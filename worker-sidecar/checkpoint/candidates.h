@@ -77,8 +77,8 @@ void leave_out_other_jobs(CandidateOrder& order, const std::string& job_uid);
 Status may_start_afresh(const CandidateOrder& order, const std::string& job_folder);
 
 // Highest attempt that was there, 0 for none. A folder without a readable manifest is no word of
-// one, and neither is a damaged record far beyond all others: a single file with a high number would
-// stop every later claim. The next claim starts one above.
+// one, and neither is a damaged record far beyond all others: a single file with a high number
+// would stop every later claim. The next claim starts one above.
 std::uint64_t newest_attempt(const FolderScan& scan);
 
 }  // namespace rekindle

@@ -14,8 +14,8 @@ inline constexpr std::string_view kManifestName = "manifest.json";
 inline constexpr std::string_view kAttemptsFolder = "attempts";
 inline constexpr std::string_view kJobFileName = "job.json";
 
-// A name with a higher number is not ours. Messages carry attempts in 32 bits, and the control block
-// steps in 48.
+// A name with a higher number is not ours. Messages carry attempts in 32 bits, and the control
+// block steps in 48.
 inline constexpr std::uint64_t kAttemptMax = 999'999'999;
 inline constexpr std::uint64_t kStepMax = (std::uint64_t{1} << 48) - 1;
 

@@ -351,8 +351,8 @@ struct Coordination::Parts {
       if (const auto name = parse_folder_name(restored->path))
         parent = ParentPoint{name->attempt, restored->step, restored->path};
     }
-    // Of an attempt that goes on it is not known how far the ranks are: counted from the step where it
-    // began, all of its steps would be steps of the last moment.
+    // Of an attempt that goes on it is not known how far the ranks are: counted from the step
+    // where it began, all of its steps would be steps of the last moment.
     const std::optional<std::uint64_t> step =
         job_start.rejoined() ? std::nullopt : std::optional(job_start.taken().step);
     periodic_leader.begin_attempt(attempt, step, std::move(parent), failures, now);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ranges>
 
 #include "common/base/assert.h"
 #include "common/base/format.h"
@@ -16,12 +17,35 @@ constexpr std::uint64_t kRecordBytesMax = 4u << 20;
 // Claims that lose to others; more rivals than this at once means something else is wrong.
 constexpr int kClaimsMax = 100;
 
+FoundAttempt read_attempt(FileSystem& file_system, const std::string& job_folder, std::uint64_t attempt) {
+  const Result<std::string> text = read_whole_file(
+      file_system, format("{}/{}/{}", job_folder, kAttemptsFolder, attempt_file_name(attempt)), kRecordBytesMax);
+  return FoundAttempt{attempt, text ? decode_attempt(*text) : Result<AttemptRecord>(std::unexpected(text.error()))};
+}
+
+// Sorted.
+Result<std::vector<std::uint64_t>> attempt_numbers(FileSystem& file_system, const std::string& job_folder) {
+  const Result<std::vector<std::string>> names = list_folder(file_system, join_path(job_folder, kAttemptsFolder));
+  if (!names) return std::unexpected(names.error());
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& name : *names) {
+    if (const std::optional<std::uint64_t> number = parse_attempt_file_name(name)) numbers.push_back(*number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
 Result<std::uint64_t> highest_number(FileSystem& file_system, const std::string& job_folder) {
-  Result<std::vector<FoundAttempt>> attempts = list_attempts(file_system, job_folder);
-  if (!attempts) return std::unexpected(attempts.error());
+  const Result<std::vector<std::uint64_t>> numbers = attempt_numbers(file_system, job_folder);
+  if (!numbers) return std::unexpected(numbers.error());
   const Result<std::vector<std::string>> names = list_folder(file_system, job_folder);
   if (!names) return std::unexpected(names.error());
-  FolderScan scan{.attempts = *std::move(attempts), .folders = {}};
+  FolderScan scan;
+  // Records below the highest that can be used say nothing more.
+  for (const std::uint64_t number : std::views::reverse(*numbers)) {
+    scan.attempts.push_back(read_attempt(file_system, job_folder, number));
+    if (scan.attempts.back().record) break;
+  }
   for (const std::string& name : *names) {
     std::optional<FolderName> folder = parse_folder_name(name);
     FileInfo manifest;
@@ -71,17 +95,10 @@ Result<AttemptRecord> claim_attempt(FileSystem& file_system, const std::string& 
 }
 
 Result<std::vector<FoundAttempt>> list_attempts(FileSystem& file_system, const std::string& job_folder) {
-  const std::string folder = join_path(job_folder, kAttemptsFolder);
-  const Result<std::vector<std::string>> names = list_folder(file_system, folder);
-  if (!names) return std::unexpected(names.error());
+  const Result<std::vector<std::uint64_t>> numbers = attempt_numbers(file_system, job_folder);
+  if (!numbers) return std::unexpected(numbers.error());
   std::vector<FoundAttempt> attempts;
-  for (const std::string& name : *names) {
-    const std::optional<std::uint64_t> number = parse_attempt_file_name(name);
-    if (!number) continue;
-    const Result<std::string> text = read_whole_file(file_system, join_path(folder, name), kRecordBytesMax);
-    attempts.push_back({*number, text ? decode_attempt(*text) : Result<AttemptRecord>(std::unexpected(text.error()))});
-  }
-  std::ranges::sort(attempts, {}, &FoundAttempt::attempt);
+  for (const std::uint64_t number : *numbers) attempts.push_back(read_attempt(file_system, job_folder, number));
   return attempts;
 }
 

@@ -14,8 +14,8 @@
 namespace rekindle::runtime {
 namespace {
 
-// A reader that has gone is no reason for the program to end, and its handler is not ours to change:
-// the signal is blocked in this thread and taken away again.
+// A reader that has gone is no reason for the program to end, and its handler is not ours to
+// change: the signal is blocked in this thread and taken away again.
 void write_without_sigpipe(std::string_view line) noexcept {
   sigset_t pipe_signal;
   sigemptyset(&pipe_signal);
