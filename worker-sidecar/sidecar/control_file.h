@@ -77,9 +77,9 @@ class ControlFile {
   std::uint64_t rebuild_term() const;
 
   // The captured state of exactly this step: of the committed one from the slot that the word
-  // names, of another one from the other slot. An earlier capture of the committed step may stand there,
-  // with less in it: a late registration captures again. `not_found` when that slot holds another
-  // step, `corrupt` when the checksum or the entries are wrong.
+  // names, of another one from the other slot. An earlier capture of the committed step may stand
+  // there, with less in it: a late registration captures again. `not_found` when that slot holds
+  // another step, `corrupt` when the checksum or the entries are wrong.
   Result<CapturedState> captured(std::uint64_t step, std::uint64_t attempt) const;
 
   std::atomic<std::uint32_t>& owner_word() const { return block_->owner; }
