@@ -30,6 +30,10 @@ constexpr ErrnoMeaning kErrnoMeanings[] = {
     {ECONNRESET, ErrorCode::unavailable, Retry::yes},
     {EPIPE, ErrorCode::unavailable, Retry::yes},
     {ETIMEDOUT, ErrorCode::deadline_exceeded, Retry::yes},
+    // Of a disk or a server that is asked again; what lasts comes again.
+    {EIO, ErrorCode::io, Retry::yes},
+    {ESTALE, ErrorCode::io, Retry::yes},
+    {EBUSY, ErrorCode::io, Retry::yes},
 };
 
 }  // namespace

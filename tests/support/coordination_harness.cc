@@ -508,8 +508,9 @@ void CoordinationHarness::perform(std::uint32_t pod, const StartWrite& start) {
   after(between(write_time_ / 2, write_time_), [this, pod, start, at_start, generation = writer.generation] {
     Rank& rank = ranks_[start.rank];
     if (!rank.alive || rank.generation != generation || rank.highest_term != start.write.term) return;
-    if (const auto error = write_errors_.find(start.rank); error != write_errors_.end()) {
-      deliver(pod, RankWriteFailed{start.rank, {start.write.term, error->second}});
+    if (const auto failing = write_errors_.find(start.rank);
+        failing != write_errors_.end() && failing->second.times_left-- > 0) {
+      deliver(pod, RankWriteFailed{start.rank, {start.write.term, failing->second.error}});
       return;
     }
     // The library looks at its own word before and after each chunk (P4).

@@ -71,7 +71,9 @@ class CoordinationHarness {
   void set_load_time(Duration duration) { load_time_ = duration; }
   void terminate(std::uint32_t pod, double seconds);
   void table(const std::vector<PeerTableEntry>& pods, bool go);
-  void fail_writes_of(std::uint32_t rank, Error error) { write_errors_[rank] = std::move(error); }
+  void fail_writes_of(std::uint32_t rank, Error error, int times = 1 << 30) {
+    write_errors_[rank] = {std::move(error), times};
+  }
   void fail_publishing(Error error) { publish_error_ = std::move(error); }
   void mend_publishing() { publish_error_.reset(); }
   // empty: mended
@@ -222,7 +224,11 @@ class CoordinationHarness {
   std::map<std::uint64_t, Hook> hooks_;
   std::vector<RestoreCandidate> candidates_;
   std::map<std::string, Error> bad_;
-  std::map<std::uint32_t, Error> write_errors_;
+  struct FailingWrites {
+    Error error;
+    int times_left = 0;
+  };
+  std::map<std::uint32_t, FailingWrites> write_errors_;
   std::map<std::uint32_t, Error> shadow_errors_;
   std::map<std::uint32_t, Error> load_errors_;
   std::map<std::uint32_t, Layout> layouts_;

@@ -10,6 +10,9 @@
 namespace rekindle::sidecar {
 namespace {
 
+// With a pause of nothing in between: what a storage refuses longer than that, it refuses.
+constexpr int kWriterTriesMax = 3;
+
 // The operator also passes on a Breakpoint that a user made by hand; nothing is wrong then.
 TriggerCause cause_of(const TriggerMessage& trigger) {
   return trigger.cause == TriggerCause::operator_order && trigger.after == AfterBreakpoint::go_on ? TriggerCause::user
@@ -93,8 +96,9 @@ void BreakpointCoordinator::begin(const TimedTrigger& reason, Instant now, Coord
   began_ = now;
   deadline_ = reason.until ? *reason.until : now + config_.limits.deadline;
   rounds_ = 0;
-  unfit_writers_.clear();
-  unfit_shadows_.clear();
+  failed_writers_.clear();
+  failed_shadows_.clear();
+  writer_tries_max_ = 1;
   last_error_.reset();
   ids_.clear();
   record_ = {.id = reason.trigger.breakpoint,
@@ -215,14 +219,19 @@ std::optional<Instant> BreakpointCoordinator::answers_due() const {
   return due;
 }
 
+bool BreakpointCoordinator::may_write(const std::map<std::uint32_t, int>& failed, std::uint32_t rank) const {
+  const auto found = failed.find(rank);
+  return found == failed.end() || found->second < writer_tries_max_;
+}
+
 ChooseInput BreakpointCoordinator::choose_input(Instant now) const {
   const CoordinationLimits& limits = config_.limits;
   ChooseInput input{.world_size = config_.world_size(), .states_matter = ranks_.has_states()};
   for (std::uint32_t pod = 0; pod < config_.pods; ++pod) {
     if (const auto answer = answers_.find(pod); answer != answers_.end()) {
       for (CollectedRank rank : answer->second) {
-        if (unfit_writers_.contains(rank.rank)) rank.clean = false;
-        if (unfit_shadows_.contains(rank.rank)) rank.shadow_steps.clear();
+        if (!may_write(failed_writers_, rank.rank)) rank.clean = false;
+        if (!may_write(failed_shadows_, rank.rank)) rank.shadow_steps.clear();
         input.ranks.push_back(rank);
       }
     } else if (pods_.finished(pod)) {
@@ -261,6 +270,15 @@ void BreakpointCoordinator::evaluate(Instant now, CoordinationOutputs& out) {
   live_ranks_ = static_cast<std::uint32_t>(
       std::count_if(input.ranks.begin(), input.ranks.end(), [](const auto& rank) { return rank.alive; }));
   Choice choice = choose_step(input);
+  // A disk that failed once may take the only copy all the same.
+  const bool falls_back =
+      choice.kind == ChoiceKind::none || (choice.kind == ChoiceKind::take && choice.steps_lost > 0);
+  const bool some_failed = !failed_writers_.empty() || !failed_shadows_.empty();
+  if (falls_back && some_failed && writer_tries_max_ < kWriterTriesMax) {
+    ++writer_tries_max_;
+    evaluate(now, out);
+    return;
+  }
   if (!shards && choice.kind != ChoiceKind::finished) {
     fail_breakpoint({shards.error().code, shards.error().message + "; the newest complete checkpoint stands"}, out);
     return;
@@ -393,7 +411,7 @@ void BreakpointCoordinator::on_written(const PodWrittenMessage& written, Instant
       const bool from_shadow = std::ranges::any_of(writing_.writers(), [&](const WriterPlan& writer) {
         return writer.rank == rank && writer.source == WriteSource::shadow;
       });
-      (from_shadow ? unfit_shadows_ : unfit_writers_).insert(rank);
+      ++(from_shadow ? failed_shadows_ : failed_writers_)[rank];
     }
     new_round(written.error, now, out);
   }

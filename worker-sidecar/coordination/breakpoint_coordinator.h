@@ -86,6 +86,7 @@ class BreakpointCoordinator {
   bool has_answered(std::uint32_t pod) const { return answers_.contains(pod) && pods_.reachable(pod); }
   std::optional<Instant> answers_due() const;
   ChooseInput choose_input(Instant now) const;
+  bool may_write(const std::map<std::uint32_t, int>& failed, std::uint32_t rank) const;
   std::string describe_losses() const;
   void evaluate(Instant now, CoordinationOutputs& out);
   void permit(const Choice& choice, Instant now, CoordinationOutputs& out);
@@ -133,8 +134,11 @@ class BreakpointCoordinator {
   Instant began_;
   Instant deadline_;
   std::uint32_t rounds_ = 0;
-  std::set<std::uint32_t> unfit_writers_;
-  std::set<std::uint32_t> unfit_shadows_;
+  // How often writing from their memory, or from their shadows, has failed.
+  std::map<std::uint32_t, int> failed_writers_;
+  std::map<std::uint32_t, int> failed_shadows_;
+  // Whoever has failed so often is not asked again. Raised when nobody else has a copy.
+  int writer_tries_max_ = 1;
   std::optional<Error> last_error_;
 
   // The round under way.

@@ -15,6 +15,16 @@ TEST(Error, FullDiskIsExhaustedAndWorthARetry) {
   EXPECT_NE(status.error().message.find("writing the stripe: "), std::string::npos);
 }
 
+// A disk that reported one, or an NFS server whose handle was replaced, may well take the same call
+// a moment later.
+TEST(Error, AnErrorOfStorageThatMayPassIsWorthARetry) {
+  for (const int number : {EIO, ESTALE, EBUSY}) {
+    const Status status = fail_errno(number, "making a folder");
+    EXPECT_EQ(status.error().code, ErrorCode::io) << number;
+    EXPECT_EQ(status.error().retry, Retry::yes) << number;
+  }
+}
+
 TEST(Error, UnlistedErrnoIsAnIoFailureWithoutRetry) {
   const Status status = fail_errno(EXDEV, "linking the manifest");
   EXPECT_EQ(status.error().code, ErrorCode::io);

@@ -1,6 +1,7 @@
 // The rules of a breakpoint, each as a story on the harness.
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
 #include "tests/support/coordination_harness.h"
 
 namespace rekindle::sidecar {
@@ -286,6 +287,24 @@ TEST(Breakpoint, AWriterThatFailsIsReplacedByTheOthersInANewFolder) {
   EXPECT_GT(round_of(job.published()[0].term), 1u);
 }
 
+TEST(Breakpoint, ADiskThatFailsOnceTakesTheOnlyCopyTheNextTime) {
+  CoordinationHarness job = training({.pods = 1});
+  job.fail_writes_of(0, {ErrorCode::io, "input/output error", Retry::no}, 1);
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  ASSERT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.published()[0].step, 190u);
+}
+
+TEST(Breakpoint, ADiskThatFailsAgainAndAgainIsGivenUp) {
+  CoordinationHarness job = training({.pods = 1});
+  job.fail_writes_of(0, {ErrorCode::io, "input/output error", Retry::no});
+  job.hook(0, 30);
+  ASSERT_TRUE(settles(job));
+  EXPECT_TRUE(job.published().empty());
+  EXPECT_EQ(job.removed().size(), 3u) << "three rounds, and nothing of them is left";
+}
+
 TEST(Breakpoint, WhatARoundThatFailedHasWrittenIsRemovedAtOnce) {
   CoordinationHarness job = training({.pods = 3});
   job.fail_writes_of(1, {ErrorCode::exhausted, "no space left", Retry::yes});
@@ -339,7 +358,9 @@ TEST(Breakpoint, ThatFailsLeavesNothing) {
   job.hook(0, 30);
   ASSERT_TRUE(settles(job));
   EXPECT_TRUE(job.published().empty());
-  EXPECT_EQ(job.removed(), (std::set<std::string>{"a2-s190-n1", "a2-s190-n2"}));
+  std::set<std::string> made;
+  for (int round = 1; round <= 6; ++round) made.insert(format("a2-s190-n{}", round));
+  EXPECT_EQ(job.removed(), made) << "each rank was asked three times";
 }
 
 TEST(Breakpoint, ARankThatDiesWhileItWritesIsReplaced) {
