@@ -271,8 +271,7 @@ void BreakpointCoordinator::evaluate(Instant now, CoordinationOutputs& out) {
       std::count_if(input.ranks.begin(), input.ranks.end(), [](const auto& rank) { return rank.alive; }));
   Choice choice = choose_step(input);
   // A disk that failed once may take the only copy all the same.
-  const bool falls_back =
-      choice.kind == ChoiceKind::none || (choice.kind == ChoiceKind::take && choice.steps_lost > 0);
+  const bool falls_back = choice.kind == ChoiceKind::none || (choice.kind == ChoiceKind::take && choice.steps_lost > 0);
   const bool some_failed = !failed_writers_.empty() || !failed_shadows_.empty();
   if (falls_back && some_failed && writer_tries_max_ < kWriterTriesMax) {
     ++writer_tries_max_;

@@ -3,7 +3,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <expected>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "common/base/format.h"
@@ -57,31 +59,22 @@ std::string absolute(const std::string& path) {
   return full.empty() ? path : full.lexically_normal().string();
 }
 
-// Outside a pod.
-int run_locally(const RunOptions& options, const SignalWatcher& signals) {
-  const Instant began = monotonic_now();
-  EventLog events(began);
-  if (!options.events_file.empty()) {
-    if (Status opened = events.open(options.events_file); !opened) return complain(opened.error().message);
-  }
-  if (Result<std::string> program = find_program(options.command.front()); !program)
-    return complain_about_start(program.error());
+// A job outside a pod: what its sidecar and its ranks are told.
+struct LocalJob {
+  sidecar::HostSettings settings;
+  Environment of_ranks;
+};
 
-  Environment base = own_environment();
-  sidecar::HostSettings settings{.job_namespace = "local",
-                                 .job_uid = "local-" + draw_nonce(),
-                                 .pod_name = "local",
-                                 .ranks_per_pod = options.ranks};
-  settings.job = !options.job.empty()               ? options.job
-                 : base.contains(environment::kJob) ? base[environment::kJob]
-                                                    : "local";
-  settings.checkpoint_folder =
-      absolute(!options.checkpoint_folder.empty()              ? options.checkpoint_folder
-               : base.contains(environment::kCheckpointFolder) ? base[environment::kCheckpointFolder]
-                                                               : "checkpoints");
-  settings.deadline = std::chrono::seconds(options.deadline_seconds);
-  settings.grace = settings.deadline;
+// The first that is given: the option, the variable, the default.
+std::string first_given(const std::string& option, const Environment& base, const char* variable,
+                        const std::string& otherwise) {
+  if (!option.empty()) return option;
+  const auto found = base.find(variable);
+  return found == base.end() ? otherwise : found->second;
+}
 
+// Puts options over the variables that they stand for. An error names what the user has written.
+Result<CheckpointSettings> read_checkpoint_options(const RunOptions& options, Environment& base) {
   struct Given {
     const char* option;
     const char* variable;
@@ -95,74 +88,130 @@ int run_locally(const RunOptions& options, const SignalWatcher& signals) {
   for (const Given& each : given) {
     if (!each.value.empty()) base[each.variable] = each.value;
   }
-  // An error names what the user has written.
   const auto called = [&](const char* variable) -> std::string {
     for (const Given& each : given) {
       if (variable == std::string_view(each.variable) && !each.value.empty()) return each.option;
     }
     return variable;
   };
-  const Result<CheckpointSettings> checkpoints = read_checkpoint_settings(
-      [&](const char* name) { return base.contains(name) ? base[name] : std::string(); }, called);
-  if (!checkpoints) return complain(checkpoints.error().message, kUsageCode);
-  settings.checkpoints = *checkpoints;
+  return read_checkpoint_settings([&](const char* name) { return base.contains(name) ? base[name] : std::string(); },
+                                  called);
+}
 
-  const Result<JobLock> lock = JobLock::take(settings.checkpoint_folder, settings.job);
+Result<LocalJob> read_local_job(const RunOptions& options) {
+  LocalJob job{.settings = {.job_namespace = "local",
+                            .job_uid = "local-" + draw_nonce(),
+                            .pod_name = "local",
+                            .ranks_per_pod = options.ranks},
+               .of_ranks = own_environment()};
+  sidecar::HostSettings& settings = job.settings;
+  settings.job = first_given(options.job, job.of_ranks, environment::kJob, "local");
+  settings.checkpoint_folder =
+      absolute(first_given(options.checkpoint_folder, job.of_ranks, environment::kCheckpointFolder, "checkpoints"));
+  settings.deadline = std::chrono::seconds(options.deadline_seconds);
+  settings.grace = settings.deadline;
+  Result<CheckpointSettings> checkpoints = read_checkpoint_options(options, job.of_ranks);
+  if (!checkpoints) return std::unexpected(checkpoints.error());
+  settings.checkpoints = *std::move(checkpoints);
+  return job;
+}
+
+// What only this run has: where sidecar and ranks meet.
+void settle_in(const RunFolder& folder, LocalJob& job) {
+  job.settings.run_folder = folder.path();
+  job.settings.socket_path = folder.path() + "/sidecar.sock";
+  job.of_ranks[environment::kSocket] = job.settings.socket_path;
+  job.of_ranks[environment::kCheckpointFolder] = job.settings.checkpoint_folder;
+  job.of_ranks[environment::kNamespace] = job.settings.job_namespace;
+  job.of_ranks[environment::kJob] = job.settings.job;
+  job.of_ranks[environment::kJobUid] = job.settings.job_uid;
+}
+
+// From a start of the ranks to the end of them all.
+struct LocalLife {
+  LifeReport report;
+  std::optional<SavedPoint> saved;
+  std::uint32_t attempt = 0;  // 0: training never began
+  std::string problem;
+  Instant ended{};
+
+  std::uint64_t saved_step() const { return saved ? saved->step : 0; }
+  std::string what_is_left() const { return saved ? format("step {} is saved", saved->step) : "nothing new was saved"; }
+  std::string failure() const {
+    if (!report.first_failure) return "";
+    return format("rank {} ended with {} {}", report.first_failure->rank, describe(*report.first_failure),
+                  attempt == 0 ? std::string("before training began") : format("in attempt {}", attempt));
+  }
+  // A folder that cannot be used does not get better by trying: a person has to change something.
+  bool is_hopeless() const { return attempt == 0 && !problem.empty(); }
+};
+
+// Or the exit code where it could not begin; that is said then.
+std::expected<LocalLife, int> run_local_life(const RunOptions& options, const LocalJob& job, EventLog& events,
+                                             const SignalWatcher& signals) {
+  Result<std::unique_ptr<LocalHost>> host = LocalHost::start(job.settings, events, options.verbose);
+  if (!host) return std::unexpected(complain(host.error().message));
+  Children children({.command = options.command, .tag_output = options.tag_output});
+  if (Status started = start_ranks(children, job.of_ranks, 0, options.ranks, options.ranks); !started)
+    return std::unexpected(complain_about_start(started.error()));
+  Supervision supervision(
+      {.ranks = rank_set(0, options.ranks), .deadline = job.settings.deadline, .saves_on_terminate = true});
+  LifeReport report = run_life(children, supervision, signals, (*host)->save_ended(), **host);
+  return LocalLife{.report = std::move(report),
+                   .saved = (*host)->saved(),
+                   .attempt = (*host)->attempt(),
+                   .problem = (*host)->problem(),
+                   .ended = monotonic_now()};
+}
+
+void tell_end(const LocalLife& life, std::uint32_t restarts_max) {
+  const std::string left = life.what_is_left();
+  if (life.report.over.terminated) {
+    std::fprintf(stderr, "rekindle: ended by a signal; %s\n", left.c_str());
+  } else if (life.report.over.exit_code != 0) {
+    const std::string why = life.is_hopeless()  ? "It is not started again, since that would meet the same problem."
+                            : restarts_max == 0 ? "Restarts are switched off (--max-restarts 0)."
+                                                : format("All {} restarts are used up (--max-restarts).", restarts_max);
+    std::fprintf(stderr, "rekindle: %s; %s. %s\n", life.failure().c_str(), left.c_str(), why.c_str());
+  }
+}
+
+// Outside a pod.
+int run_locally(const RunOptions& options, const SignalWatcher& signals) {
+  const Instant began = monotonic_now();
+  EventLog events(began);
+  if (!options.events_file.empty()) {
+    if (Status opened = events.open(options.events_file); !opened) return complain(opened.error().message);
+  }
+  if (Result<std::string> program = find_program(options.command.front()); !program)
+    return complain_about_start(program.error());
+  Result<LocalJob> job = read_local_job(options);
+  if (!job) return complain(job.error().message, kUsageCode);
+  const Result<JobLock> lock = JobLock::take(job->settings.checkpoint_folder, job->settings.job);
   if (!lock) return complain(lock.error().message);
   const Result<RunFolder> folder = RunFolder::make();
   if (!folder) return complain(folder.error().message);
-  settings.run_folder = folder->path();
-  settings.socket_path = folder->path() + "/sidecar.sock";
-  base[environment::kSocket] = settings.socket_path;
-  base[environment::kCheckpointFolder] = settings.checkpoint_folder;
-  base[environment::kNamespace] = settings.job_namespace;
-  base[environment::kJob] = settings.job;
-  base[environment::kJobUid] = settings.job_uid;
+  settle_in(*folder, *job);
 
   for (std::uint32_t restarts = 0;; ++restarts) {
-    Result<std::unique_ptr<LocalHost>> host = LocalHost::start(settings, events, options.verbose);
-    if (!host) return complain(host.error().message);
-    Children children({.command = options.command, .tag_output = options.tag_output});
-    if (Status started = start_ranks(children, base, 0, options.ranks, options.ranks); !started)
-      return complain_about_start(started.error());
-    Supervision supervision(
-        {.ranks = rank_set(0, options.ranks), .deadline = settings.deadline, .saves_on_terminate = true});
-    const LifeReport report = run_life(children, supervision, signals, (*host)->save_ended(), **host);
-    const Instant ended = monotonic_now();
-    const std::optional<SavedPoint> saved = (*host)->saved();
-    const std::uint32_t attempt = (*host)->attempt();
-    const std::string problem = (*host)->problem();
-    host->reset();
-
-    const std::string failure =
-        report.first_failure
-            ? format("rank {} ended with {} {}", report.first_failure->rank, describe(*report.first_failure),
-                     attempt == 0 ? std::string("before training began") : format("in attempt {}", attempt))
-            : "";
-    const std::string left = saved ? format("step {} is saved", saved->step) : "nothing new was saved";
-    // A folder that cannot be used does not get better by trying: a person has to change something.
-    const bool hopeless = attempt == 0 && !problem.empty();
+    const std::expected<LocalLife, int> life = run_local_life(options, *job, events, signals);
+    if (!life) return life.error();
+    const LifeReport& report = life->report;
     const bool over =
-        report.over.exit_code == 0 || report.over.terminated || hopeless || restarts >= options.restarts_max;
+        report.over.exit_code == 0 || report.over.terminated || life->is_hopeless() || restarts >= options.restarts_max;
     if (over) {
       events.write({.event = "finished",
-                    .attempt = attempt,
-                    .step = saved ? saved->step : 0,
+                    .attempt = life->attempt,
+                    .step = life->saved_step(),
                     .exit_code = report.over.exit_code},
-                   ended);
-      if (report.over.terminated) std::fprintf(stderr, "rekindle: ended by a signal; %s\n", left.c_str());
-      if (!report.over.terminated && report.over.exit_code != 0) {
-        std::fprintf(stderr, "rekindle: %s; %s. %s\n", failure.c_str(), left.c_str(),
-                     hopeless ? "It is not started again, since that would meet the same problem."
-                     : options.restarts_max == 0
-                         ? "Restarts are switched off (--max-restarts 0)."
-                         : format("All {} restarts are used up (--max-restarts).", options.restarts_max).c_str());
-      }
+                   life->ended);
+      tell_end(*life, options.restarts_max);
       return report.over.exit_code;
     }
-    events.write({.event = "restart", .attempt = attempt, .step = saved ? saved->step : 0, .message = failure}, ended);
-    std::fprintf(stderr, "rekindle: %s, %.1f s after the start; %s; restart %u of %u\n", failure.c_str(),
-                 to_seconds(ended - began), left.c_str(), restarts + 1, options.restarts_max);
+    events.write({.event = "restart", .attempt = life->attempt, .step = life->saved_step(), .message = life->failure()},
+                 life->ended);
+    std::fprintf(stderr, "rekindle: %s, %.1f s after the start; %s; restart %u of %u\n", life->failure().c_str(),
+                 to_seconds(life->ended - began), life->what_is_left().c_str(), restarts + 1, options.restarts_max);
   }
 }
 
