@@ -156,8 +156,8 @@ std::expected<LocalLife, int> run_local_life(const RunOptions& options, const Lo
     return std::unexpected(complain_about_start(started.error()));
   Supervision supervision(
       {.ranks = rank_set(0, options.ranks), .deadline = job.settings.deadline, .saves_on_terminate = true});
-  LifeReport report = run_life(children, supervision, signals, (*host)->save_ended(), **host);
-  return LocalLife{.report = std::move(report),
+  const LifeReport report = run_life(children, supervision, signals, (*host)->save_ended(), **host);
+  return LocalLife{.report = report,
                    .saved = (*host)->saved(),
                    .attempt = (*host)->attempt(),
                    .problem = (*host)->problem(),
