@@ -1,5 +1,5 @@
-// rekindle-operator: puts the parts together, waits for SIGTERM, takes them apart in the opposite
-// order.
+// rekindle-operator: reads its configuration, runs the manager until SIGTERM and keeps the webhook
+// configuration and the certificate fresh meanwhile.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,18 +11,12 @@
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "common/system/signals.h"
-#include "operator/io/action_runner.h"
 #include "operator/io/api_client.h"
 #include "operator/io/certificate_store.h"
+#include "operator/io/manager.h"
 #include "operator/io/operator_config.h"
-#include "operator/io/operator_loop.h"
-#include "operator/io/operator_servers.h"
 #include "operator/io/server_certificate.h"
-#include "operator/io/watch_thread.h"
 #include "operator/io/webhook_registration.h"
-#include "operator/io/worker_pool.h"
-#include "operator/kube/requests.h"
-#include "operator/model/names.h"
 
 namespace rekindle::op {
 namespace {
@@ -50,22 +44,6 @@ AdmissionSettings admission_settings(const OperatorConfig& config) {
   return settings;
 }
 
-template <typename T, typename Decode>
-std::unique_ptr<WatchThread> watch(KubeTransport& transport, Resource resource, Selection selection, Decode decode,
-                                   Mailbox<OperatorInput>& mailbox, Metrics& metrics, std::uint64_t seed) {
-  const auto on_unreadable = [kind = std::string(resource.kind)](const ObjectKey& key, const Error& error) {
-    log_warning("an object cannot be read; its last good state stays",
-                {{"kind", kind}, {"object", to_text(key)}, {"error", error.message}});
-  };
-  const auto on_trouble = [&metrics](const WatchThread::Job& job, const Error& error, const std::string& next) {
-    metrics.watch_trouble(job.resource.kind);
-    log_warning("watch", {{"kind", job.resource.kind}, {"error", error.message}, {"next", next}});
-  };
-  return std::make_unique<WatchThread>(transport,
-                                       WatchThread::Job{.resource = resource, .selection = std::move(selection)},
-                                       deliver_decoded<T>(mailbox, decode, on_unreadable), on_trouble, seed);
-}
-
 Status run(const OperatorConfig& config, const std::string& kubeconfig, const std::string& context,
            const OperatorPorts& ports, const SignalWatcher& signals) {
   Result<std::unique_ptr<Credentials>> credentials = Credentials::find(kubeconfig, context);
@@ -80,38 +58,17 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
   Result<std::optional<ServerTls>> tls = server_certificate.renew(wall_seconds());
   if (!tls) return std::unexpected(tls.error());
 
-  const std::uint64_t seed = std::random_device{}();
   char host[129] = {};
   gethostname(host, sizeof host - 1);
 
-  Mailbox<OperatorInput> mailbox(4096);
-  JobCache jobs;
-  Metrics metrics;
-  ActionRunner runner(client, *certificates, host);
-  std::unique_ptr<WorkerPool> pool = std::make_unique<WorkerPool>(4);
-  OperatorLoop loop({.limits = {.breakpoint_deadline = std::chrono::seconds(config.deadline_seconds)}, .seed = seed},
-                    mailbox, jobs, metrics, [&](ObjectKey job, std::string job_uid, std::vector<Action> actions) {
-                      pool->run([&, job = std::move(job), job_uid = std::move(job_uid), actions = std::move(actions)] {
-                        mailbox.push(runner.run(job, job_uid, actions));
-                      });
-                    });
-  std::jthread owner([&] { loop.run(); });
-
-  std::atomic<bool> registered{false};
-  Result<std::unique_ptr<OperatorServers>> servers = OperatorServers::start(
-      ports, (*tls)->admission, (*tls)->sidecars, admission_settings(config), jobs, client, metrics, mailbox,
-      {.alive = [&] { return loop.alive(); }, .ready = [&] { return loop.ready() && registered; }});
-  if (!servers) {
-    mailbox.close();
-    return std::unexpected(servers.error());
-  }
-
-  std::vector<std::unique_ptr<WatchThread>> watches;
-  watches.push_back(watch<Job>(client, kJobs, {.label_selector = std::string(names::kSchedulingLabel)}, &job_from_json,
-                               mailbox, metrics, seed + 1));
-  watches.push_back(watch<Pod>(client, kPods, {.label_selector = std::string(names::kProtectedLabel) + "=true"},
-                               &pod_from_json, mailbox, metrics, seed + 2));
-  watches.push_back(watch<Breakpoint>(client, kBreakpoints, {}, &breakpoint_from_json, mailbox, metrics, seed + 3));
+  Result<std::unique_ptr<Manager>> manager =
+      Manager::start(client, *certificates, **tls,
+                     {.loop = {.limits = {.breakpoint_deadline = std::chrono::seconds(config.deadline_seconds)},
+                               .seed = std::random_device{}()},
+                      .admission = admission_settings(config),
+                      .ports = ports,
+                      .instance = host});
+  if (!manager) return std::unexpected(manager.error());
 
   // Until SIGTERM: keep the webhook configuration and the certificate fresh.
   while (true) {
@@ -120,15 +77,15 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
       log_warning("the webhook configuration could not be written; trying again", {{"error", written.error().message}});
     } else {
       if (*written) log_info("wrote caBundle", {{"configuration", config.webhook_configuration}});
-      if (!registered.exchange(true)) mailbox.push(WebhooksRegistered{});
+      (*manager)->webhooks_registered();
     }
     if (const Result<std::optional<ServerTls>> fresh = server_certificate.renew(wall_seconds()); !fresh) {
       log_error("the servers' certificate could not be renewed", {{"error", fresh.error().message}});
     } else if (*fresh) {
-      (*servers)->replace_tls((*fresh)->admission, (*fresh)->sidecars);
+      (*manager)->replace_tls(**fresh);
     }
     const ApiClient::Counts counts = client.counts();
-    metrics.requests(counts.requests, counts.errors, counts.retries);
+    (*manager)->metrics().requests(counts.requests, counts.errors, counts.retries);
     if (const std::optional<int> signal =
             signals.wait(written ? Duration(kRegistrationPause) : std::chrono::seconds(1))) {
       log_info("stopping", {{"signal", *signal}});
@@ -136,12 +93,7 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
     }
   }
 
-  watches.clear();
-  pool.reset();
-  mailbox.push(StopRequested{});
-  owner.join();
-  (*servers)->stop();
-  mailbox.close();
+  (*manager)->stop();
   log_info("stopped");
   return {};
 }

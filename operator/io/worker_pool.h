@@ -1,5 +1,4 @@
-// A few threads that run blocking work in the order it came. The destructor lets what has begun
-// finish and drops the rest.
+// A few threads that run blocking work in the order it came.
 #pragma once
 
 #include <condition_variable>
@@ -19,8 +18,12 @@ class WorkerPool {
       threads_.emplace_back([this](std::stop_token stop) { work(stop); });
     }
   }
-  ~WorkerPool() {
+  ~WorkerPool() { stop(); }
+
+  // Lets what has begun finish and drops the rest, and all that is still given to it.
+  void stop() {
     for (std::jthread& thread : threads_) thread.request_stop();
+    threads_.clear();
   }
 
   void run(std::function<void()> task) {
@@ -46,7 +49,7 @@ class WorkerPool {
   std::mutex mutex_;
   std::condition_variable_any added_;
   std::deque<std::function<void()>> tasks_;  // guarded by mutex_
-  std::vector<std::jthread> threads_;        // last: it is joined before the rest goes
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace rekindle::op
