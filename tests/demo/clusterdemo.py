@@ -22,7 +22,7 @@ from ranks import Ranks, process_of, rank_processes
 from stepjournal import cluster_argument, first_behind, journals_in_logs, last_committed, read_journals
 from steploss import StepLoss
 from story import Stopwatch, Story, conclude
-from timeline import CLUSTER_EVENTS, Entry, Told, entries_of, timeline_lines
+from timeline import CLUSTER_EVENTS, Entry, ReportedEvent, entries_of, timeline_lines
 from workspace import CLAIM, checkpoint_folder, make_workspace, remove_workspace
 
 JOB, PLAIN = "digits", "digits-plain"
@@ -236,8 +236,8 @@ class Demonstration:
         told = [
             *self.logs.recovery_events(old),
             *gone_and_back(list(self.pods.events), _uids(old), _uids(new)),
-            Told(first.at, "first_step", f"training goes on with step {first.step}", first.step),
-            Told(restored, "restored", "the Breakpoint says Restored"),
+            ReportedEvent(first.at, "first_step", f"training goes on with step {first.step}", first.step),
+            ReportedEvent(restored, "restored", "the Breakpoint says Restored"),
         ]
         return entries_of(at, told)
 

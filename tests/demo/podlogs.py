@@ -8,7 +8,7 @@ import time
 
 from failure import Failure
 from kubernetes import Kubernetes, wait_for, wall
-from timeline import Told
+from timeline import ReportedEvent
 
 CONTAINERS = ("worker", "rekindle-sidecar")
 
@@ -67,7 +67,7 @@ class PodLogs:
         """What the training program of these pods logged, a step each."""
         return [line for _, line in steps_in(self._lines(pods, "worker"))]
 
-    def recovery_events(self, pods: dict) -> list[Told]:
+    def recovery_events(self, pods: dict) -> list[ReportedEvent]:
         """What the sidecars of these pods say of the recovery."""
         return recovery_told(self._lines(pods, "rekindle-sidecar"))
 
@@ -116,14 +116,14 @@ def first_made(lines: list[tuple]) -> FirstStep | None:
     return min(made, key=lambda step: (step.step, step.at), default=None)
 
 
-def recovery_told(lines: list[tuple]) -> list[Told]:
+def recovery_told(lines: list[tuple]) -> list[ReportedEvent]:
     """Each event once. A fault is the only one of its job, so none belongs to another."""
-    first: dict[str, Told] = {}
+    first: dict[str, ReportedEvent] = {}
     for moment, line in lines:
         name, text = _TOLD.get((line.get("msg"), line.get("state")), (None, ""))
         if name is None or (name in first and first[name].at <= moment):
             continue
-        first[name] = Told(moment, name, text.format(step=line.get("step")))
+        first[name] = ReportedEvent(moment, name, text.format(step=line.get("step")))
     # What dies once the checkpoint is complete is ended on purpose.
     if "rank_died" in first and "durable" in first and first["rank_died"].at > first["durable"].at:
         del first["rank_died"]

@@ -5,7 +5,7 @@ import json
 from podlogs import FirstStep, first_made, lines_of, recovery_told, steps_in
 from podtimes import gone_and_back
 from selfcheck import outcomes_of
-from timeline import Told
+from timeline import ReportedEvent
 
 
 def line(seconds, **entry):
@@ -44,10 +44,10 @@ def a_save_is_told_once():
     yield (
         recovery_told(SAVE),
         [
-            Told(1.0, "hook", "the preStop hook asks for a breakpoint"),
-            Told(2.0, "hold", "every rank is asked to hold still"),
-            Told(2.5, "agreed", "the living ranks agree on step 7"),
-            Told(4.0, "durable", "the checkpoint of step 7 is complete on disk"),
+            ReportedEvent(1.0, "hook", "the preStop hook asks for a breakpoint"),
+            ReportedEvent(2.0, "hold", "every rank is asked to hold still"),
+            ReportedEvent(2.5, "agreed", "the living ranks agree on step 7"),
+            ReportedEvent(4.0, "durable", "the checkpoint of step 7 is complete on disk"),
         ],
     )
     yield recovery_told([]), []
@@ -92,7 +92,7 @@ WATCHED = [
 def pods_are_gone_and_back():
     yield (
         gone_and_back(WATCHED, {"old-0", "old-1"}, {"new-0", "new-1"}),
-        [Told(4.0, "pods_gone", "the old pods are gone"), Told(6.5, "pods_back", "the new pods run")],
+        [ReportedEvent(4.0, "pods_gone", "the old pods are gone"), ReportedEvent(6.5, "pods_back", "the new pods run")],
     )
 
 

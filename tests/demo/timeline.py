@@ -21,7 +21,7 @@ CLUSTER_EVENTS = ("agreed", "durable", "first_step")
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class ReportedEvent:
     """What somebody says has happened. `at` is in seconds of time.monotonic()."""
 
     at: float
@@ -53,7 +53,7 @@ def milliseconds_since(fault_at: float, at: float) -> float:
     return round((at - fault_at) * 1000, 1) + 0.0  # which makes a zero of a negative zero
 
 
-def entries_of(fault_at: float, told: list[Told]) -> list[Entry]:
+def entries_of(fault_at: float, told: list[ReportedEvent]) -> list[Entry]:
     """In order of time."""
     return [
         Entry(milliseconds_since(fault_at, one.at), one.name, one.text, one.step)
@@ -65,7 +65,9 @@ def told_by_launcher(events: list, fault, started_again_at: float | None = None,
     """From the fault to the first step after it, of the events of `rekindle run`. `started_again_at`: when we, not the
     launcher, did so. `scheduled`: checkpoints were made before the fault as well, each with a hold of its own."""
     told = [
-        Told(event.at, event.name, _TOLD[event.name].format(step=event.step, message=event.message), event.step)
+        ReportedEvent(
+            event.at, event.name, _TOLD[event.name].format(step=event.step, message=event.message), event.step
+        )
         for event in events
         if event.name in _TOLD
         and event.attempt >= fault.attempt
@@ -73,7 +75,7 @@ def told_by_launcher(events: list, fault, started_again_at: float | None = None,
         and not (event.name in ("restored", "first_step") and event.attempt == fault.attempt)
     ]
     if started_again_at is not None:
-        told.append(Told(started_again_at, "restart", _TOLD["restart"], 0))
+        told.append(ReportedEvent(started_again_at, "restart", _TOLD["restart"], 0))
     told.sort(key=lambda one: one.at)
     end = next((place for place, one in enumerate(told, 1) if one.name == "first_step"), len(told))
     return told[:end]

@@ -8,7 +8,7 @@ from timeline import (
     RESUMED_EVENTS,
     SAVED_EVENTS,
     Entry,
-    Told,
+    ReportedEvent,
     entries_of,
     milliseconds_since,
     timeline_faults,
@@ -157,7 +157,7 @@ def our_own_start_is_in_it():
 
 
 def entries_are_in_order_of_time():
-    told = [Told(10.5, "durable", "complete", 7), Told(10.25, "agreed", "agree")]
+    told = [ReportedEvent(10.5, "durable", "complete", 7), ReportedEvent(10.25, "agreed", "agree")]
     yield (
         entries_of(10.0, told),
         [Entry(250.0, "agreed", "agree", None), Entry(500.0, "durable", "complete", 7)],

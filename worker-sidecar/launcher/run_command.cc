@@ -6,14 +6,13 @@
 #include <expected>
 #include <filesystem>
 #include <optional>
-#include <thread>
 
 #include "common/base/format.h"
 #include "common/contract/environment.h"
 #include "common/system/clock.h"
-#include "worker-sidecar/hook/hook_call.h"
 #include "worker-sidecar/launcher/environment.h"
 #include "worker-sidecar/launcher/local_host.h"
+#include "worker-sidecar/launcher/pod_saver.h"
 #include "worker-sidecar/launcher/run_folder.h"
 #include "worker-sidecar/sidecar/checkpoint_repository.h"
 #include "worker-sidecar/storage/nonce.h"
@@ -117,7 +116,7 @@ Result<LocalJob> read_local_job(const RunOptions& options) {
 }
 
 // What only this run has: where sidecar and ranks meet.
-void settle_in(const RunFolder& folder, LocalJob& job) {
+void add_run_folder(const RunFolder& folder, LocalJob& job) {
   job.settings.run_folder = folder.path();
   job.settings.socket_path = folder.path() + "/sidecar.sock";
   job.of_ranks[environment::kSocket] = job.settings.socket_path;
@@ -164,7 +163,7 @@ std::expected<LocalLife, int> run_local_life(const RunOptions& options, const Lo
                    .ended = monotonic_now()};
 }
 
-void tell_end(const LocalLife& life, std::uint32_t restarts_max) {
+void print_end(const LocalLife& life, std::uint32_t restarts_max) {
   const std::string left = life.what_is_left();
   if (life.report.over.terminated) {
     std::fprintf(stderr, "rekindle: ended by a signal; %s\n", left.c_str());
@@ -191,7 +190,7 @@ int run_locally(const RunOptions& options, const SignalWatcher& signals) {
   if (!lock) return complain(lock.error().message);
   const Result<RunFolder> folder = RunFolder::make();
   if (!folder) return complain(folder.error().message);
-  settle_in(*folder, *job);
+  add_run_folder(*folder, *job);
 
   for (std::uint32_t restarts = 0;; ++restarts) {
     const std::expected<LocalLife, int> life = run_local_life(options, *job, events, signals);
@@ -205,7 +204,7 @@ int run_locally(const RunOptions& options, const SignalWatcher& signals) {
                     .step = life->saved_step(),
                     .exit_code = report.over.exit_code},
                    life->ended);
-      tell_end(*life, options.restarts_max);
+      print_end(*life, options.restarts_max);
       return report.over.exit_code;
     }
     events.write({.event = "restart", .attempt = life->attempt, .step = life->saved_step(), .message = life->failure()},
@@ -214,43 +213,6 @@ int run_locally(const RunOptions& options, const SignalWatcher& signals) {
                  to_seconds(life->ended - began), life->what_is_left().c_str(), restarts + 1, options.restarts_max);
   }
 }
-
-// Asks the pod's sidecar through its socket. What it saves it decides by itself: it has seen the
-// death before we have.
-class PodSaver final : public Saver {
- public:
-  static constexpr Duration kAnswerLimit = std::chrono::seconds(600);
-
-  explicit PodSaver(std::string socket_path) : socket_path_(std::move(socket_path)) {}
-  ~PodSaver() override {
-    // A call that still waits ends with the process; nothing of ours is used by it but the waker,
-    // which outlives the thread's last use.
-    if (thread_.joinable()) thread_.join();
-  }
-
-  const Waker& save_ended() const { return save_ended_; }
-  void rank_ended(const ChildEnd& end) override {
-    if (end.exit_code != 0) std::fprintf(stderr, "rekindle: rank %u ended with %s\n", end.rank, describe(end).c_str());
-  }
-  void save() override {
-    thread_ = std::thread([this] {
-      const hook::HookResult result =
-          hook::call_sidecar({.socket_path = socket_path_, .container = "rekindle run", .answer_limit = kAnswerLimit});
-      std::fprintf(stderr, "%s\n", result.line.c_str());
-      save_ended_.wake();
-    });
-  }
-  void checkpoint_now() override {
-    std::fputs(
-        "rekindle: SIGUSR1 asks for a checkpoint outside Kubernetes only; in a pod create a Breakpoint instead\n",
-        stderr);
-  }
-
- private:
-  const std::string socket_path_;
-  Waker save_ended_;
-  std::thread thread_;
-};
 
 // In a protected pod.
 int run_in_pod(const RunOptions& options, const SignalWatcher& signals) {

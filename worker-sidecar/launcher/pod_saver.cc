@@ -1,0 +1,36 @@
+#include "worker-sidecar/launcher/pod_saver.h"
+
+#include <cstdio>
+#include <utility>
+
+#include "worker-sidecar/hook/hook_call.h"
+
+namespace rekindle::launcher {
+
+PodSaver::PodSaver(std::string socket_path) : socket_path_(std::move(socket_path)) {}
+
+// A call that still waits ends with the process; nothing of ours is used by it but the waker, which
+// outlives the thread's last use.
+PodSaver::~PodSaver() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void PodSaver::rank_ended(const ChildEnd& end) {
+  if (end.exit_code != 0) std::fprintf(stderr, "rekindle: rank %u ended with %s\n", end.rank, describe(end).c_str());
+}
+
+void PodSaver::save() {
+  thread_ = std::thread([this] {
+    const hook::HookResult result =
+        hook::call_sidecar({.socket_path = socket_path_, .container = "rekindle run", .answer_limit = kAnswerLimit});
+    std::fprintf(stderr, "%s\n", result.line.c_str());
+    save_ended_.wake();
+  });
+}
+
+void PodSaver::checkpoint_now() {
+  std::fputs("rekindle: SIGUSR1 asks for a checkpoint outside Kubernetes only; in a pod create a Breakpoint instead\n",
+             stderr);
+}
+
+}  // namespace rekindle::launcher
