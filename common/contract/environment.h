@@ -14,9 +14,11 @@ inline constexpr char kNamespace[] = "REKINDLE_NAMESPACE";
 inline constexpr char kJob[] = "REKINDLE_JOB";
 inline constexpr char kJobUid[] = "REKINDLE_JOB_UID";
 
-// --- of a rank, as the scripts of frameworks read them
+// --- of a rank, as the scripts of frameworks read them: MindSpore's, and those that torchrun starts
 inline constexpr char kRankId[] = "RANK_ID";
 inline constexpr char kRankSize[] = "RANK_SIZE";
+inline constexpr char kTorchRank[] = "RANK";
+inline constexpr char kTorchWorldSize[] = "WORLD_SIZE";
 inline constexpr char kLocalRank[] = "LOCAL_RANK";
 inline constexpr char kMasterAddress[] = "MASTER_ADDR";
 

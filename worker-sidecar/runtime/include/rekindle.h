@@ -113,7 +113,9 @@ typedef struct rk_options {
   const char* socket_path;    /* NULL: REKINDLE_SOCKET; neither: the process runs stand-alone */
   const char* checkpoint_dir; /* NULL: REKINDLE_CHECKPOINT_DIR; used when stand-alone, the sidecar's otherwise */
   const char* job;            /* NULL: REKINDLE_JOB or "local"; names the checkpoint folder when stand-alone */
-  int32_t rank; /* with world_size == 0 both come from REKINDLE_RANK and REKINDLE_WORLD_SIZE, else 0 of 1 */
+  /* With world_size == 0 each comes from the first variable that is set of REKINDLE_RANK, RANK, RANK_ID, and of
+   * REKINDLE_WORLD_SIZE, WORLD_SIZE, RANK_SIZE; rank 0 of 1 without them. */
+  int32_t rank;
   int32_t world_size;
   uint32_t flags;
   uint32_t state_bytes_max;  /* room for small state and RK_ANYWHERE tensors of one step; 0: 65536 */

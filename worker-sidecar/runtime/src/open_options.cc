@@ -2,9 +2,10 @@
 
 #include <sys/un.h>
 
+#include <array>
 #include <charconv>
 #include <cstring>
-#include <optional>
+#include <span>
 #include <string_view>
 
 #include "common/base/format.h"
@@ -20,16 +21,38 @@ std::string chosen(const char* given, const Environment& environment, const char
   return text != nullptr ? text : "";
 }
 
-Outcome<std::optional<std::uint32_t>> number_from(const Environment& environment, const char* variable) {
-  const char* const given = environment(variable);
-  if (given == nullptr || *given == '\0') return std::nullopt;
-  const std::string_view text = given;
+// Who started the process has said its place in one of these: `rekindle run` and the webhook,
+// torchrun, MindSpore's launchers. The first that is set counts.
+constexpr std::array kRankVariables{environment::kRank, environment::kTorchRank, environment::kRankId};
+constexpr std::array kWorldSizeVariables{environment::kWorldSize, environment::kTorchWorldSize, environment::kRankSize};
+
+struct Numbered {
   std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) {
-    return refuse(RK_ERROR_ARGUMENT, format("{} is '{}'; it must be a whole number", variable, text));
+  std::string source;  // the variable, empty when none is set
+};
+
+Outcome<Numbered> number_from(const Environment& environment, std::span<const char* const> variables,
+                              std::uint32_t otherwise) {
+  for (const char* variable : variables) {
+    const char* const given = environment(variable);
+    if (given == nullptr || *given == '\0') continue;
+    const std::string_view text = given;
+    Numbered numbered{.source = variable};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), numbered.number);
+    if (error != std::errc{} || end != text.data() + text.size()) {
+      return refuse(RK_ERROR_ARGUMENT, format("{} is '{}'; it must be a whole number", variable, text));
+    }
+    return numbered;
   }
-  return number;
+  return Numbered{.number = otherwise, .source = ""};
+}
+
+// Where a place came from, for a message.
+std::string sources_of(const Numbered& rank, const Numbered& world_size) {
+  const auto name = [](const Numbered& each, const char* ours) {
+    return each.source.empty() ? format("{} (not set)", ours) : each.source;
+  };
+  return format("{} and {}", name(rank, environment::kRank), name(world_size, environment::kWorldSize));
 }
 
 Done read_place(const rk_options& given, const Environment& environment, OpenOptions& options) {
@@ -37,22 +60,23 @@ Done read_place(const rk_options& given, const Environment& environment, OpenOpt
     return refuse(RK_ERROR_ARGUMENT,
                   format("rk_options: rank {} of world_size {} is negative", given.rank, given.world_size));
   }
+  std::string sources = "rk_options";
   if (given.world_size > 0) {
     options.rank = static_cast<std::uint32_t>(given.rank);
     options.world_size = static_cast<std::uint32_t>(given.world_size);
   } else {
-    const auto rank = number_from(environment, environment::kRank);
+    const auto rank = number_from(environment, kRankVariables, 0);
     if (!rank) return std::unexpected(rank.error());
-    const auto world_size = number_from(environment, environment::kWorldSize);
+    const auto world_size = number_from(environment, kWorldSizeVariables, 1);
     if (!world_size) return std::unexpected(world_size.error());
-    options.rank = rank->value_or(0);
-    options.world_size = world_size->value_or(1);
+    options.rank = rank->number;
+    options.world_size = world_size->number;
+    sources = sources_of(*rank, *world_size);
   }
   if (options.world_size == 0 || options.world_size > kRanksMax || options.rank >= options.world_size) {
-    return refuse(RK_ERROR_ARGUMENT,
-                  format("rank {} of {} ranks does not exist: ranks count from 0 and there are at "
-                         "most {}; check rk_options or {} and {}",
-                         options.rank, options.world_size, kRanksMax, environment::kRank, environment::kWorldSize));
+    return refuse(RK_ERROR_ARGUMENT, format("rank {} of {} ranks does not exist: ranks count from 0 and there are at "
+                                            "most {}; check {}",
+                                            options.rank, options.world_size, kRanksMax, sources));
   }
   return {};
 }

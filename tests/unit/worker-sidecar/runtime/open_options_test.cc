@@ -67,6 +67,37 @@ TEST_F(OptionsFrom, AGivenWorldSizeSetsTheRankToo) {
   EXPECT_EQ(read()->world_size, 2u);
 }
 
+// As torchrun and MindSpore's launchers tell it. Eight processes that took themselves for eight jobs
+// of one rank shared a folder, and the last one won.
+TEST_F(OptionsFrom, TheLauncherOfAFrameworkSetsThePlaceWhereOursDidNot) {
+  variables = {{"REKINDLE_SOCKET", "/run/s"}, {"RANK", "3"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "3"}};
+  EXPECT_EQ(read()->rank, 3u);
+  EXPECT_EQ(read()->world_size, 8u);
+  variables = {{"REKINDLE_SOCKET", "/run/s"}, {"RANK_ID", "5"}, {"RANK_SIZE", "16"}};
+  EXPECT_EQ(read()->rank, 5u);
+  EXPECT_EQ(read()->world_size, 16u);
+}
+
+// In a pod of several ranks the webhook says how many ranks the job has, and torchrun which is
+// which; what a plugin of Volcano sets for the pod as a whole does not count.
+TEST_F(OptionsFrom, OursComesFirstOneByOne) {
+  variables = {{"REKINDLE_SOCKET", "/run/s"}, {"REKINDLE_WORLD_SIZE", "16"}, {"RANK", "9"}, {"WORLD_SIZE", "2"}};
+  EXPECT_EQ(read()->rank, 9u);
+  EXPECT_EQ(read()->world_size, 16u);
+}
+
+TEST_F(OptionsFrom, SeveralRanksOfAnotherLauncherAreNoJobsOfTheirOwn) {
+  variables = {{"REKINDLE_CHECKPOINT_DIR", "/c"}, {"RANK", "0"}, {"WORLD_SIZE", "8"}};
+  expect_refused(RK_ERROR_ARGUMENT, "rekindle run -n 8");
+}
+
+TEST_F(OptionsFrom, APlaceThatDoesNotExistNamesTheVariables) {
+  variables = {{"RANK", "8"}, {"WORLD_SIZE", "8"}};
+  expect_refused(RK_ERROR_ARGUMENT, "check RANK and WORLD_SIZE");
+  variables = {{"RANK_ID", "1"}};
+  expect_refused(RK_ERROR_ARGUMENT, "check RANK_ID and REKINDLE_WORLD_SIZE (not set)");
+}
+
 TEST_F(OptionsFrom, AnUnsetStructSizeIsExplained) {
   given.struct_size = 0;
   expect_refused(RK_ERROR_ARGUMENT, "set it to sizeof(rk_options)");
