@@ -14,7 +14,7 @@ inline constexpr char kNamespace[] = "REKINDLE_NAMESPACE";
 inline constexpr char kJob[] = "REKINDLE_JOB";
 inline constexpr char kJobUid[] = "REKINDLE_JOB_UID";
 
-// --- of a rank, as the scripts of frameworks read them: MindSpore's, and those that torchrun starts
+// --- of a rank, as the scripts of frameworks read them (MindSpore's, torchrun's)
 inline constexpr char kRankId[] = "RANK_ID";
 inline constexpr char kRankSize[] = "RANK_SIZE";
 inline constexpr char kTorchRank[] = "RANK";

@@ -250,13 +250,14 @@ void make_messages() {
       WrittenMessage{65536, file},
       WriteFailedMessage{65536, full},
       CollectiveFailedMessage{184, "ring broken"},
-      CheckpointWantedMessage{},
+      CheckpointWantedMessage{184},
       FinishedMessage{143},
       EndMessage{143},
       RefusedMessage{full},
       StatusMessage{R"({"phase":"training"})"},
       HookMessage{"main", 27.5},
-      HookDoneMessage{HookOutcome::durable, 185, "a2-s185-y", 31, "step 185 is durable"}};
+      HookDoneMessage{HookOutcome::durable, 185, "a2-s185-y", 31, "step 185 is durable"},
+      CheckpointDoneMessage{184, HookOutcome::durable, 185, "a2-s185-y", "step 185 is durable"}};
   for (const LocalMessage& message : local) {
     const EncodedMessage encoded = encode_local_message(message);
     const auto kind = static_cast<std::uint8_t>(encoded.kind);

@@ -224,6 +224,8 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
     for (const std::uint32_t number : end->ranks) after(milliseconds(1), [this, number] { kill_rank(number); });
   } else if (const auto* answer = std::get_if<AnswerHook>(&output)) {
     answer_hook(*answer);
+  } else if (const auto* told = std::get_if<AnswerCheckpoint>(&output)) {
+    answer_checkpoint(*told);
   } else if (const auto* create = std::get_if<CreateFolder>(&output)) {
     const std::string path =
         checkpoint_folder_name({create->attempt, create->step, "n" + std::to_string(next_folder_++)});
@@ -263,6 +265,9 @@ void CoordinationHarness::connect_rank(std::uint32_t number) {
   rank.alive = true;
   deliver(pod_of(number), RankConnected{number, rank.attempt, std::max(rank.highest_term, rank.order.term), rank.word,
                                         rank.held, rank.rebuilds, rank.order.term});
+  // As the library does, for a sidecar that has come back.
+  if (const auto wanted = checkpoints_wanted_.find(number); wanted != checkpoints_wanted_.end())
+    deliver(pod_of(number), RankRequestedCheckpoint{number, wanted->second});
 }
 
 void CoordinationHarness::connect_everything() {
@@ -308,6 +313,7 @@ void CoordinationHarness::kill_rank(std::uint32_t number) {
   if (!rank.alive) return;
   rank.alive = false;
   ++rank.generation;
+  checkpoints_wanted_.erase(number);
   log(format("rank {} dies {} at step {}", number, to_string(rank.word.phase), rank.word.step));
   if (pods_[pod_of(number)].up)
     deliver_later(pod_of(number), microseconds(200), RankDied{number, rank.word, rank.attempt, rank.shadow_steps});
@@ -320,6 +326,7 @@ void CoordinationHarness::kill_pod(std::uint32_t pod) {
     if (pod_of(number) == pod && ranks_[number].alive) {
       ranks_[number].alive = false;
       ++ranks_[number].generation;
+      checkpoints_wanted_.erase(number);
     }
     if (pod_of(number) == pod) ranks_[number].shadow_steps.clear();
   }
@@ -427,6 +434,20 @@ void CoordinationHarness::answer_hook(const AnswerHook& answer) {
              answer.done.outcome == HookOutcome::failed ? ": " + answer.done.message : ""));
 }
 
+void CoordinationHarness::answer_checkpoint(const AnswerCheckpoint& answer) {
+  log(format("rank {} is told {} step={} of its request at step {}: {}", answer.rank, to_string(answer.done.outcome),
+             answer.done.step, answer.done.requested, answer.done.message));
+  checkpoint_answers_.push_back(answer);
+  const auto wanted = checkpoints_wanted_.find(answer.rank);
+  // The answer to a request that a newer one has replaced means nothing to the rank.
+  if (wanted == checkpoints_wanted_.end() || wanted->second != answer.done.requested) return;
+  checkpoints_wanted_.erase(wanted);
+  if (answer.done.outcome != HookOutcome::durable) return;
+  if (answer.done.step < answer.done.requested ||
+      std::ranges::none_of(published_, [&](const Published& each) { return each.step == answer.done.step; }))
+    violate(format("rank {} was told that step {} is durable", answer.rank, answer.done.step));
+}
+
 void CoordinationHarness::order(const std::string& breakpoint, AfterBreakpoint after_it, double seconds) {
   log(format("the operator orders {}, {}", breakpoint, to_string(after_it)));
   for (std::uint32_t pod = 0; pod < config_.pods; ++pod)
@@ -436,7 +457,8 @@ void CoordinationHarness::order(const std::string& breakpoint, AfterBreakpoint a
 void CoordinationHarness::want_checkpoint(std::uint32_t number) {
   if (!ranks_[number].alive) return;
   log(format("rank {} wants a checkpoint", number));
-  deliver(pod_of(number), RankRequestedCheckpoint{number});
+  checkpoints_wanted_[number] = ranks_[number].word.step;
+  deliver(pod_of(number), RankRequestedCheckpoint{number, ranks_[number].word.step});
 }
 
 void CoordinationHarness::fail_collective(std::uint32_t number) {
@@ -457,6 +479,7 @@ void CoordinationHarness::terminate(std::uint32_t pod, double seconds) {
 }
 
 bool CoordinationHarness::quiet() const {
+  if (!checkpoints_wanted_.empty()) return false;
   for (const Pod& pod : pods_) {
     if (!pod.up) continue;
     const SidecarPhase phase = pod.machine->phase();
@@ -839,6 +862,7 @@ void CoordinationHarness::finish_rank(std::uint32_t number) {
   Rank& rank = ranks_[number];
   rank.finished = true;
   rank.word.phase = RankPhase::finished;
+  checkpoints_wanted_.erase(number);
   deliver(pod_of(number), RankFinished{number});
   rank.alive = false;
   ++rank.generation;

@@ -139,6 +139,10 @@ class CoordinationHarness {
   // checkpoints that were given up
   const std::set<std::string>& removed() const { return removed_; }
   const std::map<std::uint64_t, Hook>& hooks() const { return hooks_; }
+  // What ranks were told that had asked for a checkpoint, in order.
+  const std::vector<AnswerCheckpoint>& checkpoint_answers() const { return checkpoint_answers_; }
+  // Ranks that still wait for one.
+  const std::map<std::uint32_t, std::uint64_t>& checkpoints_wanted() const { return checkpoints_wanted_; }
   const std::vector<BreakpointRecord>& records() const { return records_; }
   const std::vector<std::string>& violations() const { return violations_; }
   const CoordinationConfig& config() const { return config_; }
@@ -193,6 +197,7 @@ class CoordinationHarness {
   void rebuild(std::uint32_t rank);
   void report_failed_collective(std::uint32_t rank);
   void answer_hook(const AnswerHook& answer);
+  void answer_checkpoint(const AnswerCheckpoint& answer);
   void load(std::uint32_t pod, std::uint32_t rank, const OfferMessage& offer);
 
   void set_word(std::uint32_t rank, RankStatus word);
@@ -222,6 +227,8 @@ class CoordinationHarness {
   std::optional<PeerTableSeen> table_;
   std::uint64_t next_hook_ = 1;
   std::map<std::uint64_t, Hook> hooks_;
+  std::map<std::uint32_t, std::uint64_t> checkpoints_wanted_;  // the step, by rank
+  std::vector<AnswerCheckpoint> checkpoint_answers_;
   std::vector<RestoreCandidate> candidates_;
   std::map<std::string, Error> bad_;
   struct FailingWrites {

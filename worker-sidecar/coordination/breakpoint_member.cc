@@ -153,10 +153,24 @@ void BreakpointMember::on_order(const OrderArrived& order, Instant now, Coordina
         until, now, out);
 }
 
-void BreakpointMember::on_checkpoint_requested(std::uint32_t rank, Instant now, CoordinationOutputs& out) {
-  if (state_ == MemberState::settled) return;
-  if (durable_at_ && now - *durable_at_ < config_.limits.minimum_interval) return;  // P18
-  raise({.cause = TriggerCause::user, .pod = config_.ordinal, .detail = format("rank {} asked for a checkpoint", rank)},
+void BreakpointMember::on_checkpoint_requested(const RankRequestedCheckpoint& request, Instant now,
+                                               CoordinationOutputs& out) {
+  if (request.step) {
+    // Where every rank asks at the same step, the first ones' breakpoint is the others' as well.
+    std::optional<CheckpointDoneMessage> done;
+    if (outcome_ && is_durable(*outcome_)) done = answer_of(*outcome_, *request.step);
+    if (done && (done->outcome == HookOutcome::durable || state_ == MemberState::settled)) {
+      out.push_back(AnswerCheckpoint{request.rank, *std::move(done)});
+      return;
+    }
+    requests_.add(request.rank, *request.step, now + config_.limits.deadline + config_.limits.outcome_grace);
+  }
+  if (state_ == MemberState::settled) return requests_.settle(*outcome_, out);
+  if (durable_at_ && now - *durable_at_ < config_.limits.minimum_interval)  // P18
+    return requests_.refuse(request.rank, "the last checkpoint became durable a moment ago; ask again later", out);
+  raise({.cause = TriggerCause::user,
+         .pod = config_.ordinal,
+         .detail = format("rank {} asked for a checkpoint", request.rank)},
         {}, now, out);
 }
 
@@ -206,6 +220,7 @@ void BreakpointMember::on_rank_seen(std::uint32_t rank, Instant, CoordinationOut
 
 void BreakpointMember::on_rank_died(std::uint32_t rank, Instant now, CoordinationOutputs& out) {
   ending_ = true;
+  requests_.forget(rank);
   const MemberMove what = move(MemberInput::rank_died);
   if (what == MemberMove::end_ranks) {
     end_ranks_if_ending(now, out);
@@ -225,7 +240,8 @@ void BreakpointMember::on_rank_died(std::uint32_t rank, Instant now, Coordinatio
         {}, now, out);
 }
 
-void BreakpointMember::on_rank_finished(Instant now, CoordinationOutputs& out) {
+void BreakpointMember::on_rank_finished(std::uint32_t rank, Instant now, CoordinationOutputs& out) {
+  requests_.forget(rank);
   if (ranks_.all_finished() && !hooks_.empty() && state_ == MemberState::free) {
     answer_hooks(CommittedMessage{.term = highest_term_, .after = AfterBreakpoint::park}, now, out);
   }
@@ -417,6 +433,13 @@ void BreakpointMember::adopt(const Outcome& outcome, Instant now, CoordinationOu
     answer_hooks(outcome, now, out);
     end_ranks_if_ending(now, out);
   }
+  requests_.settle(outcome, out);
+  if (!requests_.empty()) {
+    pending_.push_back({.trigger = {.cause = TriggerCause::user,
+                                    .pod = config_.ordinal,
+                                    .detail = "a rank asked for a checkpoint of a newer step"},
+                        .until = {}});
+  }
   if (!pending_.empty()) send_trigger(now, out);
 }
 
@@ -485,6 +508,7 @@ void BreakpointMember::give_up_overdue_hooks(Instant now, CoordinationOutputs& o
 
 void BreakpointMember::on_wake(Instant now, CoordinationOutputs& out) {
   give_up_overdue_hooks(now, out);
+  requests_.give_up_overdue(now, out);
   if (is_held() && now >= give_up_) {
     adopt(
         FailedMessage{.term = highest_term_,
@@ -507,6 +531,7 @@ std::optional<Instant> BreakpointMember::next_wake() const {
   if (is_held()) consider(give_up_);
   if (is_held() || !pending_.empty()) consider(resend_at_);
   for (const auto& [id, hook] : hooks_) consider(hook.until);
+  if (const std::optional<Instant> overdue = requests_.next_wake()) consider(*overdue);
   if (end_ranks_at_ && has_ranks_to_end()) consider(*end_ranks_at_);
   return wake;
 }

@@ -1,6 +1,6 @@
 // One pod's part in a breakpoint: holds its ranks, reports their words, has them write, and carries
 // out the outcome; and its own reasons for one: hooks, deaths, orders, which it sends to the
-// coordinator until an outcome covers them.
+// coordinator until an outcome covers them; and the answers to those of its ranks that asked.
 //
 // Guarantees: obeys no term lower than the highest it has seen (P7). Ranks that were reported pass
 // no gate until an outcome, except by permit (P4). Each hook is answered once, before its time is
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "worker-sidecar/coordination/breakpoint_table.h"
+#include "worker-sidecar/coordination/checkpoint_requests.h"
 #include "worker-sidecar/coordination/config.h"
 #include "worker-sidecar/coordination/event.h"
 #include "worker-sidecar/coordination/job_layouts.h"
@@ -44,12 +45,12 @@ class BreakpointMember {
   // trigger.term and seconds_left are filled in when it is sent.
   void raise(TriggerMessage trigger, std::optional<Instant> until, Instant now, CoordinationOutputs& out);
   void on_order(const OrderArrived& order, Instant now, CoordinationOutputs& out);
-  void on_checkpoint_requested(std::uint32_t rank, Instant now, CoordinationOutputs& out);
+  void on_checkpoint_requested(const RankRequestedCheckpoint& request, Instant now, CoordinationOutputs& out);
   void on_collective_failed(const RankCollectiveFailed& failed, Instant now, CoordinationOutputs& out);
 
   void on_rank_seen(std::uint32_t rank, Instant now, CoordinationOutputs& out);
   void on_rank_died(std::uint32_t rank, Instant now, CoordinationOutputs& out);
-  void on_rank_finished(Instant now, CoordinationOutputs& out);
+  void on_rank_finished(std::uint32_t rank, Instant now, CoordinationOutputs& out);
   void on_rank_written(const RankWritten& written, CoordinationOutputs& out);
   void on_rank_write_failed(const RankWriteFailed& failed, CoordinationOutputs& out);
   void on_states_written(const StatesWritten& written, CoordinationOutputs& out);
@@ -126,6 +127,7 @@ class BreakpointMember {
   std::optional<Instant> durable_at_;
   std::vector<TimedTrigger> pending_;
   std::map<std::uint64_t, Hook> hooks_;
+  CheckpointRequests requests_;
   std::set<std::string> orders_;
   Instant resend_at_;
   bool ending_ = false;       // the pod is: a rank died, SIGTERM came

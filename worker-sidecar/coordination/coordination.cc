@@ -53,7 +53,8 @@ struct Coordination::Parts {
       return at + std::min(limits.rejoin_wait, given / 4);
     }
   };
-  std::vector<EarlyHook> early_hooks;  // that came before the attempt was known
+  std::vector<EarlyHook> early_hooks;                               // that came before the attempt was known
+  std::map<std::uint32_t, RankRequestedCheckpoint> early_requests;  // the same, by rank
   bool terminating = false;
   bool exit_reported = false;
 
@@ -182,7 +183,7 @@ struct Coordination::Parts {
       for (const std::uint32_t pod : pods.reachable_pods())
         out.push_back(SendToPeer{pod, PodFinishedMessage{config.ordinal}});
     }
-    member.on_rank_finished(now, out);
+    member.on_rank_finished(event.rank, now, out);
   }
 
   void handle(const RankWritten& event, Instant, CoordinationOutputs& out) {
@@ -201,7 +202,10 @@ struct Coordination::Parts {
     if (attempt != 0 && ranks.is_live(event.rank)) member.on_collective_failed(event, now, out);
   }
   void handle(const RankRequestedCheckpoint& event, Instant now, CoordinationOutputs& out) {
-    if (attempt != 0 && ranks.is_live(event.rank)) member.on_checkpoint_requested(event.rank, now, out);
+    if (!ranks.is_live(event.rank)) return;
+    if (attempt != 0) member.on_checkpoint_requested(event, now, out);
+    // Of a rank that has found this sidecar again before the others have.
+    else early_requests[event.rank] = event;
   }
 
   void handle(const HookCalled& event, Instant now, CoordinationOutputs& out) {
@@ -358,6 +362,9 @@ struct Coordination::Parts {
     periodic_leader.begin_attempt(attempt, step, std::move(parent), failures, now);
     coordinator.begin_attempt(attempt, std::move(restored));
     member.begin_attempt(rank_term, found_held, now, out);
+    for (const auto& [rank, request] : std::exchange(early_requests, {})) {
+      if (ranks.is_live(rank)) member.on_checkpoint_requested(request, now, out);
+    }
     if (!job_start.rejoined()) return;
     for (const auto& [number, rank] : ranks.all()) {
       if (!rank.alive && !rank.finished) member.on_rank_died(number, now, out);

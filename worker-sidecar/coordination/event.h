@@ -114,8 +114,11 @@ struct RankCollectiveFailed {
   std::uint32_t rank = 0;
   CollectiveFailedMessage failed;
 };
+// Answered by AnswerCheckpoint where there is a step: the last that the rank had committed when it
+// asked. Without one somebody else asked, and nobody waits.
 struct RankRequestedCheckpoint {
   std::uint32_t rank = 0;
+  std::optional<std::uint64_t> step = {};
 };
 // Answer to KeepForRank: the rank has its new shadow, or goes on without one.
 struct RankKept {

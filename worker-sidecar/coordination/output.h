@@ -129,6 +129,12 @@ struct AnswerHook {
   HookDoneMessage done;
 };
 
+// To a rank whose request had a step.
+struct AnswerCheckpoint {
+  std::uint32_t rank = 0;
+  CheckpointDoneMessage done;
+};
+
 // mkdir of a<attempt>-s<step>-<nonce>, exclusive. Answered by FolderCreated.
 struct CreateFolder {
   std::uint64_t term = 0;
@@ -206,9 +212,9 @@ struct ExitAllowed {};
 using CoordinationOutput =
     std::variant<SendToPeer, WelcomeRank, OfferToRank, TakeForRank, RefuseRank, ListCandidates, VerifyCandidate,
                  ClaimAttempt, AttemptBegun, HoldRanks, PermitUpdate, StartWrite, WriteFromShadow, WriteStates,
-                 ReleaseRanks, EndRanks, AnswerHook, CreateFolder, PublishCheckpoint, ReportBreakpoint, ReportRestore,
-                 NoteProblem, ExitAllowed, KeepForRank, OrderSnapshot, InspectRanks, RemoveFolder, ReportPeriodic,
-                 RememberJob>;
+                 ReleaseRanks, EndRanks, AnswerHook, AnswerCheckpoint, CreateFolder, PublishCheckpoint,
+                 ReportBreakpoint, ReportRestore, NoteProblem, ExitAllowed, KeepForRank, OrderSnapshot, InspectRanks,
+                 RemoveFolder, ReportPeriodic, RememberJob>;
 
 using CoordinationOutputs = std::vector<CoordinationOutput>;
 

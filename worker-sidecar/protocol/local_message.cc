@@ -74,7 +74,7 @@ Json to_json(const CollectiveFailedMessage& m) {
   if (m.rebuilt != 0) object["rebuilt"] = m.rebuilt;
   return object;
 }
-Json to_json(const CheckpointWantedMessage&) { return Json::object(); }
+Json to_json(const CheckpointWantedMessage& m) { return {{"step", m.step}}; }
 Json to_json(const FinishedMessage& m) { return {{"exit_code", m.exit_code}}; }
 Json to_json(const EndMessage& m) { return {{"exit_code", m.exit_code}}; }
 Json to_json(const RefusedMessage& m) { return {{"error", encode_error(m.error)}}; }
@@ -100,6 +100,13 @@ Json to_json(const SnapshottedMessage& m) {
   Json object = {{"step", m.step}, {"microseconds", m.microseconds}, {"ok", m.ok}};
   if (!m.ok) object["error"] = encode_error(m.error);
   return object;
+}
+Json to_json(const CheckpointDoneMessage& m) {
+  return {{"requested", m.requested},
+          {"outcome", to_string(m.outcome)},
+          {"step", m.step},
+          {"path", m.path},
+          {"message", m.message.substr(0, kMessageTextBytesMax)}};
 }
 Json to_json(const RebuiltMessage& m) { return {{"term", m.term}, {"step", m.step}}; }
 
@@ -194,7 +201,7 @@ void read(JsonFields& in, const Json&, CollectiveFailedMessage& m) {
   m.why = optional_text(in, "why", 2 * kMessageTextBytesMax);
   m.rebuilt = in.number_or("rebuilt", 0);
 }
-void read(JsonFields&, const Json&, CheckpointWantedMessage&) {}
+void read(JsonFields& in, const Json&, CheckpointWantedMessage& m) { m.step = in.number_or("step", 0); }
 void read(JsonFields& in, const Json&, FinishedMessage& m) { m.exit_code = in.integer("exit_code"); }
 void read(JsonFields& in, const Json&, EndMessage& m) { m.exit_code = in.integer("exit_code"); }
 void read(JsonFields& in, const Json&, RefusedMessage& m) { m.error = read_error(in, "error"); }
@@ -221,6 +228,13 @@ void read(JsonFields& in, const Json&, SnapshottedMessage& m) {
   m.microseconds = in.number("microseconds");
   m.ok = in.boolean("ok");
   m.error = read_error(in, "error");
+}
+void read(JsonFields& in, const Json&, CheckpointDoneMessage& m) {
+  m.requested = in.number("requested");
+  m.outcome = read_enum<HookOutcome>(in, "outcome", "outcome of a checkpoint");
+  m.step = in.number_or("step", 0);
+  m.path = folder_name(in, "path");
+  m.message = optional_text(in, "message", 2 * kMessageTextBytesMax);
 }
 void read(JsonFields& in, const Json&, RebuiltMessage& m) {
   m.term = in.number("term");

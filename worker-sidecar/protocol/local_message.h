@@ -177,9 +177,13 @@ struct CollectiveFailedMessage {
   bool operator==(const CollectiveFailedMessage&) const = default;
 };
 
+// Answered by checkpoint_done. `step`: the last that the rank has committed, which the checkpoint
+// is to hold or a newer one.
 struct CheckpointWantedMessage {
   static constexpr std::uint16_t kKind = 12;
   static constexpr std::string_view kName = "checkpoint_wanted";
+
+  std::uint64_t step = 0;
 
   bool operator==(const CheckpointWantedMessage&) const = default;
 };
@@ -301,11 +305,26 @@ struct RebuiltMessage {
   bool operator==(const RebuiltMessage&) const = default;
 };
 
+// `requested` is the step of the request; `step` and `path` are of what is durable. `message` says
+// why the requested step is not, where it is not.
+struct CheckpointDoneMessage {
+  static constexpr std::uint16_t kKind = 23;
+  static constexpr std::string_view kName = "checkpoint_done";
+
+  std::uint64_t requested = 0;
+  HookOutcome outcome = HookOutcome::failed;
+  std::uint64_t step = 0;
+  std::string path = {};
+  std::string message = {};
+
+  bool operator==(const CheckpointDoneMessage&) const = default;
+};
+
 using LocalMessage =
     std::variant<HelloMessage, ControlMessage, WelcomeMessage, RegisteredMessage, OfferMessage, LoadedMessage,
                  TakeMessage, WriteMessage, WrittenMessage, WriteFailedMessage, CollectiveFailedMessage,
                  CheckpointWantedMessage, FinishedMessage, EndMessage, RefusedMessage, StatusMessage, HookMessage,
-                 HookDoneMessage, KeepMessage, KeptMessage, SnapshottedMessage, RebuiltMessage>;
+                 HookDoneMessage, KeepMessage, KeptMessage, SnapshottedMessage, RebuiltMessage, CheckpointDoneMessage>;
 
 std::uint16_t local_kind_of(const LocalMessage& message);
 

@@ -312,8 +312,8 @@ void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
   } else if (const auto* taken = std::get_if<SnapshottedMessage>(&message)) {
     handle(RankSnapshotted{rank, taken->step, taken->microseconds,
                            taken->ok ? Status() : Status(std::unexpected(taken->error))});
-  } else if (std::holds_alternative<CheckpointWantedMessage>(message)) {
-    handle(RankRequestedCheckpoint{rank});
+  } else if (const auto* wanted = std::get_if<CheckpointWantedMessage>(&message)) {
+    handle(RankRequestedCheckpoint{rank, wanted->step});
   } else if (std::holds_alternative<FinishedMessage>(message)) {
     ranks.mark_finished(rank);
     handle(RankFinished{rank});
@@ -499,6 +499,8 @@ void Host::Parts::on(const AnswerHook& output) {
   server->send(output.hook, output.done, coordination.attempt());
   server->close_after_sending(output.hook);
 }
+
+void Host::Parts::on(const AnswerCheckpoint& output) { send_to_rank(output.rank, output.done); }
 
 void Host::Parts::on(const CreateFolder& output) {
   on_disk([kept = repository, output] { return kept->create_folder(output.attempt, output.step); },

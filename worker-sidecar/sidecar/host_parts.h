@@ -69,6 +69,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   void on(const ReleaseRanks& output);
   void on(const EndRanks& output);
   void on(const AnswerHook& output);
+  void on(const AnswerCheckpoint& output);
   void on(const CreateFolder& output);
   void on(const PublishCheckpoint& output);
   void on(const ReportBreakpoint& output);

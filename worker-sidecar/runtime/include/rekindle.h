@@ -308,7 +308,10 @@ RK_API rk_status rk_collective_failed(rk_session* session, const char* why);
  * rk_memory.wait says that work on a device failed: nothing was done, it may be called again). */
 RK_API rk_status rk_rebuild(rk_session* session, rk_position* position);
 
-/* Asks for a checkpoint of the whole job now and returns when the order is given; training goes on. Between steps. */
+/* Asks for a checkpoint of the whole job now and returns when the order is given; training goes on. Between steps. It
+ * holds this rank's committed step or a later one; one request of a job is enough, and those of all ranks at one step
+ * are one checkpoint. A rank whose part nobody else holds must not have closed its session before. What cannot be made
+ * is said on standard error, and by rk_close when it is about the last step. */
 RK_API rk_status rk_checkpoint(rk_session* session);
 
 /* Says what the thread does between steps. Cheap. Into and out of RK_SWAPPED it passes a gate: it may block while a
@@ -319,8 +322,9 @@ RK_API rk_status rk_set_phase(rk_session* session, rk_phase phase);
 
 /* Ends the session and frees it, NULL is allowed. Returns the exit code that the process should end with: 0 when the
  * program left its loop by itself, 143 when the run was stopped for a breakpoint (an orchestrator would take 0 for
- * "completed"), 1 when rk_restore has failed or an update was left half made. May block while a breakpoint is written,
- * since memory may be freed afterwards. */
+ * "completed"), 1 when rk_restore has failed, an update was left half made, or rk_checkpoint was called at the last
+ * committed step and the checkpoint is not durable (rk_last_error says why). May block while a breakpoint is written or
+ * until that checkpoint is, since memory may be freed afterwards. */
 RK_API int rk_close(rk_session* session);
 
 #ifdef __cplusplus

@@ -187,7 +187,7 @@ void Link::report_snapshotted(SnapshottedMessage taken) {
   wake();
 }
 
-Done Link::request_checkpoint() {
+Done Link::request_checkpoint(std::uint64_t step) {
   {
     const std::lock_guard held(mutex_);
     if (!reachable_) {
@@ -195,9 +195,27 @@ Done Link::request_checkpoint() {
           RK_ERROR_UNAVAILABLE,
           format("the sidecar cannot be reached just now ({}); ask again after the next step", last_problem_));
     }
-    requests_.push_back(CheckpointWantedMessage{});
+    checkpoint_wanted_ = CheckpointWantedMessage{step};
+    checkpoint_missed_.reset();
+    requests_.push_back(*checkpoint_wanted_);
   }
   wake();
+  return {};
+}
+
+Done Link::wait_for_checkpoint(std::uint64_t step) {
+  std::unique_lock held(mutex_);
+  const bool answered =
+      changed_.wait_for(held, limits_.answer_max, [&] { return !checkpoint_wanted_ || absent_too_long_; });
+  if (checkpoint_wanted_ && checkpoint_wanted_->step == step) {
+    return refuse(RK_ERROR_UNAVAILABLE,
+                  format("nobody said that the checkpoint of step {} is durable, which rk_checkpoint asked for: {}",
+                         step, answered ? last_problem_ : "the sidecar does not answer"));
+  }
+  if (checkpoint_missed_ && checkpoint_missed_->requested == step) {
+    return refuse(RK_ERROR_UNAVAILABLE, format("step {} is not durable, which rk_checkpoint asked for: {}", step,
+                                               checkpoint_missed_->message));
+  }
   return {};
 }
 
@@ -403,6 +421,7 @@ void Link::handle(SidecarSocket::Arrival arrival) {
   if (const auto* end = std::get_if<EndMessage>(&arrival.message)) return on_end(*end);
   if (const auto* keep = std::get_if<KeepMessage>(&arrival.message)) return on_keep(*keep);
   if (auto* order = std::get_if<WriteMessage>(&arrival.message)) return on_write(std::move(*order));
+  if (const auto* done = std::get_if<CheckpointDoneMessage>(&arrival.message)) return on_checkpoint_done(*done);
   if (std::holds_alternative<WelcomeMessage>(arrival.message)) {
     const std::lock_guard held(mutex_);
     // Without a block there is nothing that rk_open could return with.
@@ -452,6 +471,7 @@ void Link::on_control(const ControlMessage& control) {
   absent_too_long_ = false;
   announcement_.make_due();
   if (collective_failed_) requests_.push_back(*collective_failed_);
+  if (checkpoint_wanted_) requests_.push_back(*checkpoint_wanted_);
 }
 
 // mutex_ is held.
@@ -532,6 +552,19 @@ void Link::on_end(const EndMessage& end) {
   // No destructors and no handlers: the training thread is parked inside the program's code, and
   // the container is ending.
   ::_exit(end.exit_code > 0 && end.exit_code < 256 ? static_cast<int>(end.exit_code) : kStoppedExitCode);
+}
+
+void Link::on_checkpoint_done(const CheckpointDoneMessage& done) {
+  const std::lock_guard held(mutex_);
+  // Of a request before the last.
+  if (!checkpoint_wanted_ || done.requested != checkpoint_wanted_->step) return;
+  checkpoint_wanted_.reset();
+  if (done.outcome == HookOutcome::failed) {
+    say(format("the checkpoint that rk_checkpoint asked for at step {} was not made: {}", done.requested,
+               done.message));
+    checkpoint_missed_ = done;
+  }
+  changed_.notify_all();
 }
 
 void Link::carry_out(const WriteMessage& order) {

@@ -1,4 +1,4 @@
-// The library's own thread and its talk with the sidecar (docs/formats/frames.md, kinds 1 to 22):
+// The library's own thread and its talk with the sidecar (docs/formats/frames.md, kinds 1 to 23):
 // says hello, maps the control block, holds the robust futex, writes what the sidecar orders, comes
 // back to a sidecar that was restarted.
 //
@@ -25,6 +25,7 @@
 #include <variant>
 
 #include "common/base/instant.h"
+#include "common/contract/deadlines.h"
 #include "common/system/waker.h"
 #include "worker-sidecar/protocol/frame.h"
 #include "worker-sidecar/protocol/local_message.h"
@@ -49,6 +50,8 @@ struct LinkLimits {
   Duration longest_pause = std::chrono::seconds(2);
   // for sending what is left at the end
   Duration goodbye_max = std::chrono::seconds(2);
+  // for a sidecar that is there and answers no request
+  Duration answer_max = kBreakpointDeadlineMax + std::chrono::seconds(60);
   FileSystem* file_system = &real_file_system();  // where orders are written to
 };
 
@@ -85,8 +88,11 @@ class Link {
   void report_collective_failed(CollectiveFailedMessage failed);
   void report_rebuilt(RebuiltMessage rebuilt);
   void report_snapshotted(SnapshottedMessage taken);
-  // UNAVAILABLE while there is no sidecar.
-  Done request_checkpoint();
+  // Of the job as it is at this committed step or later. UNAVAILABLE while there is no sidecar.
+  Done request_checkpoint(std::uint64_t step);
+  // Training thread, at the end. Waits until the last request is answered; UNAVAILABLE with the
+  // reason when it was for this very step and the step is not durable.
+  Done wait_for_checkpoint(std::uint64_t step);
   // Says goodbye and ends the thread.
   void finish(int exit_code);
 
@@ -110,6 +116,7 @@ class Link {
   void on_write(WriteMessage order);
   void on_keep(const KeepMessage& keep);
   void on_end(const EndMessage& end);
+  void on_checkpoint_done(const CheckpointDoneMessage& done);
   void send_requests();
   void send(const LocalMessage& message);
   void send(const EncodedMessage& message);
@@ -159,6 +166,8 @@ class Link {
   Announcement announcement_;
   // reported to each sidecar
   std::optional<CollectiveFailedMessage> collective_failed_;
+  std::optional<CheckpointWantedMessage> checkpoint_wanted_;  // not answered yet
+  std::optional<CheckpointDoneMessage> checkpoint_missed_;    // the last answer, where it is not durable
   std::optional<int> farewell_;
   bool closing_ = false;
 

@@ -12,6 +12,7 @@
 #include "worker-sidecar/runtime/src/c_struct.h"
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
 #include "worker-sidecar/runtime/src/rollback.h"
+#include "worker-sidecar/runtime/src/say.h"
 
 namespace rekindle::runtime {
 namespace {
@@ -544,7 +545,7 @@ rk_status Session::collective_failed(const char* why) {
 
 rk_status Session::checkpoint() {
   if (!between_steps()) return refuse_now("rk_checkpoint");
-  const Done done = link_ ? link_->request_checkpoint() : [&] {
+  const Done done = link_ ? link_->request_checkpoint(gates_.word().step) : [&] {
     if (capture_at_step_begin_) capture_again();
     return alone_->checkpoint(registry_, small_state_, gates_.word().step, gates_.word().slot);
   }();
@@ -581,11 +582,20 @@ rk_status Session::set_phase(rk_phase phase) {
 }
 
 int Session::close() {
+  // What was asked for is read from registered memory, which may be freed after this.
+  bool last_step_lost = false;
+  if (link_ && between_steps()) {
+    if (const Done done = link_->wait_for_checkpoint(gates_.word().step); !done) {
+      last_step_lost = true;
+      say(done.error().message);
+      remember_error(done.error());
+    }
+  }
   // The caller may free registered memory after this, so it is a gate like the others. A rank
   // that leaves has no communicators to make anew.
   const bool trains = stage_ == Stage::in_step || stage_ == Stage::rebuilding || between_steps();
   if (trains && gates_.pass_step_gate(RankPhase::finished, HonoredOrders::stop) == GateAnswer::stop) stop();
-  int exit_code = 0;
+  int exit_code = last_step_lost ? kFailedExitCode : 0;
   if (stage_ == Stage::stopped || stage_ == Stage::rebuilding) exit_code = kStoppedExitCode;
   if (stage_ == Stage::failed || stage_ == Stage::updating) exit_code = kFailedExitCode;
   if (stage_ == Stage::stopped || stage_ == Stage::swapped) gates_.publish_phase(RankPhase::finished);

@@ -178,7 +178,7 @@ TEST(Rebuild, ARankThatWasPermittedToGoOnIsWaitedFor) {
   ASSERT_TRUE(is_quiet_again(job));  // step 190 is durable, and could be gone on from at once
   job.place(0, 190, RankPhase::waiting_at_update);
   job.place(1, 190, RankPhase::waiting_at_update);
-  job.want_checkpoint(0);
+  job.order("b-1", AfterBreakpoint::go_on, 30);
   ASSERT_TRUE(job.run_until([&] { return job.rank(1).permit == 191; }, seconds(5)));
   job.fail_collective(0);  // no longer on its way to 191, and rank 1 is
   ASSERT_TRUE(is_quiet_again(job));

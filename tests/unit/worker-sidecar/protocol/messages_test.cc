@@ -59,7 +59,7 @@ std::vector<LocalCase> local_cases() {
       {WriteFailedMessage{65536, full},
        R"({"error":{"code":"exhausted","message":"the volume is full","retry":false},"term":65536})"},
       {CollectiveFailedMessage{184, "ring broken", 65536}, R"({"rebuilt":65536,"step":184,"why":"ring broken"})"},
-      {CheckpointWantedMessage{}, "{}"},
+      {CheckpointWantedMessage{184}, R"({"step":184})"},
       {FinishedMessage{143}, R"({"exit_code":143})"},
       {EndMessage{143}, R"({"exit_code":143})"},
       {RefusedMessage{full}, R"({"error":{"code":"exhausted","message":"the volume is full","retry":false}})"},
@@ -72,6 +72,8 @@ std::vector<LocalCase> local_cases() {
        R"({"error":{"code":"exhausted","message":"the volume is full","retry":false},"ok":false,"serial":7})"},
       {SnapshottedMessage{500, 31}, R"({"microseconds":31,"ok":true,"step":500})"},
       {RebuiltMessage{65536, 184}, R"({"step":184,"term":65536})"},
+      {CheckpointDoneMessage{184, HookOutcome::durable, 185, "a2-s185-y", "step 185 is durable"},
+       R"({"message":"step 185 is durable","outcome":"durable","path":"a2-s185-y","requested":184,"step":185})"},
   };
 }
 
@@ -148,7 +150,7 @@ TEST(LocalMessages, OfEachKindHaveExactlyThisText) {
     EXPECT_EQ(encoded.kind, kind++);
     EXPECT_EQ(encoded.body, test.body);
   }
-  EXPECT_EQ(kind, 23) << "every kind is there";
+  EXPECT_EQ(kind, 24) << "every kind is there";
 }
 
 TEST(LocalMessages, OfALibraryThatKnowsOfNoRebuildingMeanThatItCannot) {

@@ -83,6 +83,7 @@ TEST_F(ForkedChild, ItsEndIsNotTheEndOfTheRank) {
   EXPECT_EQ(sidecar.control->owner.load() & kFutexOwnerDied, 0u);
   EXPECT_EQ(rk_checkpoint(run.session), RK_OK);
   sidecar.expect<CheckpointWantedMessage>("checkpoint_wanted");
+  sidecar.send(CheckpointDoneMessage{.requested = 0, .outcome = HookOutcome::nothing_to_save});
 }
 
 TEST(Descriptors, NoneOfTheLibraryGoesIntoAProgramThatIsExecuted) {

@@ -217,6 +217,31 @@ TEST_F(Restart, ACheckpointCannotBeAskedForMeanwhile) {
   EXPECT_THAT(last_error(), HasSubstr("cannot be reached just now"));
 }
 
+TEST_F(Restart, ARequestForACheckpointIsMadeAgain) {
+  start();
+  ASSERT_EQ(rank.one_step(), RK_OK);
+  ASSERT_EQ(rank.session->checkpoint(), RK_OK);
+  sidecar.expect<CheckpointWantedMessage>("checkpoint_wanted");
+  sidecar.die();
+  auto closed = std::async(std::launch::async, [&] { return rank.session->close(); });
+  sidecar.listen();
+  sidecar.greet();
+  sidecar.expect<RegisteredMessage>("registered");
+  EXPECT_EQ(sidecar.expect<CheckpointWantedMessage>("checkpoint_wanted").step, 1u);
+  sidecar.send(CheckpointDoneMessage{.requested = 1, .outcome = HookOutcome::durable, .step = 1, .path = "a1-s1-x"});
+  EXPECT_EQ(closed.get(), 0);
+}
+
+TEST_F(Restart, CloseSaysThatNobodyMadeTheLastCheckpointWhenTheSidecarStaysAway) {
+  rank.limits = testing::kQuick;
+  start();
+  ASSERT_EQ(rank.one_step(), RK_OK);
+  ASSERT_EQ(rank.session->checkpoint(), RK_OK);
+  sidecar.die();
+  EXPECT_EQ(rank.session->close(), 1);
+  EXPECT_THAT(last_error(), HasSubstr("nobody said that the checkpoint of step 1 is durable"));
+}
+
 TEST_F(Restart, AnotherControlBlockIsNotTakenInTheMiddleOfALife) {
   start();
   train();

@@ -67,8 +67,8 @@ TEST_F(OptionsFrom, AGivenWorldSizeSetsTheRankToo) {
   EXPECT_EQ(read()->world_size, 2u);
 }
 
-// As torchrun and MindSpore's launchers tell it. Eight processes that took themselves for eight jobs
-// of one rank shared a folder, and the last one won.
+// As torchrun and MindSpore's launchers tell it. Eight processes that took themselves for eight
+// jobs of one rank shared a folder, and the last one won.
 TEST_F(OptionsFrom, TheLauncherOfAFrameworkSetsThePlaceWhereOursDidNot) {
   variables = {{"REKINDLE_SOCKET", "/run/s"}, {"RANK", "3"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "3"}};
   EXPECT_EQ(read()->rank, 3u);

@@ -350,7 +350,43 @@ TEST_F(SessionAtSidecar, ACheckpointIsAskedForWithoutWaiting) {
   start();
   ASSERT_EQ(rank.one_step(), RK_OK);
   ASSERT_EQ(rank.session->checkpoint(), RK_OK);
+  EXPECT_EQ(sidecar.expect<CheckpointWantedMessage>("checkpoint_wanted").step, 1u);
+}
+
+// The final state was lost silently: rk_close freed the memory that was still to be read.
+TEST_F(SessionAtSidecar, CloseWaitsForTheCheckpointOfItsLastStep) {
+  start();
+  ASSERT_EQ(rank.one_step(), RK_OK);
+  ASSERT_EQ(rank.session->checkpoint(), RK_OK);
   sidecar.expect<CheckpointWantedMessage>("checkpoint_wanted");
+  auto closed = std::async(std::launch::async, [&] { return rank.session->close(); });
+  sidecar.send(CheckpointDoneMessage{.requested = 1, .outcome = HookOutcome::durable, .step = 1, .path = "a1-s1-x"});
+  EXPECT_EQ(closed.get(), 0);
+}
+
+TEST_F(SessionAtSidecar, CloseSaysWhenItsLastStepIsNotDurable) {
+  start();
+  ASSERT_EQ(rank.one_step(), RK_OK);
+  ASSERT_EQ(rank.session->checkpoint(), RK_OK);
+  sidecar.expect<CheckpointWantedMessage>("checkpoint_wanted");
+  auto closed = std::async(std::launch::async, [&] {
+    const int code = rank.session->close();
+    EXPECT_THAT(last_error(), HasSubstr("step 1 is not durable, which rk_checkpoint asked for: the volume is full"));
+    return code;
+  });
+  sidecar.send(CheckpointDoneMessage{.requested = 1, .message = "the volume is full"});
+  EXPECT_EQ(closed.get(), 1);
+}
+
+TEST_F(SessionAtSidecar, ACheckpointThatFailedStepsAgoIsNoReasonToFail) {
+  start();
+  ASSERT_EQ(rank.one_step(), RK_OK);
+  ASSERT_EQ(rank.session->checkpoint(), RK_OK);
+  sidecar.expect<CheckpointWantedMessage>("checkpoint_wanted");
+  ASSERT_EQ(rank.one_step(), RK_OK);
+  auto closed = std::async(std::launch::async, [&] { return rank.session->close(); });
+  sidecar.send(CheckpointDoneMessage{.requested = 1, .message = "the volume is full"});
+  EXPECT_EQ(closed.get(), 0);
 }
 
 TEST_F(SessionAtSidecar, AParkedRankThatMustNotBeEndedLeavesItsGateWithStop) {
