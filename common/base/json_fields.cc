@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/format.h"
+#include "common/base/json_slices.h"
 
 namespace rekindle {
 namespace {
@@ -20,46 +21,13 @@ const Json& empty_object() {
   return value;
 }
 
-// What brackets and commas outside strings say, before the parser builds anything.
-struct Extent {
-  int depth = 0;
-  // each comma, and each bracket that opens, has one more value behind it
-  std::size_t values = 1;
-};
-
-Extent extent_of(std::string_view text) {
-  Extent extent;
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') {
-        ++i;
-      } else if (c == '"') {
-        in_string = false;
-      }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      ++extent.values;
-      extent.depth = std::max(extent.depth, ++depth);
-    } else if (c == ']' || c == '}') {
-      --depth;
-    } else if (c == ',') {
-      ++extent.values;
-    }
-  }
-  return extent;
-}
-
 Result<Json> parse_with_limits(std::string_view text, std::string_view what, std::size_t bytes_max,
                                std::size_t values_max, const Json::parser_callback_t& callback) {
   const std::string name(what);
   if (text.size() > bytes_max) {
     return fail(ErrorCode::invalid_input, format("{} is larger than {} bytes", name, bytes_max));
   }
-  const Extent extent = extent_of(text);
+  const JsonExtent extent = extent_of(text);
   if (extent.depth > kDepthMax) {
     return fail(ErrorCode::invalid_input, format("{} is nested deeper than {} levels", name, kDepthMax));
   }

@@ -24,6 +24,7 @@ std::string describe(const std::variant<watch::Empty, watch::Listing, watch::Lis
   struct Describe {
     std::string operator()(const watch::Empty&) const { return "lists anew "; }
     std::string operator()(const watch::Listing& listing) const {
+      if (listing.shrunk) return format("asks for {} objects a page ", listing.limit);
       return listing.continue_token.empty() ? "lists again " : "asks for the same page again ";
     }
     std::string operator()(const watch::Listed& listed) const {
@@ -69,6 +70,7 @@ void WatchMachine::on(watch::PageArrived& input, Instant now, Outputs& out) {
       out.push_back(watch::Trouble{key.error(), "leaves this object out"});
     }
   }
+  for (TooLargeObject& object : input.page.too_large) leave_out(object, true, out);
   ++listing.pages;
   if (!input.page.continue_token.empty()) {
     listing.continue_token = std::move(input.page.continue_token);
@@ -83,9 +85,13 @@ void WatchMachine::on(watch::ListFailed& input, Instant now, Outputs& out) {
   RK_ASSERT(std::holds_alternative<watch::Listing>(state_));
   watch::Listing listing = std::get<watch::Listing>(std::move(state_));
   Duration pause{};
-  if (input.error.code == ErrorCode::gone && !listing.continue_token.empty()) {
+  listing.shrunk = input.error.code == ErrorCode::exhausted && listing.limit != 1;
+  if (listing.shrunk) {
+    const std::uint32_t limit = listing.limit == 0 ? settings_.page_limit : listing.limit;
+    listing.limit = std::max<std::uint32_t>(1, limit / 4);
+  } else if (input.error.code == ErrorCode::gone && !listing.continue_token.empty()) {
     pause = pause_after_gone(now);
-    listing = watch::Listing{.paged = false};
+    listing = watch::Listing{.limit = 0};
   } else {
     pause = pause_after_failure(now, input.retry_after);
   }
@@ -118,11 +124,16 @@ void WatchMachine::on(watch::WatchLine& input, Instant now, Outputs& out) {
     case WatchEventKind::added:
     case WatchEventKind::modified:
       watching.resource_version = std::move(event.resource_version);
+      if (event.too_large) {
+        TooLargeObject object{std::move(event.object), *std::move(event.too_large)};
+        return leave_out(object, false, out);
+      }
       out.push_back(watch::Emit{Apply<Json>{std::move(*key), std::move(event.object)}});
       return;
     case WatchEventKind::deleted:
       watching.resource_version = std::move(event.resource_version);
-      out.push_back(watch::Emit{Delete<Json>{std::move(*key), std::move(event.object)}});
+      out.push_back(watch::Emit{
+          Delete<Json>{std::move(*key), event.too_large ? std::nullopt : std::optional(std::move(event.object))}});
       return;
     case WatchEventKind::bookmark: watching.resource_version = std::move(event.resource_version); return;
     case WatchEventKind::error: break;
@@ -172,7 +183,7 @@ void WatchMachine::on(watch::StreamClosed& input, Instant now, Outputs& out) {
 
 void WatchMachine::on(watch::Tick&, Instant now, Outputs& out) {
   if (std::holds_alternative<watch::Empty>(state_)) {
-    list(watch::Listing{}, out);
+    list(first_page(), out);
     return;
   }
   if (auto* backing_off = std::get_if<watch::BackingOff>(&state_)) {
@@ -216,12 +227,21 @@ void WatchMachine::resume_with(Resume then, Duration pause, Instant now, Outputs
   } else if (auto* listed = std::get_if<watch::Listed>(&then)) {
     open(std::move(listed->resource_version), now, out);
   } else {
-    list(watch::Listing{}, out);
+    list(first_page(), out);
   }
 }
 
+// What is known of it stays; of an object that was never read that is nothing.
+void WatchMachine::leave_out(TooLargeObject& object, bool listed, Outputs& out) {
+  if (Result<ObjectKey> key = key_of(object.object)) {
+    object.error = with_context(object.error, to_text(*key));
+    if (listed) out.push_back(watch::Emit{InitKeep{*std::move(key)}});
+  }
+  out.push_back(watch::Trouble{std::move(object.error), "keeps what was known of it"});
+}
+
 void WatchMachine::list(watch::Listing listing, Outputs& out) {
-  out.push_back(watch::SendList{listing.continue_token, listing.paged ? settings_.page_limit : 0});
+  out.push_back(watch::SendList{listing.continue_token, listing.limit});
   state_ = std::move(listing);
 }
 

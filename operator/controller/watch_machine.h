@@ -13,6 +13,8 @@
 //   - 410 (HTTP status or in the stream) empties and lists anew: at once after a quiet time, else
 //     after a pause. An expired continue token lists anew in one page, since paging was too slow
 //     for the server's history.
+//   - An answer that is too large is asked for again with a quarter of the objects, down to one. An
+//     object that is too large to be read keeps its last good state.
 //   - Any other failure pauses (0.8 s doubling to 30 s, jitter from the seed, reset after 120 s
 //     without one; a longer Retry-After of the server wins) and goes on where it was: the same
 //     page, or the watch from the last version.
@@ -46,6 +48,7 @@
 namespace rekindle::op {
 
 struct WatchSettings {
+  // objects; fewer where the server's answer is too large
   std::uint32_t page_limit = 500;
   Duration idle_limit = std::chrono::seconds(100);
   // each stream asks for a random time between these two
@@ -62,7 +65,8 @@ struct Empty {};
 struct Listing {
   std::string continue_token;
   std::uint32_t pages = 0;  // received so far
-  bool paged = true;
+  std::uint32_t limit = 0;  // objects a page; 0: all in one
+  bool shrunk = false;      // just now, since the answer was too large
 };
 // The list is complete; the watch is about to open.
 struct Listed {
@@ -165,7 +169,9 @@ class WatchMachine {
   Duration pause_after_failure(Instant now, std::optional<Duration> requested);
   Duration pause_after_gone(Instant now);
   void resume_with(Resume then, Duration pause, Instant now, Outputs& out);
+  watch::Listing first_page() const { return {.limit = settings_.page_limit}; }
   void list(watch::Listing listing, Outputs& out);
+  void leave_out(TooLargeObject& object, bool listed, Outputs& out);
   void open(std::string resource_version, Instant now, Outputs& out);
   void close(std::variant<watch::Empty, watch::Listed> then, Duration pause, Error error, Outputs& out);
 

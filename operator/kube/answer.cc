@@ -5,12 +5,14 @@
 #include <utility>
 
 #include "common/base/format.h"
+#include "common/base/json_slices.h"
 
 namespace rekindle::op {
 namespace {
 
 constexpr std::uint64_t kRetryAfterSecondsMax = 3600;
 constexpr std::size_t kQuotedBytesMax = 300;
+constexpr std::size_t kListMetadataBytesMax = 64u << 10;
 
 // The beginning of a text that is no Status (a proxy's page), fit for one line of a message.
 std::string first_words(std::string_view body) {
@@ -143,19 +145,40 @@ std::optional<Duration> retry_after(const HttpResponse& response) {
 }
 
 Result<ListPage> read_list_page(const HttpResponse& response, std::string_view doing) {
-  Result<Json> body = read_answer(response, doing);
-  if (!body) return std::unexpected(body.error());
-  JsonFields in(*body, "list");
-  JsonFields metadata(in.object("metadata"), "list metadata");
-  ListPage page;
-  page.resource_version = metadata.text("resourceVersion");
-  page.continue_token = metadata.text_or("continue", "");
-  if (page.resource_version.empty()) metadata.refuse("resourceVersion", "must not be empty");
-  in.array_or_empty("items");  // a Go server writes null for an empty list
+  if (response.status < 200 || response.status > 299) return std::unexpected(read_answer(response, doing).error());
+  const std::string_view body = response.body;
+  const Result<Json> metadata =
+      parse_json(json_field(body, "metadata").value_or("{}"), "list metadata", kListMetadataBytesMax);
+  if (!metadata) return std::unexpected(with_context(metadata.error(), doing));
+  JsonFields in(*metadata, "list metadata");
+  ListPage page{.resource_version = in.text("resourceVersion"), .continue_token = in.text_or("continue", "")};
+  if (page.resource_version.empty()) in.refuse("resourceVersion", "must not be empty");
   if (Status status = in.finish(); !status) return std::unexpected(with_context(status.error(), doing));
-  if (Status status = metadata.finish(); !status) return std::unexpected(with_context(status.error(), doing));
-  if (const auto items = body->find("items"); items != body->end() && items->is_array()) {
-    page.items = std::move(items->get_ref<Json::array_t&>());
+
+  const std::string_view items = json_field(body, "items").value_or("null");
+  if (items == "null") return page;  // as a Go server writes an empty list
+  const std::optional<std::vector<std::string_view>> objects = json_elements(items);
+  if (!objects) {
+    return std::unexpected(
+        with_context({ErrorCode::invalid_input, "list: items must be a whole array", Retry::no}, doing));
+  }
+  std::size_t values = 0;
+  for (const std::string_view object : *objects) {
+    const std::size_t its_values = extent_of(object).values;
+    if (its_values > kObjectValuesMax) {
+      page.too_large.push_back(too_large_object(object, its_values));
+      continue;
+    }
+    values += its_values;
+    if (values > kPageValuesMax) {
+      return std::unexpected(with_context(
+          {ErrorCode::exhausted,
+           format("a page of {} objects has more than {} values", objects->size(), kPageValuesMax), Retry::no},
+          doing));
+    }
+    Result<Json> tree = parse_json(object, "object of a list", kAnswerBytesMax);
+    if (!tree) return std::unexpected(with_context(tree.error(), doing));
+    page.items.push_back(*std::move(tree));
   }
   return page;
 }

@@ -11,11 +11,16 @@
 #include "common/base/http_message.h"
 #include "common/base/instant.h"
 #include "common/base/json_fields.h"
+#include "operator/kube/object_size.h"
 
 namespace rekindle::op {
 
-// One LIST page of 500 large objects stays far below this.
-inline constexpr std::size_t kAnswerBytesMax = 128u << 20;
+// Larger answers are not taken; a LIST is then asked for in smaller pages. An object in etcd has
+// 1.5 MiB, or 3 where somebody has raised that.
+inline constexpr std::size_t kAnswerBytesMax = 8u << 20;
+// Of all objects of a page: their trees cost some 100 bytes a value, and everybody who may create a
+// pod decides how many there are.
+inline constexpr std::size_t kPageValuesMax = 200'000;
 
 // The metav1.Status object of a failed request. Fields that are missing stay empty; a body that is
 // no Status gives its first words as the message.
@@ -49,10 +54,12 @@ std::optional<Duration> retry_after(const HttpResponse& response);
 // One page of a LIST, taken apart.
 struct ListPage {
   std::vector<Json> items;
+  std::vector<TooLargeObject> too_large;
   std::string resource_version;
   std::string continue_token;  // empty on the last page
 };
 
+// exhausted: a smaller page can be read.
 Result<ListPage> read_list_page(const HttpResponse& response, std::string_view doing);
 
 }  // namespace rekindle::op

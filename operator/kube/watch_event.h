@@ -24,6 +24,8 @@ struct WatchEvent {
   Json object;
   std::string resource_version;  // of the object; empty for an error
   KubeStatus status;             // of an error
+  // set: it was not read, and `object` is its metadata alone
+  std::optional<Error> too_large;
 };
 
 // invalid_input names what is wrong with the line. Event types that we do not know are refused too:

@@ -55,7 +55,7 @@ class WatchMachineTest : public testing::Test {
   }
 
   std::string page(std::vector<Json> items, const std::string& version, const std::string& token = "") {
-    return give(watch::PageArrived{{std::move(items), version, token}});
+    return give(watch::PageArrived{{.items = std::move(items), .resource_version = version, .continue_token = token}});
   }
   std::string line(WatchEventKind kind, Json object, const std::string& version) {
     return give(watch::WatchLine{WatchEvent{.kind = kind, .object = std::move(object), .resource_version = version}});
@@ -296,6 +296,40 @@ TEST_F(WatchMachineTest, TheSameSeedGivesTheSamePauses) {
   };
   EXPECT_EQ(pauses_of(3), pauses_of(3));
   EXPECT_NE(pauses_of(3), pauses_of(4));
+}
+
+TEST_F(WatchMachineTest, AnAnswerThatIsTooLargeIsAskedForInSmallerPages) {
+  ASSERT_EQ(tick(), "list first limit 500");
+  EXPECT_EQ(list_failed(ErrorCode::exhausted), "trouble; list first limit 125");
+  EXPECT_EQ(troubles.back(), "asks for 125 objects a page at once");
+  EXPECT_EQ(list_failed(ErrorCode::exhausted), "trouble; list first limit 31");
+  EXPECT_EQ(page({pod("p", "9")}, "10", "more"), "init; init p; list more limit 31") << "the next page is as large";
+  EXPECT_EQ(list_failed(ErrorCode::exhausted), "trouble; list more limit 7");
+  EXPECT_EQ(list_failed(ErrorCode::exhausted), "trouble; list more limit 1");
+  EXPECT_EQ(list_failed(ErrorCode::exhausted), "trouble; wake") << "no page is smaller: any other failure";
+}
+
+TEST_F(WatchMachineTest, AListInOnePageThatIsTooLargeIsPagedAfterAll) {
+  ASSERT_EQ(tick(), "list first limit 500");
+  ASSERT_EQ(page({}, "10", "more"), "init; list more limit 500");
+  ASSERT_EQ(list_failed(ErrorCode::gone), "trouble; list first limit 0");
+  EXPECT_EQ(list_failed(ErrorCode::exhausted), "trouble; list first limit 125");
+}
+
+TEST_F(WatchMachineTest, AnObjectThatIsTooLargeKeepsItsLastGoodStateAndHurtsNoOther) {
+  const TooLargeObject large{pod("large", "9"), {ErrorCode::invalid_input, "too many values", Retry::no}};
+  ASSERT_EQ(tick(), "list first limit 500");
+  EXPECT_EQ(give(watch::PageArrived{{.items = {pod("p", "8")}, .too_large = {large}, .resource_version = "10"}}),
+            "init; init p; keep large; trouble; init done; watch 10; wake");
+  WatchEvent changed{.kind = WatchEventKind::modified,
+                     .object = pod("large", "11"),
+                     .resource_version = "11",
+                     .too_large = large.error};
+  EXPECT_EQ(give(watch::WatchLine{changed}), "trouble");
+  EXPECT_EQ(troubles.back(), "keeps what was known of it");
+  changed.kind = WatchEventKind::deleted;
+  EXPECT_EQ(give(watch::WatchLine{changed}), "delete large");
+  EXPECT_EQ(closed(), "watch 11; wake") << "what could not be read does not come again";
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/format.h"
+
 namespace rekindle::op {
 namespace {
 
@@ -123,6 +125,44 @@ TEST(ListPage, WithoutAVersionCannotBeWatchedFrom) {
 TEST(ListPage, WithItemsThatAreNoListIsRefused) {
   EXPECT_FALSE(
       read_list_page({.status = 200, .body = R"({"metadata":{"resourceVersion":"1"},"items":{"a":1}})"}, "listing"));
+}
+
+// A list of that many objects with that many values each, as text.
+std::string list_of(std::size_t objects, std::size_t values) {
+  std::string items;
+  for (std::size_t i = 0; i < objects; ++i) {
+    std::string numbers;
+    for (std::size_t k = 0; k < values; ++k) numbers += numbers.empty() ? "1" : ",1";
+    items += format(R"({}{{"metadata":{{"name":"pod-{}","namespace":"a","resourceVersion":"3"}},"spec":[{}]}})",
+                    items.empty() ? "" : ",", i, numbers);
+  }
+  return R"({"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[)" + items + "]}";
+}
+
+TEST(ListPage, WithAnObjectThatIsTooLargeHasTheOthers) {
+  std::string body = list_of(2, 10);
+  const std::string large = list_of(1, kObjectValuesMax);
+  body.replace(body.find(R"({"metadata":{"name":"pod-1")"), std::string::npos,
+               large.substr(large.find(R"({"metadata":{"name":"pod-0")")));
+  const Result<ListPage> page = read_list_page({.status = 200, .body = body}, "listing");
+  ASSERT_TRUE(page) << page.error().message;
+  ASSERT_EQ(page->items.size(), 1u);
+  ASSERT_EQ(page->too_large.size(), 1u);
+  EXPECT_EQ(page->too_large[0].object["metadata"]["name"], "pod-0");
+  EXPECT_FALSE(page->too_large[0].object.contains("spec"));
+}
+
+TEST(ListPage, OfMoreValuesThanAPageMayHaveIsToBeAskedForInParts) {
+  const Result<ListPage> page = read_list_page({.status = 200, .body = list_of(5, kObjectValuesMax - 100)}, "listing");
+  ASSERT_FALSE(page);
+  EXPECT_EQ(page.error().code, ErrorCode::exhausted);
+  EXPECT_TRUE(read_list_page({.status = 200, .body = list_of(3, kObjectValuesMax - 100)}, "listing"));
+}
+
+TEST(ListPage, ThatWasCutIsRefused) {
+  const std::string body = list_of(3, 3);
+  for (std::size_t bytes = 0; bytes < body.size(); ++bytes)
+    EXPECT_FALSE(read_list_page({.status = 200, .body = body.substr(0, bytes)}, "listing")) << bytes;
 }
 
 }  // namespace

@@ -44,5 +44,18 @@ TEST(WatchEvent, LinesThatDoNotFitAreRefused) {
   EXPECT_FALSE(decode_watch_event(R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"1")"));
 }
 
+TEST(WatchEvent, OfAnObjectThatIsTooLargeIsKnownByItsMetadataAlone) {
+  std::string line =
+      R"({"type":"MODIFIED","object":{"metadata":{"name":"p","resourceVersion":"7","labels":{"a":"b"}},"x":[1)";
+  for (std::size_t i = 0; i < kObjectValuesMax; ++i) line += ",1";
+  line += "]}}";
+  const Result<WatchEvent> event = decode_watch_event(line);
+  ASSERT_TRUE(event) << event.error().message;
+  EXPECT_EQ(event->kind, WatchEventKind::modified);
+  EXPECT_EQ(event->resource_version, "7");
+  EXPECT_TRUE(event->too_large);
+  EXPECT_EQ(event->object, (Json{{"metadata", {{"name", "p"}, {"resourceVersion", "7"}}}}));
+}
+
 }  // namespace
 }  // namespace rekindle::op
