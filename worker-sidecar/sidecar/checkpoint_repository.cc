@@ -19,6 +19,12 @@
 #include "worker-sidecar/storage/scan.h"
 
 namespace rekindle::sidecar {
+namespace {
+
+// What one machine has written to a network file system, the others see within it.
+constexpr Duration kSharedFolderPatience = std::chrono::seconds(5);
+
+}  // namespace
 
 CheckpointRepository::CheckpointRepository(FileSystem& file_system, const HostSettings& settings, bool create_root)
     : file_system_(file_system),
@@ -75,6 +81,17 @@ Status CheckpointRepository::verify(const VerifyCandidate& wanted) {
 
 Result<AttemptRecord> CheckpointRepository::claim(AttemptRecord record) {
   return claim_attempt(file_system_, job_folder_, std::move(record), draw_nonce());
+}
+
+Status CheckpointRepository::find_attempt(std::uint64_t attempt) {
+  const Status found = await_attempt(file_system_, job_folder_, attempt, kSharedFolderPatience, real_waiter());
+  if (found) return {};
+  return fail(
+      ErrorCode::not_found,
+      format("attempt {} of this job is not in {}, where another pod has written it ({}): the pods do not share "
+             "this folder, so no checkpoint would be complete. Mount one volume in all pods of the job that "
+             "all of them can write to",
+             attempt, job_folder_, found.error().message));
 }
 
 FailureHistory CheckpointRepository::failures_before(std::uint64_t attempt) {

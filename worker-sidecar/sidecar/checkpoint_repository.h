@@ -45,6 +45,9 @@ class CheckpointRepository {
   // are hashed by the ranks, each file by the rank that reads it, before any rank takes the offer.
   Status verify(const VerifyCandidate& wanted);
   Result<AttemptRecord> claim(AttemptRecord record);
+  // That the attempt which another pod has claimed is in this pod's folder as well. The error's
+  // sentence is what the user is told.
+  Status find_attempt(std::uint64_t attempt);
   // How often the job has failed before the attempt that was claimed.
   FailureHistory failures_before(std::uint64_t attempt);
   // Name of the new folder inside the job's folder.

@@ -367,7 +367,16 @@ void Host::Parts::on(const WelcomeRank& output) { send_to_rank(output.rank, Welc
 
 void Host::Parts::on(const OfferToRank& output) { send_to_rank(output.rank, output.offer); }
 
-void Host::Parts::on(const TakeForRank& output) { send_to_rank(output.rank, output.take); }
+// Where pods do not share their folder, each writes to its own and every checkpoint looks complete.
+void Host::Parts::on(const TakeForRank& output) {
+  if (settings.pods == 1) return send_to_rank(output.rank, output.take);
+  on_disk([kept = repository, attempt = output.take.attempt] { return kept->find_attempt(attempt); },
+          [output](Parts& self, const Status& found) {
+            if (found) return self.send_to_rank(output.rank, output.take);
+            self.note_problem("storage", found.error().message);
+            self.on(RefuseRank{output.rank, found.error()});
+          });
+}
 
 void Host::Parts::on(const RefuseRank& output) {
   log(Severity::error, "a rank is refused", {{"rank", std::to_string(output.rank)}, {"message", output.error.message}});

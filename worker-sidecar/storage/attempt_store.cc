@@ -14,6 +14,8 @@ namespace rekindle {
 namespace {
 
 constexpr std::uint64_t kRecordBytesMax = 4u << 20;
+// Between two looks for a record that is to come.
+constexpr Duration kAttemptPause = std::chrono::milliseconds(200);
 // Claims that lose to others; more rivals than this at once means something else is wrong.
 constexpr int kClaimsMax = 100;
 
@@ -92,6 +94,19 @@ Result<AttemptRecord> claim_attempt(FileSystem& file_system, const std::string& 
       ErrorCode::conflict,
       format("no attempt could be claimed in {}: others claim them all the time. Is the job running twice?", folder),
       Retry::yes);
+}
+
+Status await_attempt(FileSystem& file_system, const std::string& job_folder, std::uint64_t number, Duration wait_max,
+                     Waiter& waiter) {
+  const std::string path = format("{}/{}/{}", job_folder, kAttemptsFolder, attempt_file_name(number));
+  const Duration until = waiter.now() + wait_max;
+  for (;;) {
+    FileInfo info;
+    const int answer = file_system.stat(path, info);
+    if (answer == 0) return {};
+    if (waiter.now() >= until) return fail_errno(-answer, "looking for " + path);
+    waiter.pause(kAttemptPause);
+  }
 }
 
 Result<std::vector<FoundAttempt>> list_attempts(FileSystem& file_system, const std::string& job_folder) {

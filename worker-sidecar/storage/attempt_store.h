@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/instant.h"
 #include "worker-sidecar/checkpoint/attempt.h"
 #include "worker-sidecar/checkpoint/candidates.h"
 #include "worker-sidecar/storage/file_system.h"
+#include "worker-sidecar/storage/waiter.h"
 
 namespace rekindle {
 
@@ -16,6 +18,11 @@ namespace rekindle {
 // claim that loses takes the next one.
 Result<AttemptRecord> claim_attempt(FileSystem& file_system, const std::string& job_folder, AttemptRecord record,
                                     const std::string& nonce);
+
+// Whether the record of this number is there, whatever it says. Waits that long for one that another
+// machine has just made: a network file system may show it late.
+Status await_attempt(FileSystem& file_system, const std::string& job_folder, std::uint64_t number, Duration wait_max,
+                     Waiter& waiter);
 
 // In order of their numbers; a record that cannot be decoded is listed with its error.
 Result<std::vector<FoundAttempt>> list_attempts(FileSystem& file_system, const std::string& job_folder);

@@ -145,6 +145,19 @@ TEST_F(PodSidecar, TheProbeSaysNoWhileNobodyAnswers) {
   EXPECT_FALSE(pods[0]->ready());
 }
 
+// Each wrote to a folder of its own, "durable" was said, and every step was lost at the restart.
+TEST_F(PodSidecar, PodsThatDoNotShareTheirCheckpointFolderDoNotStart) {
+  auto pods = start_pods(2, "a");
+  fs::create_directory(pods[1]->at("own"));
+  pods[1]->sidecar().signal(SIGKILL);
+  pods[1]->sidecar().wait();
+  pods[1]->environment()["REKINDLE_CHECKPOINT_DIR"] = pods[1]->at("own");
+  pods[1]->start_sidecar();
+  for (auto& pod : pods) pod->start_rank();
+  EXPECT_NE(pods[1]->rank().wait(), 0) << logs(pods);
+  EXPECT_TRUE(pods[1]->rank().output().contains("the pods do not share this folder")) << logs(pods);
+}
+
 TEST_F(PodSidecar, ARankThatIsKilledIsSavedByTheOthersAndTheNextLifeGoesOn) {
   std::uint64_t saved = 0;
   {
