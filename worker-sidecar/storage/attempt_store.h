@@ -19,8 +19,8 @@ namespace rekindle {
 Result<AttemptRecord> claim_attempt(FileSystem& file_system, const std::string& job_folder, AttemptRecord record,
                                     const std::string& nonce);
 
-// Whether the record of this number is there, whatever it says. Waits that long for one that another
-// machine has just made: a network file system may show it late.
+// Whether the record of this number is there, whatever it says. Waits that long for one that
+// another machine has just made: a network file system may show it late.
 Status await_attempt(FileSystem& file_system, const std::string& job_folder, std::uint64_t number, Duration wait_max,
                      Waiter& waiter);
 
