@@ -98,7 +98,7 @@ class OperatorLoopTest : public testing::Test {
     ASSERT_EQ(all_wanted<CreateBreakpoint>().size(), 1u);
   }
 
-  // A record that this job's restart, or the wish of a user, has got by now.
+  // As the API server has it after that write.
   static Breakpoint shown(Breakpoint written, const std::string& resource_version) {
     written.uid = "b1";
     written.resource_version = resource_version;
@@ -206,7 +206,7 @@ TEST_F(OperatorLoopTest, ADeletionThatAListShowsAgainKeepsItsFirstTime) {
   EXPECT_EQ(intents[0].object.spec.trigger, Trigger::pre_stop) << intents[0].object.spec.reason;
 }
 
-// A job without its pods and its records in sight looks like one that never had any.
+// A job whose pods are not listed yet looks like one that has none.
 TEST(OperatorLoopStart, NothingIsDecidedBeforeEverythingWasListedOnce) {
   Mailbox<OperatorInput> mailbox{16};
   JobCache jobs;
@@ -238,7 +238,7 @@ TEST_F(OperatorLoopTest, SidecarsOfAJobThatWasMadeAnewAreToldThatTheirsIsGone) {
   EXPECT_EQ(answer_for("j1", make_pod(0, "j1")).status, 404);
 }
 
-// Its own change, seen again as it was before, is no reason to repeat it.
+// The record as it was before its own change is no reason to make the change again.
 TEST_F(OperatorLoopTest, AStatusThatItWroteIsWaitedForUntilItsVersionIsANewOne) {
   all_is_done();
   Breakpoint request{.namespace_name = kJob.namespace_name, .name = "now", .created = kStart};

@@ -67,7 +67,7 @@ TEST_F(ServerCertificateTest, OnlySidecarsNeedACertificateOfTheirOwn) {
   EXPECT_TRUE(tls.sidecars->asks_for_client_certificate());
 }
 
-// The API server calls the webhook by the third name, sidecars the operator by the last.
+// The API server and the sidecars call it by the name that ends with .svc.
 TEST_F(ServerCertificateTest, TheServersCertificateNamesTheServiceAsItsClientsDo) {
   const TlsKeyPair made = store->server_certificate("rekindle-operator", "rekindle-system", kMade).value();
   const CertificateFacts facts = read_certificate(made.certificate_pem).value();

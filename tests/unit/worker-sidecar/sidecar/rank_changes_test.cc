@@ -29,7 +29,7 @@ TEST_F(RankChanges, TheEndOfAConnectionIsADeathWhereNothingElseWatchesTheProcess
   EXPECT_FALSE(table.alive(0));
 }
 
-// It is as large as the state, and nobody reads it any more.
+// It takes memory of the pod, and nobody reads it any more.
 TEST_F(RankChanges, TheShadowOfADeadProcessGoesWhenTheNextOneComes) {
   admit(LinkId{1});
   table.set_registered(0, {.layout = {{whole_tensor("weights", Dtype::i32, {6, 2})}}, .states = {}});
@@ -41,7 +41,7 @@ TEST_F(RankChanges, TheShadowOfADeadProcessGoesWhenTheNextOneComes) {
   EXPECT_FALSE(std::filesystem::exists(folder.at("rank-0.shadow")));
 }
 
-// Whoever heard of the word over the connection before may not have heard it.
+// Who asks for the words must not take a process that is back for one of which all is known.
 TEST_F(RankChanges, TheWordOfAProcessThatIsBackIsToldAgain) {
   admit(LinkId{1});
   ASSERT_EQ(table.changed_words().size(), 1u);
