@@ -133,7 +133,7 @@ HookResult call_sidecar(const HookOptions& options) {
     Result<HookDoneMessage> answer = sent ? connection.wait_for_answer(answer_until) : std::unexpected(sent.error());
     if (answer) return result_of(*answer);
     why = answer.error().message;
-    if (answer.error().code != ErrorCode::unavailable && answer.error().code != ErrorCode::io) {
+    if (answer.error().code != ErrorCode::unavailable) {
       return {1, format("rekindle-hook: the sidecar did not save: {}", why)};
     }
     pause_briefly();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 #include "operator/model/names.h"
 #include "tests/support/recorded_transport.h"
@@ -31,6 +32,29 @@ Json live_pod(const std::string& uid, const std::string& job_uid, const std::str
                                               {"controller", true}}})}}}};
 }
 
+// Keeps what was sent, for requests whose guard stands in the body.
+class BodiesKept final : public KubeTransport {
+ public:
+  explicit BodiesKept(KubeTransport& behind) : behind_(behind) {}
+
+  Result<HttpResponse> send(const HttpRequest& request, std::stop_token stop) override {
+    bodies_[request.method + " " + request.path] = request.body;
+    return behind_.send(request, std::move(stop));
+  }
+  Result<HttpResponse> stream(const HttpRequest& request, const TransportSink& sink, std::stop_token stop) override {
+    return behind_.stream(request, sink, std::move(stop));
+  }
+
+  // Of the last such request.
+  Json metadata_of(const std::string& request) const {
+    return parse_json(bodies_.at(request), "body").value().at("metadata");
+  }
+
+ private:
+  KubeTransport& behind_;
+  std::map<std::string, std::string> bodies_;
+};
+
 class ActionRunnerTest : public testing::Test {
  protected:
   ActionRunnerTest() {
@@ -40,7 +64,7 @@ class ActionRunnerTest : public testing::Test {
   }
 
   ActionsDone run(Action action) {
-    return ActionRunner(transport, *certificates, "test").run({"team-a", "digits"}, "j1", {std::move(action)});
+    return ActionRunner(sent, *certificates, "test").run({"team-a", "digits"}, "j1", {std::move(action)});
   }
 
   ActionsDone delete_pod() {
@@ -53,6 +77,7 @@ class ActionRunnerTest : public testing::Test {
   }
 
   RecordedTransport transport;
+  BodiesKept sent{transport};
   Result<CertificateStore> certificates = fail(ErrorCode::internal, "not opened yet");
 };
 
@@ -119,6 +144,37 @@ TEST_F(ActionRunnerTest, AStatusThatAnotherChangedFirstIsAConflict) {
   ASSERT_TRUE(done.error);
   EXPECT_EQ(done.error->code, ErrorCode::conflict);
   EXPECT_TRUE(done.expectations.empty());
+}
+
+// The API server compares it with its own: whoever decided on an older one hears of a conflict.
+TEST_F(ActionRunnerTest, AStatusIsWrittenToTheVersionThatWasDecidedOn) {
+  const std::string request = "PATCH " + kRecordPath + "/status";
+  transport.prepare(request, 200, Json::object());
+  run(WriteBreakpointStatus{
+      .namespace_name = "team-a", .name = "digits-1", .uid = "b1", .resource_version = "7", .status = {}});
+  EXPECT_EQ(sent.metadata_of(request), (Json{{"uid", "b1"}, {"resourceVersion", "7"}}));
+}
+
+TEST_F(ActionRunnerTest, TheLastCheckpointIsWrittenToTheJobThatMadeItAndNoOther) {
+  const std::string request = "PATCH " + kJobPath;
+  transport.prepare(request, 200, Json::object());
+  run(AnnotateLastCheckpoint{
+      .namespace_name = "team-a", .job_name = "digits", .job_uid = "j1", .pod_group_name = "digits-j1"});
+  EXPECT_EQ(sent.metadata_of(request).value("uid", "none"), "j1");
+}
+
+TEST_F(ActionRunnerTest, AnEventThatCannotBeRecordedHoldsUpNothing) {
+  transport.prepare("POST /apis/events.k8s.io/v1/namespaces/team-a/events", 403,
+                    {{"kind", "Status"}, {"code", 403}, {"reason", "Forbidden"}});
+  transport.prepare("GET " + kPodPath, 200, live_pod("u0", "j1"));
+  const RecordEvent event{
+      .reason = "Restarting", .regarding = {.namespace_name = "team-a", .name = "digits"}, .once_key = "once"};
+  const DeletePod deletion{.namespace_name = "team-a", .name = "digits-worker-0", .uid = "u0", .job_uid = "j1"};
+  const ActionsDone done =
+      ActionRunner(transport, *certificates, "test").run({"team-a", "digits"}, "j1", {event, deletion});
+  EXPECT_FALSE(done.error) << done.error->message;
+  EXPECT_TRUE(was_asked("DELETE " + kPodPath));
+  EXPECT_EQ(done.events_recorded, std::vector<std::string>{}) << "it may be tried again";
 }
 
 // The job is another one by now: its own annotations are left alone, and nothing is repeated.

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/base/format.h"
+#include "common/system/clock.h"
 #include "operator/kube/requests.h"
 #include "tests/support/certificates.h"
 #include "tests/support/fake_api_server.h"
@@ -130,6 +131,49 @@ TEST_F(ApiClientTest, ARefusalByABudgetIsAnAnswerAndNotRepeated) {
   server.answer_next({.status = 429, .body = R"({"kind":"Status","code":429,"reason":"TooManyRequests"})"});
   EXPECT_EQ(client->send(*delete_request(kPods, {"team-a", "a"}, DeleteParams("uid")))->status, 429);
   EXPECT_EQ(server.requests().size(), 1u);
+}
+
+// Zero would be a request after the other for as long as the server has no time.
+TEST_F(ApiClientTest, ARetryAfterOfNothingIsTakenForASecond) {
+  FakeApiServer server(with_tls());
+  const auto client = in_pod(server, {.retry_wait_max = 999ms});
+  server.answer_next({.status = 429, .headers = {{"Retry-After", "0"}}});
+  EXPECT_EQ(client->send(list_pods())->status, 429);
+  EXPECT_EQ(server.requests().size(), 1u) << "a second is more than it may wait";
+}
+
+TEST_F(ApiClientTest, ARequestAboveItsRateWaitsForItsTurn) {
+  FakeApiServer server(with_tls());
+  const auto client = in_pod(server, {.requests_per_second = 1.0 / 3600, .burst = 1});
+  ASSERT_TRUE(client->send(list_pods()));
+  std::stop_source stopped;
+  stopped.request_stop();
+  const Result<HttpResponse> response = client->send(list_pods(), stopped.get_token());
+  ASSERT_FALSE(response);
+  EXPECT_TRUE(is_stopped(response.error()));
+  EXPECT_EQ(client->counts().errors, 0u) << "it has not been tried";
+}
+
+// A watch is open for minutes.
+TEST_F(ApiClientTest, TheTimeForAWholeCallIsNoneOfAStreams) {
+  FakeApiServer server(with_tls());
+  server.put(kPodsOfTeamA, pod("a"));
+  const auto client = in_pod(server, {.limits = {.total = 1ns}});
+  const TransportSink sink{.on_bytes = [](std::string_view) { return true; }, .on_quiet = {}};
+  const Result<HttpResponse> response = client->stream(list_pods(), sink, {});
+  EXPECT_TRUE(response) << response.error().message;
+}
+
+TEST_F(ApiClientTest, ARotatedAuthorityEndsTheTrustInTheOneBefore) {
+  FakeApiServer server(with_tls());
+  server.put(kPodsOfTeamA, pod("a"));
+  const auto client = in_pod(server);
+  ASSERT_EQ(client->send(list_pods())->status, 200);
+  write_bytes(folder.at("ca.crt"), TestAuthority("the next").pem());
+  ASSERT_TRUE(client->credentials().endpoint(monotonic_now() + 2min)) << "it looks at the file again";
+  const Result<HttpResponse> response = client->send(list_pods());
+  ASSERT_FALSE(response) << "also not over the connection that is open";
+  EXPECT_EQ(response.error().code, ErrorCode::refused);
 }
 
 TEST_F(ApiClientTest, StoppingEndsTheWaitForRetryAfter) {

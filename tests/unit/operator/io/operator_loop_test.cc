@@ -98,6 +98,30 @@ class OperatorLoopTest : public testing::Test {
     ASSERT_EQ(all_wanted<CreateBreakpoint>().size(), 1u);
   }
 
+  // As the API server has it after that write.
+  static Breakpoint shown(Breakpoint written, const std::string& resource_version) {
+    written.uid = "b1";
+    written.resource_version = resource_version;
+    return written;
+  }
+
+  void show(const Breakpoint& breakpoint) {
+    const ObjectKey key{breakpoint.namespace_name, breakpoint.name};
+    go_round({StoreEvent<Breakpoint>(Apply<Breakpoint>{key, breakpoint})});
+  }
+
+  // The next of its actions fails; how long it is until it wants them again.
+  std::chrono::milliseconds pause_after_a_failure() {
+    const std::string uid = std::exchange(wanted, {}).at(0).job_uid;
+    go_round({ActionsDone{.job = kJob, .job_uid = uid, .error = Error{ErrorCode::unavailable, "as the test wants"}}});
+    const std::chrono::milliseconds before = elapsed;
+    while (wanted.empty() && elapsed < before + 1h) {
+      time_passes(10ms);
+      go_round();
+    }
+    return elapsed - before;
+  }
+
   // What a sidecar of that job asks that has such a pod.
   static SyncArrived sync_of(const std::string& job_uid, const Pod& pod, const std::shared_ptr<SyncReply>& reply,
                              std::uint64_t seen = 0, int wait_seconds = 0) {
@@ -180,6 +204,81 @@ TEST_F(OperatorLoopTest, ADeletionThatAListShowsAgainKeepsItsFirstTime) {
   const std::vector<CreateBreakpoint> intents = all_wanted<CreateBreakpoint>();
   ASSERT_EQ(intents.size(), 1u);
   EXPECT_EQ(intents[0].object.spec.trigger, Trigger::pre_stop) << intents[0].object.spec.reason;
+}
+
+// A job whose pods are not listed yet looks like one that has none.
+TEST(OperatorLoopStart, NothingIsDecidedBeforeEverythingWasListedOnce) {
+  Mailbox<OperatorInput> mailbox{16};
+  JobCache jobs;
+  Metrics metrics;
+  bool performed = false;
+  OperatorLoop loop({}, mailbox, jobs, metrics, [&](auto&&...) { performed = true; });
+  Job job{.namespace_name = kJob.namespace_name, .name = kJob.name, .uid = "j1", .phase = JobPhase::running};
+  job.settings.scheduling = "grace";
+  job.tasks = {{.name = "worker", .replicas = 2, .is_protected = true}};
+  const auto listed = [](auto... events) { return std::deque<OperatorInput>{std::move(events)...}; };
+  loop.go_round(listed(StoreEvent<Job>(Init{}), StoreEvent<Job>(InitApply<Job>{kJob, job}), StoreEvent<Job>(InitDone{}),
+                       StoreEvent<Breakpoint>(Init{}), StoreEvent<Breakpoint>(InitDone{})));
+  EXPECT_FALSE(performed) << "nobody knows its pods yet";
+  loop.go_round(listed(StoreEvent<Pod>(Init{}), StoreEvent<Pod>(InitDone{})));
+  EXPECT_TRUE(performed);
+}
+
+TEST_F(OperatorLoopTest, WhatFailsIsTriedAgainLaterAndLater) {
+  ASSERT_FALSE(wanted.empty());
+  const std::chrono::milliseconds first = pause_after_a_failure();
+  const std::chrono::milliseconds second = pause_after_a_failure();
+  EXPECT_GT(second, first);
+}
+
+TEST_F(OperatorLoopTest, SidecarsOfAJobThatWasMadeAnewAreToldThatTheirsIsGone) {
+  all_is_done();
+  ASSERT_EQ(answer_for("j1", make_pod(0, "j1")).status, 200);
+  go_round({StoreEvent<Job>(Apply<Job>{kJob, make_job("j2")})});
+  EXPECT_EQ(answer_for("j1", make_pod(0, "j1")).status, 404);
+}
+
+// The record as it was before its own change is no reason to make the change again.
+TEST_F(OperatorLoopTest, AStatusThatItWroteIsWaitedForUntilItsVersionIsANewOne) {
+  all_is_done();
+  Breakpoint request{.namespace_name = kJob.namespace_name, .name = "now", .created = kStart};
+  request.spec = {.job_name = kJob.name, .job_uid = "j1", .trigger = Trigger::user};
+  show(shown(request, "7"));
+  ASSERT_EQ(all_wanted<AdoptBreakpoint>().size(), 1u);
+  wanted.clear();
+  go_round({ActionsDone{
+      .job = kJob,
+      .job_uid = "j1",
+      .expectations = {{Expectation::Kind::breakpoint_changed, {request.namespace_name, request.name}, "b1", "7"}}}});
+  time_passes(20ms);
+  go_round();
+  EXPECT_TRUE(all_wanted<AdoptBreakpoint>().empty()) << "a watch may be late";
+  show(shown(request, "8"));
+  ASSERT_EQ(all_wanted<AdoptBreakpoint>().size(), 1u) << "somebody else has changed it";
+  EXPECT_EQ(all_wanted<AdoptBreakpoint>()[0].resource_version, "8");
+}
+
+// Until the record of the fault is in sight, nothing would hold the newcomer and a pod of the
+// attempt that is over from starting together.
+TEST_F(OperatorLoopTest, ANewPodIsServedWhenItsOwnWritesAreInSight) {
+  pod_is_lost();
+  const Breakpoint written = all_wanted<CreateBreakpoint>()[0].object;
+  Pod newcomer = make_pod(0, "j1");
+  newcomer.uid = "newcomer";
+  go_round(
+      {ActionsDone{
+           .job = kJob,
+           .job_uid = "j1",
+           .expectations = {{Expectation::Kind::breakpoint_there, {written.namespace_name, written.name}, "", ""}}},
+       StoreEvent<Pod>(Apply<Pod>{key_of(0), newcomer})});
+  time_passes(20ms);
+  go_round();
+  EXPECT_EQ(answer_for("j1", newcomer).status, 503);
+
+  show(shown(written, "9"));
+  const SyncOutcome told = answer_for("j1", newcomer);
+  EXPECT_EQ(told.status, 200);
+  EXPECT_FALSE(parse_json(told.body, "answer").value()["go"].get<bool>());
 }
 
 // Such as a record that its user deletes before a watch shows it.

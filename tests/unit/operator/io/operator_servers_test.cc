@@ -71,11 +71,18 @@ class OperatorServersTest : public testing::Test {
  protected:
   // Nobody's time is ever over, and there are few workers.
   void start(OperatorServerLimits limits = {.head = 1h, .probe_head = 1h, .admission_workers = 2, .probe_workers = 1}) {
+    start(limits, server_context(own), server_context(own, authority.pem()));
+  }
+
+  // For what is the same with TLS and without.
+  void start_in_plain_text(const OperatorServerLimits& limits) { start(limits, nullptr, nullptr); }
+
+  void start(OperatorServerLimits limits, std::shared_ptr<const TlsServerContext> admission_tls,
+             std::shared_ptr<const TlsServerContext> sidecar_tls) {
     limits.address = "127.0.0.1";
-    auto started =
-        OperatorServers::start({.admission = 0, .sidecars = 0, .metrics = 0, .health = 0}, server_context(own),
-                               server_context(own, authority.pem()), {}, jobs, transport, metrics, mailbox,
-                               {.alive = [] { return true; }, .ready = [] { return false; }}, limits);
+    auto started = OperatorServers::start(
+        {.admission = 0, .sidecars = 0, .metrics = 0, .health = 0}, std::move(admission_tls), std::move(sidecar_tls),
+        {}, jobs, transport, metrics, mailbox, {.alive = [] { return true; }, .ready = [] { return false; }}, limits);
     ASSERT_TRUE(started) << started.error().message;
     servers = std::move(*started);
   }
@@ -125,6 +132,25 @@ TEST_F(OperatorServersTest, AdmissionIsAnsweredHoweverManyHandshakesHang) {
       client.send({.method = "POST", .path = "/admission/pod", .body = review_of(Json::object())});
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->status, 200);
+}
+
+TEST_F(OperatorServersTest, AdmissionHasNoMoreConnectionsThanItsLimit) {
+  start_in_plain_text({.head = 1h, .admission_connections = 1});
+  const FileDescriptor silent = half_said(servers->ports().admission, "");
+  EXPECT_EQ(status_of(servers->ports().admission, "/"), 404);
+  char byte = 0;
+  EXPECT_EQ(recv(silent.get(), &byte, 1, MSG_DONTWAIT), 0) << "it gave way to the one that was served";
+}
+
+// There are thousands of sidecars, and a report is small.
+TEST_F(OperatorServersTest, ASidecarThatSendsMoreThanAMegabyteIsRefusedBeforeItHasSentIt) {
+  start_in_plain_text({.head = 1h});
+  const std::string head = "POST /v1/sync HTTP/1.1\r\nHost: h\r\nContent-Length: 1048577\r\n\r\n";
+  const FileDescriptor talker = half_said(servers->ports().sidecars, head);
+  ASSERT_EQ(wait_for(talker.get(), false, monotonic_now() + 60s, -1).value(), Readiness::ready);
+  std::string answer(32, '\0');
+  const ssize_t count = recv(talker.get(), answer.data(), answer.size(), 0);
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 413 ")) << count << ": " << answer;
 }
 
 // Anybody may make such a pod; what it names can be read nowhere.
@@ -185,6 +211,13 @@ TEST_F(AnswerSyncTest, AnOwnerThreadThatHangsIsNotWaitedForForEver) {
   const auto [response, waited] = answer_after(1h);
   EXPECT_EQ(response.status, 503);
   EXPECT_LE(waited, 1min);
+}
+
+// Without a time to wait for, a client comes again at once.
+TEST_F(AnswerSyncTest, WhoeverIsToComeAgainIsToldWhen) {
+  const auto [response, waited] = answer_after(1h);
+  ASSERT_EQ(response.status, 503);
+  EXPECT_EQ(response.headers.value_of("Retry-After"), "1");
 }
 
 // Each that waits holds a thread.

@@ -67,6 +67,25 @@ TEST_F(ServerCertificateTest, OnlySidecarsNeedACertificateOfTheirOwn) {
   EXPECT_TRUE(tls.sidecars->asks_for_client_certificate());
 }
 
+// The API server and the sidecars call it by the name that ends with .svc.
+TEST_F(ServerCertificateTest, TheServersCertificateNamesTheServiceAsItsClientsDo) {
+  const TlsKeyPair made = store->server_certificate("rekindle-operator", "rekindle-system", kMade).value();
+  const CertificateFacts facts = read_certificate(made.certificate_pem).value();
+  const CertificateNames names{.dns = {"rekindle-operator", "rekindle-operator.rekindle-system",
+                                       "rekindle-operator.rekindle-system.svc",
+                                       "rekindle-operator.rekindle-system.svc.cluster.local"}};
+  EXPECT_EQ(facts.names, names);
+  EXPECT_EQ(facts.validity.not_after, kMade + days(30));
+}
+
+// Nothing renews it while the job is there.
+TEST_F(ServerCertificateTest, TheCertificateOfAJobHoldsForAYear) {
+  const TlsKeyPair made = store->job_certificate("team-a", "j1", kMade).value();
+  const CertificateFacts facts = read_certificate(made.certificate_pem).value();
+  EXPECT_EQ(facts.names, (CertificateNames{.uri = {"rekindle://team-a/j1"}}));
+  EXPECT_EQ(facts.validity.not_after, kMade + days(365));
+}
+
 // Clocks of nodes differ; a certificate made by one that is ahead must hold on the others at once.
 TEST_F(ServerCertificateTest, EveryCertificateHoldsOnANodeWhoseClockIsBehind) {
   for (const Result<TlsKeyPair>& made : {store->server_certificate("rekindle-operator", "rekindle-system", kMade),
