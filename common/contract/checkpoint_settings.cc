@@ -193,6 +193,24 @@ Status read_mindspore_item(std::string_view called, std::string_view item, Minds
 
 }  // namespace
 
+SettingTexts settings_over(const SettingTexts& stronger, const SettingTexts& weaker) {
+  struct Decision {
+    const char* said;
+    const char* in_another_way;
+  };
+  constexpr Decision kDecisions[] = {{environment::kKeep, environment::kKeepEvery},
+                                     {environment::kKeepEvery, environment::kKeep},
+                                     {environment::kCheckpointConfig, environment::kCheckpointEvery},
+                                     {environment::kCheckpointConfig, environment::kKeep},
+                                     {environment::kCheckpointConfig, environment::kKeepEvery}};
+  SettingTexts merged = weaker;
+  for (const Decision& decision : kDecisions) {
+    if (stronger.contains(decision.said)) merged.erase(decision.in_another_way);
+  }
+  for (const auto& [variable, text] : stronger) merged.insert_or_assign(variable, text);
+  return merged;
+}
+
 std::string variable_itself(const char* variable) { return variable; }
 
 Result<CheckpointSettings> read_mindspore_config(std::string_view text, std::string_view called) {
@@ -249,6 +267,8 @@ Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting
              const std::optional<std::uint64_t> keep = whole_number(value, kKeepMax);
              if (!keep || *keep == 0) return std::unexpected(wrong(name, value, "a number of checkpoints, 1 or more"));
              settings.retention.keep = static_cast<std::uint32_t>(*keep);
+             // Minutes of a CheckpointConfig would count instead of the number.
+             settings.retention.keep_one_each = {};
              return {};
            }),
       with(environment::kKeepEvery,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -47,6 +48,14 @@ struct CheckpointSettings {
   ResumeFrom resume_from = ResumeFrom::same_name;
 };
 
+// What one place says, by variable: the annotations of a job, the chart, options of a command.
+using SettingTexts = std::map<std::string, std::string>;
+
+// Both places in one, `stronger` first. What `weaker` says in another way about a thing that
+// `stronger` has decided is left out: how many stay and how far apart they are, and everything that
+// a CheckpointConfig decides. Other variables pass.
+SettingTexts settings_over(const SettingTexts& stronger, const SettingTexts& weaker);
+
 // Looks a setting up by the name of its environment variable; empty: not said.
 using SettingLookup = std::function<std::string(const char* name)>;
 
@@ -63,6 +72,9 @@ std::string variable_itself(const char* variable);
 // REKINDLE_WRITE_BANDWIDTH_MAX  N MiB/s (KiB, MiB, GiB), of each writer
 // REKINDLE_FAILURE_EVERY      N h: how often the job is expected to fail, for auto
 // REKINDLE_RESUME             same-name | same-job
+//
+// All from one place: what several say is merged before (settings_over). Each wins over the
+// CheckpointConfig, and REKINDLE_KEEP_EVERY over REKINDLE_KEEP.
 Result<CheckpointSettings> read_checkpoint_settings(const SettingLookup& setting,
                                                     const SettingName& called = variable_itself);
 

@@ -6,7 +6,7 @@
 namespace rekindle {
 
 inline constexpr std::uint32_t kPodsMax = 65'536;
-inline constexpr std::int64_t kRanksPerPodMax = 1024;  // of the annotation
+inline constexpr std::uint32_t kRanksPerPodMax = 1024;
 // Of any time that a message tells: four months, far from where a duration overflows.
 inline constexpr double kMessageSecondsMax = 1e7;
 

@@ -63,15 +63,6 @@ std::optional<std::string> fault_of_memory_volume(const std::string& size) {
                 names::kMemoryVolumeAnnotation, size.substr(0, 100));
 }
 
-// Two ways to say one thing: a job that says one of them does not get the other from the chart.
-bool has_decided(const std::map<std::string, std::string>& job, const std::string& variable) {
-  const auto says = [&](const char* other) { return job.contains(other); };
-  if (variable == environment::kCheckpointEvery) return says(environment::kCheckpointConfig);
-  if (variable == environment::kKeep) return says(environment::kCheckpointConfig) || says(environment::kKeepEvery);
-  if (variable == environment::kKeepEvery) return says(environment::kCheckpointConfig) || says(environment::kKeep);
-  return false;
-}
-
 }  // namespace
 
 std::optional<std::string> fault_of_checkpoint_settings(const JobSettings& job) {
@@ -88,10 +79,7 @@ CheckpointVariables checkpoint_variables(const JobSettings& job, const Admission
       variables.warnings.push_back(alone.error().message + "; it is left out");
     }
   }
-  const std::map<std::string, std::string> said = variables.values;
-  for (const auto& [variable, text] : chart.checkpoints) {
-    if (!has_decided(said, variable)) variables.values.emplace(variable, text);
-  }
+  variables.values = settings_over(variables.values, chart.checkpoints);
   if (auto fault = fault_of_memory_volume(job.memory_volume_size))
     variables.warnings.push_back(*fault + "; it is left out");
   const Result<CheckpointSettings> settings = read(variables.values);

@@ -166,7 +166,7 @@ void warn_about_task(const Json& task, const std::string& where, std::int64_t gr
   const std::int64_t seconds = grace != spec.end() && grace->is_number_integer() ? grace->get<std::int64_t>() : 30;
   if (seconds < grace_needed) {
     warnings.push_back(format("{}: terminationGracePeriodSeconds is raised from {} to {} (breakpoint deadline + {} s).",
-                              where, seconds, grace_needed, names::kGraceMarginSeconds));
+                              where, seconds, grace_needed, kGraceMargin.count()));
   }
   const std::string restart = text_of(spec, "restartPolicy");
   if (restart == "Always" || restart == "OnFailure") {
@@ -226,7 +226,7 @@ AdmissionAnswer protect(const Json& object, const Job& job, const AdmissionSetti
     if (const std::string mount = text_of(volume, "mountPath"); !mount.empty()) storage.job_mounts.push_back(mount);
   }
   const std::int64_t grace_needed =
-      job.settings.deadline_seconds.value_or(settings.deadline_seconds) + names::kGraceMarginSeconds;
+      job.settings.deadline_seconds.value_or(settings.deadline_seconds) + kGraceMargin.count();
   const Json& tasks = object["spec"]["tasks"];
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     if (auto fault = fault_of_task(tasks[i], where_is(job, i), storage)) return refuse(*fault);

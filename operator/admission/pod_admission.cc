@@ -31,7 +31,7 @@ struct Facts {
   std::int64_t pods = 0;
   std::int64_t ranks_per_pod = 1;
   std::int64_t deadline_seconds = kBreakpointDeadlineDefault.count();
-  std::int64_t grace_seconds = 75;
+  std::int64_t grace_seconds = (kBreakpointDeadlineDefault + kGraceMargin).count();
   std::string path;
   std::string claim;
   CheckpointVariables checkpoints;
@@ -256,7 +256,7 @@ void annotate(JsonEdit& edit, const Facts& facts) {
 void raise_grace(JsonEdit& edit, Facts& facts, std::vector<std::string>& warnings) {
   const Json* grace = edit.find("/spec/terminationGracePeriodSeconds");
   const std::int64_t seconds = grace != nullptr && grace->is_number_integer() ? grace->get<std::int64_t>() : 30;
-  facts.grace_seconds = std::max(seconds, facts.deadline_seconds + names::kGraceMarginSeconds);
+  facts.grace_seconds = std::max(seconds, facts.deadline_seconds + kGraceMargin.count());
   if (facts.grace_seconds == seconds) return;
   edit.set("/spec/terminationGracePeriodSeconds", facts.grace_seconds);
   warnings.push_back(format("terminationGracePeriodSeconds raised from {} to {}", seconds, facts.grace_seconds));

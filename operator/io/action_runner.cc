@@ -99,8 +99,7 @@ Status ActionRunner::perform(const DeletePod& action, ActionsDone& done) {
     return fail(ErrorCode::refused,
                 "the pod does not belong to the job any more, or has lost its label; it is left alone");
   }
-  DeleteParams params(action.uid);
-  params.grace = action.grace;
+  const DeleteParams params(action.uid);
   const Status status = unless(call_api(transport_, delete_request(kPods, key, params), "deleting the pod"),
                                {ErrorCode::not_found, ErrorCode::conflict});
   if (status) done.expectations.push_back({Expectation::Kind::pod_going, key, action.uid, ""});

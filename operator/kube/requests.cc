@@ -74,7 +74,6 @@ Json delete_options(const DeleteParams& params) {
                   {"apiVersion", "v1"},
                   {"preconditions", {{"uid", params.uid}}},
                   {"propagationPolicy", params.in_background ? "Background" : "Foreground"}};
-  if (params.grace) options["gracePeriodSeconds"] = params.grace->count();
   return options;
 }
 

@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -60,13 +59,11 @@ Result<HttpRequest> merge_patch_request(const Resource& resource, const ObjectKe
 
 // A delete carries the uid: names are used again (Volcano recreates pods under the
 // same name), and the decision was about one object. The server answers 409 when the name belongs
-// to another object by now.
+// to another object by now. A pod gets its own grace.
 struct DeleteParams {
   explicit DeleteParams(std::string object_uid) : uid(std::move(object_uid)) {}
 
   std::string uid;
-  // Absent: the pod's own. 0: the object is gone at once, the process may not be.
-  std::optional<std::chrono::seconds> grace;
   // dependents are removed after the owner, by the garbage collector
   bool in_background = true;
 };

@@ -88,8 +88,6 @@ inline constexpr std::int64_t kSidecarUser = 65532;
 inline constexpr std::int64_t kSharedGroup = 64532;
 
 // --- numbers that users see
-// above the deadline: SIGTERM, the end of the main, the sidecar's tail
-inline constexpr std::int64_t kGraceMarginSeconds = 15;
 inline constexpr std::int64_t kMaxRetry = 100;
 
 // --- condition types of a Breakpoint

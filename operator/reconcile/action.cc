@@ -27,8 +27,7 @@ struct Printer {
     return format("adopt breakpoint {} job_uid={}", action.name, action.job_uid);
   }
   std::string operator()(const DeletePod& action) const {
-    return format("delete pod {} uid={} grace={} why=\"{}\"", action.name, action.uid,
-                  action.grace ? std::to_string(action.grace->count()) : "own", action.why);
+    return format("delete pod {} uid={} grace=own why=\"{}\"", action.name, action.uid, action.why);
   }
   std::string operator()(const DeleteBreakpoint& action) const { return format("delete breakpoint {}", action.name); }
   std::string operator()(const CreateCertificateSecret& action) const {

@@ -4,9 +4,7 @@
 // twice. What "already so" is stands with each action.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -48,15 +46,14 @@ struct AdoptBreakpoint {
   bool operator==(const AdoptBreakpoint&) const = default;
 };
 
-// DELETE with the uid as precondition, after a live GET has shown that the pod still has this uid,
-// this controller and our label. Already so: 404, 409 on the uid, or a deletionTimestamp in the
-// live object.
+// DELETE with the uid as precondition and the pod's own grace, after a live GET has shown that the
+// pod still has this uid, this controller and our label. Already so: 404, 409 on the uid, or a
+// deletionTimestamp in the live object.
 struct DeletePod {
   std::string namespace_name;
   std::string name;
   std::string uid;
   std::string job_uid;
-  std::optional<std::chrono::seconds> grace;  // absent: the pod's own
   std::string why;
   bool operator==(const DeletePod&) const = default;
 };

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 from building import REPOSITORY
 from case import Context, Unmet, expect
@@ -33,7 +34,19 @@ def a_program_is_compiled_with_cmake(context: Context, processes: Processes, fol
     _expect_two_ranks(prefix, folder, folder / "build" / "train")
 
 
-CASES = [a_program_is_compiled_with_pkg_config, a_program_is_compiled_with_cmake]
+def the_library_is_loaded_by_its_whole_path(context: Context, processes: Processes, folder: pathlib.Path) -> None:
+    prefix = _installed(context, folder)
+    loading = _block("python", "ctypes.CDLL(").replace(PREFIX_OF_THE_PAGE, str(prefix))
+    asking = "library.rk_status_name.restype = ctypes.c_char_p\nprint(library.rk_status_name(0).decode())\n"
+    said = _run([sys.executable, "-c", loading + asking], folder)
+    expect("RK_OK" in said, f"the library does not answer as it should: {said}")
+
+
+CASES = [
+    a_program_is_compiled_with_pkg_config,
+    a_program_is_compiled_with_cmake,
+    the_library_is_loaded_by_its_whole_path,
+]
 
 
 def _installed(context: Context, folder: pathlib.Path) -> pathlib.Path:

@@ -6,6 +6,7 @@ import lists
 import sanitized_programs
 import testprograms
 from class_rules import a_class_is_defined_in_one_file
+from document_rules import cited_tests_exist, names_that_users_meet_are_documented
 from home_rules import (
     a_type_is_defined_once_a_namespace,
     declarations_are_used,
@@ -321,6 +322,8 @@ ALL = {
         a_type_is_defined_once_a_namespace,
         declarations_are_used,
         environment_variables_are_documented,
+        names_that_users_meet_are_documented,
+        cited_tests_exist,
         layers_are_folders,
         globs_find_folders,
         the_version_has_one_home,

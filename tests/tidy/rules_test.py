@@ -5,6 +5,17 @@ import rules
 
 LAYERS = "a/pure_part pure:\na/shell io: a/pure_part\n"
 
+# Names that users meet, and the pages that have them.
+MET = {
+    "operator/model/names.h": 'std::string_view kStepAgreed = "StepAgreed";  // Agreed\n'
+    'std::string_view kPathAnnotation = "rekindle.dev/path";\n'
+    'CheckpointSetting kAll[] = {\n    {"rekindle.dev/keep", environment::kKeep, "keep"},\n};\n',
+    "operator/io/metrics.cc": 'BuildGauge()\n  .Name("jobs")\n',
+    "worker-sidecar/x.cc": 'out.push_back(NoteProblem{"storage", why});\ngauge("ranks", "help", 1);\n',
+    "docs/operating/README.md": "`StepAgreed`, `storage`, `jobs`, `ranks`",
+    "docs/formats/injection.md": "`rekindle.dev/path: /a`, `keep`",
+}
+
 # rule: a tree that it must refuse
 BAD = {
     rules.layer_table_is_complete_and_pure: {"tests/tidy/layers.txt": "a/pure_part pure: a/shell\na/shell io:\n"},
@@ -40,6 +51,11 @@ BAD = {
     rules.environment_variables_are_documented: {
         "common/contract/environment.h": 'inline constexpr char kRank[] = "REKINDLE_RANK";\n',
         "docs/formats/injection.md": "`REKINDLE_RANKS_PER_POD`, REKINDLE_RANK",
+    },
+    rules.names_that_users_meet_are_documented: {**MET, "docs/operating/README.md": "`StepAgreed`, `storage`, `jobs`"},
+    rules.cited_tests_exist: {
+        "tests/unit/a/x_test.cc": "TEST(Requests, AreRefused) {\n}\n// TEST(Requests, AreTaken)\n",
+        "docs/x.md": "Shown: `Requests.AreRefused`, `Requests.AreTaken`.",
     },
     rules.layers_are_folders: {"tests/tidy/layers.txt": LAYERS, "a/pure_part/x.h": ""},
     rules.globs_find_folders: {"tests/CMakeLists.txt": "file(GLOB found unit/*/CMakeLists.txt sim/CMakeLists.txt)"},
@@ -99,6 +115,16 @@ GOOD = {
             "operator/x.cc": "int waiting_bytes() { return 0; }\n",
         },
     ),
+    "names_that_users_meet_on_their_pages": (rules.names_that_users_meet_are_documented, MET),
+    "tests_and_scenarios_that_are_cited": (
+        rules.cited_tests_exist,
+        {
+            "tests/unit/a/x_test.cc": "TEST_F(Requests, P1_AreRefused) {\n}\n",
+            "tests/scenario/a/one-dies.txt": "",
+            "tests/scenario/b/scenarios/two-die.txt": "",
+            "docs/x.md": "`Requests.P1_AreRefused`, `Requests.P1_*`, `Requests.*`, scenarios `one-dies` (a) and\n`two-die`",
+        },
+    ),
     "a_version_in_its_chart": (
         rules.the_version_has_one_home,
         {
@@ -114,6 +140,19 @@ GOOD = {
 }
 # The same, where it is a fault nevertheless.
 NO_EXCUSE = {
+    "a_label_without_a_page": (
+        rules.names_that_users_meet_are_documented,
+        {**MET, "docs/formats/injection.md": "`rekindle.dev/pathology`, `keep`"},
+    ),
+    "names_that_have_moved": (rules.names_that_users_meet_are_documented, {**MET, "operator/io/metrics.cc": ""}),
+    "a_beginning_of_no_test": (
+        rules.cited_tests_exist,
+        {"tests/unit/a/x_test.cc": "TEST(Requests, P1_AreRefused) {\n", "docs/x.md": "`Requests.P2_*`"},
+    ),
+    "a_scenario_that_is_not_there": (
+        rules.cited_tests_exist,
+        {"tests/scenario/a/one-dies.txt": "", "docs/x.md": "scenarios `one-dies`,\n`two-die`"},
+    ),
     "a_chart_of_another_version": (
         rules.the_version_has_one_home,
         {

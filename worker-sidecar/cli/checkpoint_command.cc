@@ -74,8 +74,7 @@ CLI::App* add_export_verb(CLI::App& app, Arguments& arguments) {
       app, arguments, "export",
       "Write all tensors of a checkpoint (of a job: its newest) as a safetensors file, or as MindSpore's files");
   verb->add_option("DIR", question.directory, "A checkpoint, or the folder of a job: its newest")->required();
-  // Given as --to or as the second argument.
-  verb->add_option("TO,--to", question.target,
+  verb->add_option("TO", question.target,
                    "safetensors: the file to write, which must not exist; mindspore: the folder to write into")
       ->required();
   add_choice(*verb, "--format", question.format, "safetensors (the default) or mindspore");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/format.h"
+#include "common/contract/job_limits.h"
 
 namespace rekindle::launcher {
 namespace {
@@ -35,7 +36,8 @@ ParsedRun parse_run(const std::vector<std::string>& words) {
   CLI::App app(kDescription, "rekindle run");
 
   app.footer(kFooter);
-  app.add_option("-n,--ranks", options.ranks, "ranks to start here (default 1)")->check(CLI::Range(1u, 4096u));
+  app.add_option("-n,--ranks", options.ranks, "ranks to start here (default 1)")
+      ->check(CLI::Range(1u, kRanksPerPodMax));
   app.add_option("--max-restarts", options.restarts_max,
                  "how often the ranks are started again after a failure; 0 never (default 10; ignored in a pod)")
       ->check(CLI::Range(0u, 1000000u));

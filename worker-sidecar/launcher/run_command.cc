@@ -84,9 +84,11 @@ Result<CheckpointSettings> read_checkpoint_options(const RunOptions& options, En
                          {"--keep", environment::kKeep, options.keep},
                          {"--write-bandwidth-max", environment::kWriteBandwidthMax, options.write_bandwidth_max},
                          {"--resume", environment::kResume, options.resume}};
+  SettingTexts said;
   for (const Given& each : given) {
-    if (!each.value.empty()) base[each.variable] = each.value;
+    if (!each.value.empty()) said[each.variable] = each.value;
   }
+  base = settings_over(said, base);
   const auto called = [&](const char* variable) -> std::string {
     for (const Given& each : given) {
       if (variable == std::string_view(each.variable) && !each.value.empty()) return each.option;

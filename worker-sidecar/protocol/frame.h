@@ -81,7 +81,7 @@ enum class FrameFault : std::uint8_t {
   message_too_large,
 };
 
-// For logs and counters.
+// For logs.
 constexpr auto enum_names(FrameFault) {
   return std::to_array<EnumName<FrameFault>>({
       {FrameFault::wrong_magic, "wrong_magic"},

@@ -330,8 +330,7 @@ std::uint16_t local_kind_of(const LocalMessage& message);
 
 EncodedMessage encode_local_message(const LocalMessage& message);
 
-// not_found for a kind that is no local message: within a known major version it is counted and
-// skipped.
+// not_found for a kind that is no local message: within a known major version it is skipped.
 Result<LocalMessage> decode_local_message(std::uint16_t kind, std::string_view body);
 
 }  // namespace rekindle

@@ -213,7 +213,7 @@ Json encode_trigger(const TriggerMessage& trigger) {
 Result<TriggerMessage> decode_trigger(const Json& object) {
   JsonFields in(object, "trigger");
   TriggerMessage trigger{.term = in.number("term"),
-                         .pod = number32(in, "pod", kRanksMax - 1),
+                         .pod = number32(in, "pod", kPodsMax - 1),
                          .detail = optional_text(in, "detail", 2 * kMessageTextBytesMax),
                          .seconds_left = real_number(in, object, "seconds_left", kMessageSecondsMax),
                          .breakpoint = optional_text(in, "breakpoint"),

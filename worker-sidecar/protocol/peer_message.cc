@@ -161,7 +161,7 @@ Json to_json(const PodSnapshottedMessage& m) {
   return object;
 }
 
-std::uint32_t ordinal_number(JsonFields& in, std::string_view name) { return number32(in, name, kRanksMax - 1); }
+std::uint32_t ordinal_number(JsonFields& in, std::string_view name) { return number32(in, name, kPodsMax - 1); }
 
 Result<HeldLayout> read_held_layout(const Json& element) {
   JsonFields part(element, "layout");
@@ -190,7 +190,7 @@ void read(JsonFields& in, const Json&, PeerHelloMessage& m) {
   m.job_uid = short_text(in, "job_uid", 255);
   m.pod_uid = short_text(in, "pod_uid", 255);
   m.ordinal = ordinal_number(in, "ordinal");
-  m.pods = number32(in, "pods", kRanksMax);
+  m.pods = number32(in, "pods", kPodsMax);
   m.version = short_text(in, "version", 64);
 }
 void read(JsonFields& in, const Json&, ReadyMessage& m) {

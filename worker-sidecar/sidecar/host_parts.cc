@@ -569,7 +569,6 @@ void Host::Parts::on(const ReportRestore& output) {
     log(Severity::warning, "a checkpoint was refused", {{"reason", refused}});
   log(Severity::info, output.step == 0 ? "nothing to restore" : "restored",
       {{"attempt", std::to_string(output.attempt)}, {"step", std::to_string(output.step)}, {"path", output.path}});
-  if (observer != nullptr) observer->restore_report(output.attempt, output.step, output.path, output.refused);
 }
 
 void Host::Parts::on(const RememberJob& output) { remember_job(settings.run_folder, output); }

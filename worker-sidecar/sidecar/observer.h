@@ -33,8 +33,6 @@ class HostObserver {
   virtual void attempt_begun(const AttemptBegun& /*begun*/, Instant /*at*/) {}
   // The first step that a rank of this pod committed in the attempt.
   virtual void first_step(std::uint32_t /*attempt*/, std::uint64_t /*step*/, Instant /*at*/) {}
-  virtual void restore_report(std::uint32_t /*attempt*/, std::uint64_t /*step*/, const std::string& /*path*/,
-                              const std::vector<std::string>& /*refused*/) {}
   virtual void problem(const std::string& /*code*/, const std::string& /*message*/) {}
   virtual void exit_allowed() {}
 };

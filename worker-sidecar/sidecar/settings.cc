@@ -72,9 +72,9 @@ Result<HostSettings> read_host_settings(const Variables& variables) {
   in.text(environment::kPodUid, settings.pod_uid);
   in.number(environment::kPodOrdinal, settings.ordinal, 0, kPodsMax - 1);
   in.number(environment::kPods, settings.pods, 1, kPodsMax);
-  in.number(environment::kRanksPerPod, settings.ranks_per_pod, 1, 4096);
+  in.number(environment::kRanksPerPod, settings.ranks_per_pod, 1, kRanksPerPodMax);
   in.seconds(environment::kDeadlineSeconds, settings.deadline);
-  settings.grace = settings.deadline + std::chrono::seconds(15);
+  settings.grace = settings.deadline + kGraceMargin;
   in.seconds(environment::kGraceSeconds, settings.grace);
   if (settings.ordinal >= settings.pods) {
     in.refuse(format("REKINDLE_POD_ORDINAL={} does not fit REKINDLE_PODS={}", settings.ordinal, settings.pods));

@@ -30,7 +30,7 @@ struct HostSettings {
   std::uint32_t pods = 1;
   std::uint32_t ranks_per_pod = 1;
   Duration deadline = kBreakpointDeadlineDefault;
-  Duration grace = std::chrono::seconds(75);
+  Duration grace = kBreakpointDeadlineDefault + kGraceMargin;
   CheckpointSettings checkpoints;
 
   std::uint32_t world_size() const { return pods * ranks_per_pod; }

@@ -1,30 +1,15 @@
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
 
-#include <poll.h>
-
 #include <cstring>
 #include <utility>
 
 #include "common/base/format.h"
 #include "worker-sidecar/checkpoint/cursor.h"
 #include "worker-sidecar/checkpoint/restore_plan.h"
-#include "worker-sidecar/checkpoint/restore_policy.h"
 #include "worker-sidecar/storage/publisher.h"
 
 namespace rekindle::runtime {
 namespace {
-
-// A network file system may remember for some seconds that a name was not there (P17).
-constexpr int kTriesMax = 50;
-constexpr int kMillisecondsBetweenTries = 100;
-
-Result<SealedManifest> read_manifest_patiently(FileSystem& file_system, const CheckpointPlace& place) {
-  for (int tries = 1;; ++tries) {
-    Result<SealedManifest> sealed = read_manifest(file_system, place.job_folder, place.path);
-    if (sealed || sealed.error().code != ErrorCode::not_found || tries == kTriesMax) return sealed;
-    ::poll(nullptr, 0, kMillisecondsBetweenTries);
-  }
-}
 
 bool is_cursor(const RegisteredState& state) { return state.description.name == kCursorName; }
 
@@ -51,7 +36,7 @@ Loading failed(const Error& error) { return {.result = refuse(error), .code = er
 
 Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, const RankPlace& rank,
                         const Registry& registry) {
-  const Result<SealedManifest> sealed = read_manifest_patiently(file_system, place);
+  const Result<SealedManifest> sealed = read_manifest(file_system, place.job_folder, place.path);
   if (!sealed) return failed(as_damage(sealed.error()));
   if (!place.manifest_hash.empty() && sealed->hash != place.manifest_hash) {
     return failed({ErrorCode::corrupt, format("the manifest of {} has hash {}, and {} was to be restored", place.path,
@@ -93,6 +78,16 @@ Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, c
     loading.code = error.code;
   }
   return loading;
+}
+
+Loading load_patiently(FileSystem& file_system, const CheckpointPlace& place, const RankPlace& rank,
+                       const Registry& registry, RestoreTries tries, AfterFailure& then) {
+  for (;;) {
+    Loading loading = load_checkpoint(file_system, place, rank, registry);
+    if (loading.result) return loading;
+    then = tries.after(loading.code);
+    if (then != AfterFailure::try_again) return loading;
+  }
 }
 
 Done hand_over(const std::vector<HeldState>& held, const Registry& registry) {

@@ -10,6 +10,7 @@
 #include "worker-sidecar/checkpoint/manifest.h"
 #include "worker-sidecar/runtime/src/failure.h"
 #include "worker-sidecar/runtime/src/registry.h"
+#include "worker-sidecar/runtime/src/restore_tries.h"
 #include "worker-sidecar/storage/file_system.h"
 #include "worker-sidecar/storage/piece_reader.h"
 
@@ -49,6 +50,11 @@ struct Loading {
 // CORRUPT, MISMATCH with the differences, STORAGE, UNAVAILABLE.
 Loading load_checkpoint(FileSystem& file_system, const CheckpointPlace& place, const RankPlace& rank,
                         const Registry& registry);
+
+// The same again and again while that may help, as checkpoint/restore_policy.h has it. `then`: what
+// becomes of the checkpoint after the failure that is returned.
+Loading load_patiently(FileSystem& file_system, const CheckpointPlace& place, const RankPlace& rank,
+                       const Registry& registry, RestoreTries tries, AfterFailure& then);
 
 // Hands over what was held. MISMATCH with the state's name when its load function refuses the
 // bytes.

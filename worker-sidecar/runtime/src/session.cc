@@ -416,13 +416,18 @@ Outcome<Session::BroughtBack> Session::bring_back(const RebuildOrder& order, Ran
                                             "process again",
                                             word.step, order.step, order.path));
   }
-  const Loading loading = load_checkpoint(
+  // Only for what is missing, which may have been written by another node just now: storage that
+  // fails for longer is for the next attempt to wait for, and a stop may be ordered meanwhile. All
+  // ranks stand, so the pauses are short.
+  const RestoreLimits limits{.pause = std::chrono::milliseconds(100), .failing_max = {}};
+  AfterFailure then{};
+  const Loading loading = load_patiently(
       real_file_system(), {.job_folder = link_->job_folder(), .path = order.path, .manifest_hash = order.manifest_hash},
       {.rank = options_.rank,
        .world_size = options_.world_size,
        .ranks_here = link_->ranks_here(),
        .job_checked = true},
-      registry_);
+      registry_, RestoreTries(real_waiter(), limits), then);
   if (!loading.result) return std::unexpected(loading.result.error());
   if (Done done = hand_over(loading.held, registry_); !done) return std::unexpected(done.error());
   word.step = order.step;

@@ -54,27 +54,6 @@ Done check_stamp(const StandAlone::Snapshot& snapshot) {
                        snapshot.step, step));
 }
 
-// The tries of one thing that storage does not give.
-class Tries {
- public:
-  explicit Tries(Waiter& waiter) : waiter_(waiter) {}
-
-  // When it says to try again it has waited.
-  AfterFailure after(ErrorCode code) {
-    const Duration now = waiter_.now();
-    if (!first_) first_ = now;
-    const AfterFailure then = after_failure(code, ++tries_, now - *first_, limits_);
-    if (then == AfterFailure::try_again) waiter_.pause(limits_.pause);
-    return then;
-  }
-
- private:
-  Waiter& waiter_;
-  const RestoreLimits limits_;
-  std::uint32_t tries_ = 0;
-  std::optional<Duration> first_;
-};
-
 }  // namespace
 
 Outcome<StandAlone> StandAlone::open(FileSystem& file_system, const OpenOptions& options, Waiter& waiter) {
@@ -90,7 +69,7 @@ Outcome<StandAlone> StandAlone::open(FileSystem& file_system, const OpenOptions&
 }
 
 Outcome<StandAlone::Found> StandAlone::find_checkpoints() {
-  for (Tries tries(*waiter_);;) {
+  for (RestoreTries tries(*waiter_);;) {
     Result<FolderScan> scan = scan_job_folder(*file_system_, job_folder_);
     std::optional<Error> failure;
     if (scan) {
@@ -101,17 +80,6 @@ Outcome<StandAlone::Found> StandAlone::find_checkpoints() {
       failure = scan.error();
     }
     if (tries.after(failure->code) != AfterFailure::try_again) return refuse(*failure);
-  }
-}
-
-Loading StandAlone::load_patiently(const Candidate& candidate, const Registry& registry, AfterFailure& then) {
-  for (Tries tries(*waiter_);;) {
-    Loading loading = load_checkpoint(
-        *file_system_, {.job_folder = job_folder_, .path = candidate.path, .manifest_hash = candidate.sealed.hash}, {},
-        registry);
-    if (loading.result) return loading;
-    then = tries.after(loading.code);
-    if (then != AfterFailure::try_again) return loading;
   }
 }
 
@@ -133,7 +101,9 @@ Outcome<StandAlone::Restored> StandAlone::restore(const Registry& registry) {
   Restored restored;
   for (const Candidate& candidate : order.usable) {
     AfterFailure then{};
-    const Loading loading = load_patiently(candidate, registry, then);
+    const Loading loading = load_patiently(
+        *file_system_, {.job_folder = job_folder_, .path = candidate.path, .manifest_hash = candidate.sealed.hash}, {},
+        registry, RestoreTries(*waiter_), then);
     if (loading.result) {
       if (Done done = hand_over(loading.held, registry); !done) return std::unexpected(done.error());
       restored = {.attempt = 1,

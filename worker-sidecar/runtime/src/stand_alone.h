@@ -2,7 +2,8 @@
 // writes and publishes by itself. Files and folders are those of docs/formats/checkpoint.md, so
 // `rekindle checkpoint` and a later run under a sidecar read them.
 //
-// Threads: the training thread.
+// Threads: the training thread; save() is for any, and that of a BackgroundSaver calls it. One of
+// the two writes at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,6 @@
 #include "worker-sidecar/checkpoint/candidates.h"
 #include "worker-sidecar/checkpoint/interval.h"
 #include "worker-sidecar/checkpoint/manifest.h"
-#include "worker-sidecar/checkpoint/restore_policy.h"
 #include "worker-sidecar/runtime/src/checkpoint_loader.h"
 #include "worker-sidecar/runtime/src/failure.h"
 #include "worker-sidecar/runtime/src/open_options.h"
@@ -88,8 +88,6 @@ class StandAlone {
     CandidateOrder order;
   };
   Outcome<Found> find_checkpoints();
-  // Again and again while that may help. The failure is the last one.
-  Loading load_patiently(const Candidate& candidate, const Registry& registry, AfterFailure& then);
 
   // `tensors[i]` is the i-th of the layout.
   Outcome<std::string> write(const Snapshot& snapshot, const std::vector<MemoryPiece>& tensors,

@@ -78,6 +78,65 @@ TEST(CheckpointSettings, ErrorsNameASettingAsItsUserKnowsIt) {
       << refusal("REKINDLE_CHECKPOINT_CONFIG", "crc_check=7");
 }
 
+TEST(CheckpointSettings, ANumberWinsOverTheMinutesOfACheckpointConfig) {
+  const Result<CheckpointSettings> settings =
+      read({{"REKINDLE_CHECKPOINT_CONFIG", "save_checkpoint_steps=40, keep_checkpoint_per_n_minutes=30"},
+            {"REKINDLE_KEEP", "5"}});
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(settings->retention.keep, 5u);
+  EXPECT_EQ(settings->retention.keep_one_each, minutes(0));
+  EXPECT_EQ(settings->snapshots.every_steps, 40u);
+}
+
+TEST(CheckpointSettings, ATimeWinsOverTheMaximumOfACheckpointConfigAndOverANumber) {
+  for (const Settings& settings :
+       {Settings{{"REKINDLE_CHECKPOINT_CONFIG", "keep_checkpoint_max=4"}, {"REKINDLE_KEEP_EVERY", "30 min"}},
+        Settings{{"REKINDLE_KEEP", "4"}, {"REKINDLE_KEEP_EVERY", "30 min"}}}) {
+    EXPECT_EQ(read(settings)->retention.keep_one_each, minutes(30));
+  }
+}
+
+TEST(CheckpointSettings, ARhythmWinsOverThatOfACheckpointConfig) {
+  const auto rhythm = [](const std::string& every) {
+    return read({{"REKINDLE_CHECKPOINT_CONFIG", "save_checkpoint_steps=9"}, {"REKINDLE_CHECKPOINT_EVERY", every}})
+        ->snapshots.rhythm;
+  };
+  EXPECT_EQ(rhythm("10 min"), SnapshotRhythm::time);
+  EXPECT_EQ(rhythm("off"), SnapshotRhythm::off);
+}
+
+TEST(SettingsOver, AnotherPlaceIsAskedOnlyForWhatTheFirstDoesNotSay) {
+  EXPECT_EQ(settings_over({{"REKINDLE_RESUME", "same-job"}, {"REKINDLE_SHADOW_EVERY", "off"}},
+                          {{"REKINDLE_RESUME", "same-name"}, {"REKINDLE_CHECKPOINT_EVERY", "auto"}, {"HOME", "/root"}}),
+            (Settings{{"REKINDLE_RESUME", "same-job"},
+                      {"REKINDLE_SHADOW_EVERY", "off"},
+                      {"REKINDLE_CHECKPOINT_EVERY", "auto"},
+                      {"HOME", "/root"}}));
+}
+
+// What wins, and what it leaves of a place that says everything.
+TEST(SettingsOver, WhatDecidesAThingLeavesOutTheOtherWaysToSayIt) {
+  const Settings weaker{{"REKINDLE_CHECKPOINT_CONFIG", "save_checkpoint_steps=9"},
+                        {"REKINDLE_CHECKPOINT_EVERY", "10 min"},
+                        {"REKINDLE_KEEP", "8"},
+                        {"REKINDLE_KEEP_EVERY", "1 h"}};
+  const auto left_out_by = [&](const std::string& variable, const std::string& text) {
+    const Settings merged = settings_over({{variable, text}}, weaker);
+    EXPECT_EQ(merged.at(variable), text);
+    std::vector<std::string> left_out;
+    for (const auto& [name, value] : weaker) {
+      if (!merged.contains(name)) left_out.push_back(name);
+    }
+    return left_out;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(left_out_by("REKINDLE_KEEP", "5"), Names{"REKINDLE_KEEP_EVERY"});
+  EXPECT_EQ(left_out_by("REKINDLE_KEEP_EVERY", "2 h"), Names{"REKINDLE_KEEP"});
+  EXPECT_EQ(left_out_by("REKINDLE_CHECKPOINT_CONFIG", "save_checkpoint_steps=4"),
+            (Names{"REKINDLE_CHECKPOINT_EVERY", "REKINDLE_KEEP", "REKINDLE_KEEP_EVERY"}));
+  EXPECT_EQ(left_out_by("REKINDLE_CHECKPOINT_EVERY", "5 steps"), Names{});
+}
+
 TEST(MindsporeConfig, ItsDefaultsAreItsOwn) {
   const Result<CheckpointSettings> settings = read_mindspore_config("async_save=True");
   ASSERT_TRUE(settings);

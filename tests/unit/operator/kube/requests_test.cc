@@ -83,14 +83,6 @@ TEST(Requests, DeleteCarriesTheUidAsPrecondition) {
             R"("propagationPolicy":"Background"})");
 }
 
-TEST(Requests, DeleteSaysTheGraceOnlyWhenThereIsOne) {
-  DeleteParams params("uid-1");
-  params.grace = 0s;
-  EXPECT_EQ(delete_request(kPods, {"a", "p"}, params)->body,
-            R"({"apiVersion":"v1","gracePeriodSeconds":0,"kind":"DeleteOptions","preconditions":{"uid":"uid-1"},)"
-            R"("propagationPolicy":"Background"})");
-}
-
 // What outside input can make of a name: every request says so instead of ending the process.
 TEST(Requests, WithoutANameOrNamespaceAreRefused) {
   const ObjectKey wrong[] = {{"team-a", ""}, {"", "p"}, {"", ""}, {"team-a", ".."}, {"..", "p"}, {"team-a", "."}};

@@ -8,8 +8,6 @@ namespace {
 TEST(ActionText, SaysEnoughForALogLine) {
   EXPECT_EQ(to_text(DeletePod{.namespace_name = "a", .name = "p", .uid = "u", .job_uid = "j", .why = "broken"}),
             "delete pod p uid=u grace=own why=\"broken\"");
-  EXPECT_EQ(to_text(DeletePod{.name = "p", .uid = "u", .grace = std::chrono::seconds(5), .why = "w"}),
-            "delete pod p uid=u grace=5 why=\"w\"");
   EXPECT_EQ(to_text(CreateCertificateSecret{.name = "s"}), "create secret s");
   EXPECT_EQ(to_text(SyncOrder{.breakpoint = "b", .seconds_left = 30}),
             "order b cause=operator after=park seconds_left=30");

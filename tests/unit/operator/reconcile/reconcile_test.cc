@@ -299,7 +299,6 @@ TEST(Reconcile, DeletesNameOnlyPodsOfTheIntent) {
   const std::vector<DeletePod> deletes = all<DeletePod>(story.plan());
   ASSERT_EQ(deletes.size(), 1u);
   EXPECT_EQ(deletes[0].uid, "u0");
-  EXPECT_EQ(deletes[0].grace, std::nullopt);
   EXPECT_TRUE(story.plan().hold_start);
 }
 

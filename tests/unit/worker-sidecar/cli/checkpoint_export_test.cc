@@ -13,9 +13,17 @@ namespace {
 
 class CheckpointExport : public SavedJob {};
 
+TEST(CheckpointExportHelp, NamesEachThingThatItNeedsOnce) {
+  const std::string help = run({"export", "--help"}).out;
+  const std::string what = "the file to write, which must not exist";
+  const std::size_t first = help.find(what);
+  ASSERT_NE(first, std::string::npos) << help;
+  EXPECT_EQ(help.find(what, first + 1), std::string::npos) << help;
+}
+
 TEST_F(CheckpointExport, WritesWholeTensors) {
   const std::string target = root_.at("all.safetensors");
-  const Ran ran = run({"export", folder_, "--to", target});
+  const Ran ran = run({"export", folder_, target});
   ASSERT_EQ(ran.code, 0) << ran.err;
   const std::string bytes = read_bytes(target);
   const auto header = data_header_bytes(bytes, bytes.size());
@@ -34,7 +42,7 @@ TEST_F(CheckpointExport, WritesWholeTensors) {
 
 TEST_F(CheckpointExport, TheTargetMayBeTheSecondWord) {
   EXPECT_EQ(run({"export", folder_, root_.at("one")}).code, 0);
-  EXPECT_EQ(run({"export", folder_, "--to", root_.at("two")}).code, 0);
+  EXPECT_EQ(run({"export", folder_, root_.at("two")}).code, 0);
   EXPECT_EQ(read_bytes(root_.at("one")), read_bytes(root_.at("two")));
 }
 
@@ -43,8 +51,8 @@ TEST_F(CheckpointExport, EqualTensorsGiveEqualBytesHoweverTheyWereCut) {
   std::ranges::reverse(memory.layout.tensors);
   std::ranges::reverse(memory.tensor_bytes_held);
   ASSERT_TRUE(save_checkpoint(real_file_system(), folder_, make_job(), {1, 200, "y"}, memory, {}, 5));
-  ASSERT_EQ(run({"export", folder_ + "/a1-s184-x", "--to", root_.at("first")}).code, 0);
-  ASSERT_EQ(run({"export", folder_ + "/a1-s200-y", "--to", root_.at("second")}).code, 0);
+  ASSERT_EQ(run({"export", folder_ + "/a1-s184-x", root_.at("first")}).code, 0);
+  ASSERT_EQ(run({"export", folder_ + "/a1-s200-y", root_.at("second")}).code, 0);
   EXPECT_EQ(hash_of(read_bytes(root_.at("first"))), hash_of(read_bytes(root_.at("second"))));
   EXPECT_EQ(read_bytes(root_.at("first")), read_bytes(root_.at("second")));
 }
@@ -93,12 +101,12 @@ TEST_F(CheckpointExport, PackedElementsComeThroughEverything) {
 
 TEST_F(CheckpointExport, RefusesDamageAndNeverOverwrites) {
   write_bytes(root_.at("precious"), "mine");
-  const Ran taken = run({"export", folder_, "--to", root_.at("precious")});
+  const Ran taken = run({"export", folder_, root_.at("precious")});
   EXPECT_EQ(taken.code, 2);
   EXPECT_NE(taken.err.find("is there already and stays as it is"), std::string::npos) << taken.err;
   EXPECT_EQ(read_bytes(root_.at("precious")), "mine");
   flip("a1-s184-x/rank-0.safetensors", 100);
-  const Ran ran = run({"export", folder_, "--to", root_.at("new")});
+  const Ran ran = run({"export", folder_, root_.at("new")});
   EXPECT_EQ(ran.code, 1);
   EXPECT_NE(ran.err.find("nothing was exported: a1-s184-x is damaged"), std::string::npos) << ran.err;
   EXPECT_EQ(names_in(root_.path()), (std::vector<std::string>{"precious", "team-a.digits"}));

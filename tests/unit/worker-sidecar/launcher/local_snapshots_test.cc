@@ -68,6 +68,20 @@ class LocalSnapshots : public LocalRun {
   }
 };
 
+TEST_F(LocalSnapshots, AnOptionThatSaysHowManyStayWinsOverVariablesThatSayHowFarApart) {
+  environment_["TEST_STEP_MICROSECONDS"] = "20000";
+  environment_["REKINDLE_CHECKPOINT_CONFIG"] = "keep_checkpoint_per_n_minutes=30";
+  environment_["REKINDLE_KEEP_EVERY"] = "30 min";
+  const auto run = start({"--checkpoint-every", "4 steps", "--keep", "100"});
+  EXPECT_EQ(run->wait(), 0) << run->output();
+  const std::size_t published = events("periodic").size();
+  ASSERT_GE(published, 4u) << run->output();
+  std::size_t complete = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.at("checkpoints")))
+    complete += entry.path().filename() == "manifest.json" ? 1 : 0;
+  EXPECT_GE(complete, published);
+}
+
 TEST_F(LocalSnapshots, PeriodicCheckpointsComeAtTheirStepsAndChangeNothing) {
   environment_["TEST_STEP_MICROSECONDS"] = "20000";
   const auto run = start(kEvery8);

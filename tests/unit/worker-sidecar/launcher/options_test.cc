@@ -27,6 +27,11 @@ TEST(RunOptions, NoCommandIsExplained) { EXPECT_EQ(parse_run({"-n", "4"}).exit_c
 
 TEST(RunOptions, ZeroRanksAreRefused) { EXPECT_EQ(parse_run({"-n", "0", "--", "x"}).exit_code, 2); }
 
+TEST(RunOptions, TakeAsManyRanksAsAPodMayHave) {
+  EXPECT_EQ(parse_run({"-n", "1024", "--", "x"}).exit_code, 0);
+  EXPECT_EQ(parse_run({"-n", "1025", "--", "x"}).exit_code, 2);
+}
+
 TEST(RunOptions, HelpSaysHowToCallIt) {
   const ParsedRun parsed = parse_run({"--help"});
   EXPECT_EQ(parsed.exit_code, 0);

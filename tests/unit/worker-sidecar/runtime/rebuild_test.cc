@@ -110,6 +110,21 @@ TEST_F(Rebuilding, ARankThatIsBehindLoadsWhatTheOthersHave) {
   EXPECT_EQ(rank.session->step_begin(5), RK_OK);
 }
 
+TEST_F(Rebuilding, AManifestThatAppearsLateIsWaitedFor) {
+  train(3);
+  ASSERT_EQ(rank.session->step_begin(4), RK_OK);
+  const RebuildOrder ahead = save(65536, 4);
+  const std::string manifest = format("{}/{}/manifest.json", job_folder, ahead.path);
+  std::filesystem::rename(manifest, manifest + ".hidden");
+  order(ahead);
+  EXPECT_EQ(rank.session->update_begin(), RK_REBUILD);
+  auto rebuilt = std::async(std::launch::async, [&] { return rank.session->rebuild(rank.position); });
+  testing::wait_until([&] { return word().phase == RankPhase::restoring; }, "the rank looks for the manifest");
+  std::filesystem::rename(manifest + ".hidden", manifest);
+  ASSERT_EQ(rebuilt.get(), RK_OK);
+  EXPECT_EQ(rank.position.step, 4u);
+}
+
 TEST_F(Rebuilding, SmallStateThatWasNotSavedIsMissing) {
   train(3);
   order(save(65536, 4, 2));

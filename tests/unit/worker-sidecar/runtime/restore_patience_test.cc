@@ -21,13 +21,17 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-// Opening a file whose path contains `where` fails so many times.
+// Opening a file whose path contains `where` fails so many times, after the first `good` times.
 class FailingOpen : public FaultyFileSystem {
  public:
-  FailingOpen(std::string where, int error_number, std::size_t times)
-      : FaultyFileSystem({}), where_(std::move(where)), error_number_(error_number), times_(times) {}
+  FailingOpen(std::string where, int error_number, std::size_t times, std::size_t good = 0)
+      : FaultyFileSystem({}), where_(std::move(where)), error_number_(error_number), times_(times), good_(good) {}
   int open(const std::string& path, int flags, mode_t mode) override {
     if (path.find(where_) == std::string::npos || times_ == 0) return FaultyFileSystem::open(path, flags, mode);
+    if (good_ > 0) {
+      --good_;
+      return FaultyFileSystem::open(path, flags, mode);
+    }
     --times_;
     return -error_number_;
   }
@@ -37,6 +41,7 @@ class FailingOpen : public FaultyFileSystem {
   const std::string where_;
   const int error_number_;
   std::size_t times_;
+  std::size_t good_;
 };
 
 constexpr std::size_t kForEver = 1'000'000;
@@ -154,6 +159,17 @@ TEST_F(ARestoreThatMeetsErrors, AFileThatStaysAwayGivesWayToTheCheckpointBefore)
   ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_EQ(restored->step, 3u);
   EXPECT_GE(waiter.now(), seconds(5));
+}
+
+// The patience is the policy's alone: nothing below waits again inside a try.
+TEST_F(ARestoreThatMeetsErrors, AManifestThatVanishesIsLookedForOnceATry) {
+  constexpr std::size_t kOfTheScan = 1;
+  FailingOpen storage(name_of_newest() + "/manifest.json", ENOENT, kForEver, kOfTheScan);
+  const Outcome<StandAlone::Restored> restored = restore(storage);
+  ASSERT_TRUE(restored) << restored.error().message;
+  EXPECT_EQ(restored->step, 3u);
+  EXPECT_EQ(waiter.now(), seconds(5));
+  EXPECT_EQ(kForEver - storage.left(), 6u);
 }
 
 TEST_F(ARestoreThatMeetsErrors, AFifoIsDamageAndNothingIsWaitedFor) {

@@ -224,15 +224,17 @@ TEST_F(Restoring, ASidecarThatStaysAwayEndsTheWait) {
   EXPECT_THAT(failure.message, HasSubstr("went away while the job was restoring"));
 }
 
-TEST_F(Restoring, AManifestThatAppearsLateIsWaitedFor) {
+TEST_F(Restoring, AManifestThatIsNotThereYetIsToldAtOnceAsOneThatMayAppear) {
   const OfferMessage offer = save(20, 2);
   const std::string manifest = format("{}/{}/manifest.json", job_folder, offer.path);
   std::filesystem::rename(manifest, manifest + ".hidden");
   open_and_register();
-  sidecar.send(offer);
-  testing::wait_until([&] { return sidecar.control.word().phase == RankPhase::restoring; }, "the rank restores");
+  const LoadedMessage missing = answer_to(offer);
+  EXPECT_FALSE(missing.ok);
+  EXPECT_EQ(missing.error.code, ErrorCode::not_found);
+  EXPECT_EQ(missing.error.retry, Retry::yes);
   std::filesystem::rename(manifest + ".hidden", manifest);
-  EXPECT_TRUE(sidecar.expect<LoadedMessage>("loaded").ok);
+  EXPECT_TRUE(answer_to(offer).ok);
   take(offer);
   EXPECT_EQ(restored.get().status, RK_OK);
 }

@@ -35,6 +35,11 @@ TEST(Settings, WhatIsNoNumberIsNamedWithItsValue) {
   EXPECT_EQ(settings.error().message, "REKINDLE_PODS=many is not a number from 1 to 65536");
 }
 
+TEST(Settings, AsManyRanksAsTheAnnotationMaySay) {
+  EXPECT_TRUE(read_host_settings(from({{"REKINDLE_RANKS_PER_POD", "1024"}})));
+  EXPECT_FALSE(read_host_settings(from({{"REKINDLE_RANKS_PER_POD", "1025"}})));
+}
+
 TEST(Settings, AnOrdinalOutsideTheJobIsRefused) {
   EXPECT_FALSE(read_host_settings(from({{"REKINDLE_PODS", "2"}, {"REKINDLE_POD_ORDINAL", "2"}})));
 }
