@@ -77,7 +77,9 @@ def a_lost_step_is_told():
     yield said(but(recoveries=[lost]), "1 step was lost"), True
     yield but(recoveries=[lost])[0].partition(":")[0], "1 step was lost"
     # Nobody was left to save; the newest checkpoint is of step 40.
-    at_ease = {rank: [LoggedStep(1, step, step * 10.0) for step in range(1, 42)] + life(2, 41, 100) for rank in range(4)}
+    at_ease = {
+        rank: [LoggedStep(1, step, step * 10.0) for step in range(1, 42)] + life(2, 41, 100) for rank in range(4)
+    }
     schedule = Schedule(every=20, attempt=1, durable=(20, 40), write_milliseconds=1.0)
     yield but(recoveries=[lost], journals=at_ease, schedule=schedule), []
     yield dataclasses.replace(GOOD, schedule=schedule, journals=at_ease).report()["lost_max"], 21

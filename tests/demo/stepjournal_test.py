@@ -72,7 +72,10 @@ EXAMPLES = {
 
 def a_job_that_has_not_ended_has_no_last_step():
     yield life_faults({0: life(1, 1, 100) + life(2, 101, 150)}, {101}, None), []
-    yield said(life_faults({0: life(1, 1, 60) + life(2, 31, 59)}, {61}, None), "rank 0 began attempt 2 with step 31"), True
+    yield (
+        said(life_faults({0: life(1, 1, 60) + life(2, 31, 59)}, {61}, None), "rank 0 began attempt 2 with step 31"),
+        True,
+    )
     yield said(life_faults({0: life(1, 1, 60), 1: []}, set(), None), "rank 1 has made no step"), True
 
 

@@ -60,9 +60,12 @@ def faults_of(text, *pods):
 def a_healthy_operator_has_no_faults():
     yield faults_of(HEALTHY, operator()), ([], "1 lines of 1 containers", 2)
     # Killed by a test, and there again; the same container is told of twice.
-    yield faults_of(HEALTHY, operator(), operator(), operator(ended_with=137, restarts=1))[:2], (
-        [],
-        "2 lines of 2 containers",
+    yield (
+        faults_of(HEALTHY, operator(), operator(), operator(ended_with=137, restarts=1))[:2],
+        (
+            [],
+            "2 lines of 2 containers",
+        ),
     )
 
 

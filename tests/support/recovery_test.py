@@ -48,12 +48,14 @@ def a_recovery_that_lost_nothing_is_well():
 
 
 def a_lost_step_is_told():
-    yield judged(Scene(life(1, 1, 41), SECOND)), (
-        "1 step was lost: a rank had committed step 41, and saved was step 40"
+    yield (
+        judged(Scene(life(1, 1, 41), SECOND)),
+        ("1 step was lost: a rank had committed step 41, and saved was step 40"),
     )
     # By a single rank, also where nobody has told what was saved.
-    yield judged(Scene(*ONE_FAULT, others={3: life(1, 1, 42) + SECOND}), saved=None), (
-        "2 steps were lost: a rank had committed step 42, and saved was step 40"
+    yield (
+        judged(Scene(*ONE_FAULT, others={3: life(1, 1, 42) + SECOND}), saved=None),
+        ("2 steps were lost: a rank had committed step 42, and saved was step 40"),
     )
 
 
@@ -63,8 +65,9 @@ def training_that_goes_on_elsewhere_is_told():
 
 
 def a_step_that_was_seen_and_is_in_no_journal_is_told():
-    yield judged(Scene(*ONE_FAULT), step_before=41), (
-        "step 41 was seen before the fault, but the ranks' journals end with step 40"
+    yield (
+        judged(Scene(*ONE_FAULT), step_before=41),
+        ("step 41 was seen before the fault, but the ranks' journals end with step 40"),
     )
 
 
@@ -73,8 +76,9 @@ def each_recovery_is_of_the_life_before_it():
     yield judged(scene, step_before=60, saved=60, attempt=3), None
     yield scene.losses[-1], StepLoss(last_step_committed=60, step_saved=60, first_step_after=61)
     # What the second recovery lost is no loss of the first, and the other way round.
-    yield judged(Scene(FIRST, life(2, 41, 61), life(3, 61, 90), losses=[StepLoss(40, 40, 41)]), 60, 60, 3), (
-        "1 step was lost: a rank had committed step 61, and saved was step 60"
+    yield (
+        judged(Scene(FIRST, life(2, 41, 61), life(3, 61, 90), losses=[StepLoss(40, 40, 41)]), 60, 60, 3),
+        ("1 step was lost: a rank had committed step 61, and saved was step 60"),
     )
 
 

@@ -138,11 +138,14 @@ class Stage:
 
 def a_case_that_holds_is_ok():
     run = Stage("--only", "good")
-    yield run.lines, [
-        "ok good: N s, seed 5, steps_lost 0",
-        "ok no_operator_ended_by_itself: 7 lines of 1 containers",
-        "2 passed, 0 failed, 0 skipped",
-    ]
+    yield (
+        run.lines,
+        [
+            "ok good: N s, seed 5, steps_lost 0",
+            "ok no_operator_ended_by_itself: 7 lines of 1 containers",
+            "2 passed, 0 failed, 0 skipped",
+        ],
+    )
     yield run.code, 0
     yield FakeScene.all[0].calls, ["begin", "begin_end", "begin_end", "finish_end"]
 
