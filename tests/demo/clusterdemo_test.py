@@ -142,7 +142,6 @@ def a_log_that_was_cut_is_told():
 
 
 def outcomes():
-
     return outcomes_of(
         "cluster-demo",
         (
