@@ -157,8 +157,9 @@ def a_stage_that_leaves_a_process_behind_has_failed(tree):
         left = int((tree.root / "left").read_text())
         os.kill(left, signal.SIGKILL)
     told = [one[:2] for one in outcomes["local"]]
+    left_program = "{} ({})".format("sleep", left)
     yield told, [("story", "passed"), ("last", "passed"), ("left_processes", "failed")]
-    yield f"left sleep ({left}) behind" in outcomes["local"][2].why, True
+    yield f"left {left_program} behind" in outcomes["local"][2].why, True
 
 
 def a_stage_that_tells_a_name_twice_has_failed(tree):

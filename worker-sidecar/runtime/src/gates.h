@@ -131,7 +131,7 @@ class Gates {
   GateState evaluate_order(HonoredOrders honored) const noexcept;
   GateState evaluate_hold(std::uint32_t hold, std::uint64_t permitted_step, HonoredOrders honored) const noexcept;
   GateAnswer wait_for_answer(std::uint32_t earlier_hold, bool can_rebuild) noexcept;
-  // `passed`: the gate was seen open while the word said that the rank waits, which permits nothing.
+  // `passed`: the gate was open while the word said that the rank waits, which permits nothing.
   GateAnswer wait(RankPhase waiting, std::uint64_t permitted_step, HonoredOrders honored) noexcept;
 
   ControlBlock* block_ = nullptr;
