@@ -328,6 +328,7 @@ class Demonstration:
         if self.kubernetes.embedded:
             journals = read_journals(checkpoint_folder(self.namespace), ranks, f"{JOB}-")
         else:
+            self.logs.await_ends()
             journals = journals_in_logs([*self.logs.steps(old), *self.logs.steps(new)], ranks)
         lived = self.logs.first_step(new).attempt - 1
         steps = StepLoss(

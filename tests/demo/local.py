@@ -29,11 +29,10 @@ CHECKPOINT_EVERY = 40
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How a run is protected, and how many steps the promise allows its fault to cost."""
+    """How a run is protected. Checkpoints on a schedule: nobody is left to save when the fault comes."""
 
     checkpoint_every: int
     shadow_every: str
-    lost_max: int
 
 
 def plan_of(fault: str, target: str, planted: str | None) -> Plan:
@@ -41,8 +40,6 @@ def plan_of(fault: str, target: str, planted: str | None) -> Plan:
     return Plan(
         checkpoint_every=CHECKPOINT_EVERY if kills_launcher else 0,
         shadow_every="1 step" if planted else "",  # which is where a planted `rekindle` has older steps from
-        # The last checkpoint may still have been on its way to the disk.
-        lost_max=2 * CHECKPOINT_EVERY if kills_launcher else 0,
     )
 
 
@@ -169,15 +166,15 @@ def _break_once(arguments: argparse.Namespace, twin: Twin, chance: random.Random
     run.await_training(fault.attempt)
     story.passing("[4/4] Disturbed run: training again")
     run.finish()
-    observed = observe(run, fault, twin.beside(run), started_again_at, lost_max=plan.lost_max)
+    observed = observe(run, fault, twin.beside(run), started_again_at, checkpoint_every=plan.checkpoint_every)
     story.say(f"[4/4] Disturbed run: {steps} steps, through `rekindle run`{_accuracy(run.log)}")
     story.say()
     for line in timeline_lines(f"{fault} at that moment", observed.timeline) + observed.lines():
         story.say(line)
-    if plan.lost_max:
+    if plan.checkpoint_every:
         story.say(
             f"  Nobody is left to save anything when `rekindle run` itself is killed: promised is the newest complete checkpoint\n"
-            f"  (here one every {CHECKPOINT_EVERY} steps). The steps behind it were made again."
+            f"  (here one every {plan.checkpoint_every} steps, so that {observed.lost_max} may be lost). The steps behind it were made again."
         )
         story.say()
     return {"target": fault.target, "phase": fault.phase, **observed.report()}

@@ -8,6 +8,7 @@ import time
 
 from failure import Failure
 from kubernetes import Kubernetes, wait_for, wall
+from polling import poll
 from timeline import ReportedEvent
 
 CONTAINERS = ("worker", "rekindle-sidecar")
@@ -56,6 +57,11 @@ class PodLogs:
                         output=output,
                     )
                 )
+
+    def await_ends(self, patience_seconds: float = 20) -> None:
+        """Until every container that is followed has ended and all that it said was read."""
+        if not poll(lambda: all(one.poll() is not None for one in self._followers), patience_seconds):
+            raise Failure(f"{patience_seconds:.0f} s after the end of the job, not all of its logs have come to theirs")
 
     def close(self) -> None:
         for follower in self._followers:

@@ -1,10 +1,14 @@
 """What the logs of pods and the watch tell of a recovery, from planted lines."""
 
 import json
+import pathlib
+import tempfile
+import types
 
-from podlogs import FirstStep, first_made, lines_of, recovery_told, steps_in
+from failure import Failure
+from podlogs import FirstStep, PodLogs, first_made, lines_of, recovery_told, steps_in
 from podtimes import gone_and_back
-from selfcheck import outcomes_of
+from selfcheck import outcomes_of, refused
 from timeline import ReportedEvent
 
 
@@ -101,6 +105,20 @@ def what_did_not_happen_is_not_told():
     yield [one.name for one in gone_and_back(WATCHED[:6], {"old-0", "old-1"}, {"new-0", "new-1"})], ["pods_gone"]
 
 
+def a_log_is_read_to_its_end():
+    def following(*codes):
+        """Logs whose followers have ended with these codes, or go on."""
+        followers = [types.SimpleNamespace(poll=lambda code=code: code) for code in codes]
+        started = types.SimpleNamespace(start_kubectl=lambda *_, **__: followers.pop())
+        with tempfile.TemporaryDirectory() as folder:
+            logs = PodLogs(started, "demo", pathlib.Path(folder))
+            logs.follow({"metadata": {"name": "digits-worker-0", "uid": "0123456789"}})
+        return logs
+
+    yield following(0, 0).await_ends(0), None
+    yield refused(lambda: following(0, None).await_ends(0), Failure, "not all of its logs have come to theirs"), True
+
+
 def outcomes():
     return outcomes_of(
         "pod-logs",
@@ -110,6 +128,7 @@ def outcomes():
             a_death_counts_before_the_save_only,
             steps_are_those_of_a_rank,
             pods_are_gone_and_back,
+            a_log_is_read_to_its_end,
             what_did_not_happen_is_not_told,
         ),
     )

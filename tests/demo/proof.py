@@ -4,6 +4,7 @@ itself, and is the same for `rekindle run` and for a cluster."""
 import dataclasses
 
 from endstates import EndStates
+from schedule import Schedule
 from stepjournal import LoggedStep, life_faults
 from steploss import StepLoss
 from timeline import Entry, timeline_faults, timeline_report
@@ -51,7 +52,12 @@ class Observed:
     timeline: list[Entry] | None = None  # None in a drill, which makes none
     in_order: tuple = ()  # what the timeline has to have
     anywhere: tuple = ()
-    lost_max: int = 0
+    schedule: Schedule | None = None  # of the checkpoints when nobody was left to save anything else
+
+    @property
+    def lost_max(self) -> int:
+        """How many steps the fault may have cost."""
+        return 0 if self.schedule is None else self.schedule.lost_max(self.journals)
 
     def faults(self) -> list[str]:
         """Sentences; none when nothing was lost and nothing else is wrong."""
@@ -61,6 +67,8 @@ class Observed:
             found += [where + sentence for sentence in recovery.faults(lost_max=self.lost_max)]
         starts = {recovery.steps.first_step_after for recovery in self.recoveries}
         found += life_faults(self.journals, starts, self.steps)
+        if self.schedule is not None:
+            found += self.schedule.faults(self.journals)
         found += self.states.faults()
         if self.timeline is not None:
             found += timeline_faults(self.timeline, self.in_order, self.anywhere)
@@ -74,6 +82,7 @@ class Observed:
         return {
             "step_at_fault": recovery.step_at_fault,
             **recovery.steps.report(),
+            "lost_max": self.lost_max,
             **self.states.report(),
             "faults": self.faults(),
             "timeline": timeline_report(recovery.step_at_fault, self.timeline),

@@ -5,6 +5,7 @@ import dataclasses
 from endstates import EndStates, State
 from endstates_test import GOOD as STATES
 from proof import Observed, Recovery
+from schedule import Schedule
 from selfcheck import outcomes_of, refused, said
 from stepjournal import LoggedStep
 from steploss import StepLoss
@@ -75,7 +76,17 @@ def a_lost_step_is_told():
     lost = dataclasses.replace(RECOVERY, steps=StepLoss(41, 40, 41))
     yield said(but(recoveries=[lost]), "1 step was lost"), True
     yield but(recoveries=[lost])[0].partition(":")[0], "1 step was lost"
-    yield but(recoveries=[lost], lost_max=1), []
+    # Nobody was left to save; the newest checkpoint is of step 40.
+    at_ease = {
+        rank: [LoggedStep(1, step, step * 10.0) for step in range(1, 42)] + life(2, 41, 100) for rank in range(4)
+    }
+    schedule = Schedule(every=20, attempt=1, durable=(20, 40), write_milliseconds=1.0)
+    yield but(recoveries=[lost], journals=at_ease, schedule=schedule), []
+    yield dataclasses.replace(GOOD, schedule=schedule, journals=at_ease).report()["lost_max"], 21
+    late = dataclasses.replace(RECOVERY, steps=StepLoss(62, 40, 41))
+    yield "22 steps were lost" in but(recoveries=[late], journals=at_ease, schedule=schedule)[0], True
+    gap = dataclasses.replace(schedule, durable=(40,))
+    yield said(but(recoveries=[lost], journals=at_ease, schedule=gap), "a checkpoint was due every 20 steps"), True
     two = dataclasses.replace(DRILL, recoveries=[lost, DRILL.recoveries[1]])
     yield said(two.faults(), "SIGKILL to rank 1: 1 step was lost"), True
 
@@ -131,6 +142,7 @@ def the_report_has_what_was_judged():
             "step_saved": 40,
             "first_step_after": 41,
             "steps_lost": 0,
+            "lost_max": 0,
             "weights_sha256": STATES.disturbed.sha256,
             "weights_sha256_undisturbed": STATES.undisturbed.sha256,
             "weights_sha256_initial": STATES.initial.sha256,

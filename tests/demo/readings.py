@@ -11,6 +11,7 @@ from failure import Failure
 from faults import Fault
 from processes import processes_about
 from proof import Observed, Recovery
+from schedule import schedule_of
 from stepjournal import LoggedStep, first_behind, last_committed
 from steploss import StepLoss
 from timeline import RESUMED_EVENTS, SAVED_EVENTS, entries_of, told_by_launcher
@@ -53,14 +54,14 @@ def observe_drill(run: ProtectedRun, faults: list[Fault], states: EndStates) -> 
 
 
 def observe(
-    run: ProtectedRun, fault: Fault, states: EndStates, started_again_at: float | None, *, lost_max: int
+    run: ProtectedRun, fault: Fault, states: EndStates, started_again_at: float | None, *, checkpoint_every: int
 ) -> Observed:
-    """Of a run that has ended and was broken once. `lost_max` above 0: nobody was left to save, and checkpoints were
-    made on schedule before."""
+    """Of a run that has ended and was broken once. `checkpoint_every` above 0: nobody was left to save, and checkpoints
+    were due every so many steps before."""
     journals, events = run.journals(), run.events()
     _, path = newest_durable(events, fault.attempt)
     recovery = recovery_of(journals, events, fault)
-    told = told_by_launcher(events, fault, started_again_at, scheduled=lost_max > 0)
+    told = told_by_launcher(events, fault, started_again_at, scheduled=checkpoint_every > 0)
     return Observed(
         steps=run.steps,
         journals=journals,
@@ -74,8 +75,8 @@ def observe(
         states=states,
         leftovers=processes_about(f"{run.folder}/"),
         timeline=entries_of(fault.at, told),
-        in_order=RESUMED_EVENTS if lost_max else SAVED_EVENTS,
-        lost_max=lost_max,
+        in_order=RESUMED_EVENTS if checkpoint_every else SAVED_EVENTS,
+        schedule=schedule_of(events, fault.attempt, checkpoint_every) if checkpoint_every else None,
     )
 
 

@@ -13,6 +13,7 @@ from events import Event
 from failure import Failure
 from faults import Fault
 from readings import manifest_in, newest_durable, observe, observe_drill, recovery_of, state_in
+from schedule import Schedule
 from selfcheck import outcomes_of, refused
 from stepjournal import LoggedStep, read_journals
 from steploss import StepLoss
@@ -85,9 +86,9 @@ def a_recovery_is_read_from_three_places():
 
 def a_run_is_observed_whole():
     def case(run):
-        observed = observe(run, FAULT, STATES, None, lost_max=0)
+        observed = observe(run, FAULT, STATES, None, checkpoint_every=0)
         yield observed.faults(), []
-        yield (observed.steps, observed.states, observed.leftovers, observed.lost_max), (6, STATES, [], 0)
+        yield (observed.steps, observed.states, observed.leftovers, observed.schedule), (6, STATES, [], None)
         yield sorted(observed.journals), [0, 1]
         yield (
             (observed.recoveries[0].manifest, observed.recoveries[0].saved_where),
@@ -101,15 +102,15 @@ def a_run_is_observed_whole():
         yield observed.in_order, SAVED_EVENTS
         # Nothing was scheduled, so what came before the fault cannot be left out.
         late = dataclasses.replace(FAULT, at=10.15)
-        yield observe(run, late, STATES, None, lost_max=0).timeline[0].milliseconds, -50.0
+        yield observe(run, late, STATES, None, checkpoint_every=0).timeline[0].milliseconds, -50.0
 
     return with_run(case)
 
 
 def a_run_that_nobody_could_save_may_lose_steps():
     def case(run):
-        observed = observe(run, dataclasses.replace(FAULT, at=10.25), STATES, 10.26, lost_max=3)
-        yield (observed.in_order, observed.lost_max), (RESUMED_EVENTS, 3)
+        observed = observe(run, dataclasses.replace(FAULT, at=10.25), STATES, 10.26, checkpoint_every=3)
+        yield (observed.in_order, observed.schedule), (RESUMED_EVENTS, Schedule(3, 1, (4,), 0.0))
         yield observed.timeline[0].event, "restart"
         yield observed.timeline[0].milliseconds, 10.0
 
@@ -125,7 +126,7 @@ def a_manifest_that_is_not_there_is_told():
                 True,
             )
         (run.checkpoints / "local.digits" / "a1-s4-y" / "manifest.json").write_text("{}")
-        yield refused(lambda: observe(run, FAULT, STATES, None, lost_max=0), Failure, "cannot be read"), True
+        yield refused(lambda: observe(run, FAULT, STATES, None, checkpoint_every=0), Failure, "cannot be read"), True
 
     return with_run(case)
 
@@ -147,7 +148,7 @@ def a_process_that_is_left_is_seen():
             process = started.start([sys.executable, "-c", "import signal; signal.pause()", f"{run.folder}/x"], log)
             expected = [f"{pathlib.Path(sys.executable).name} ({process.pid})"]
             yield observe_drill(run, [FAULT], STATES).leftovers, expected
-            yield observe(run, FAULT, STATES, None, lost_max=0).leftovers, expected
+            yield observe(run, FAULT, STATES, None, checkpoint_every=0).leftovers, expected
         yield observe_drill(run, [FAULT], STATES).leftovers, []
 
     return with_run(case)

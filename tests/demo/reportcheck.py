@@ -13,6 +13,7 @@ FIELDS = (
     "step_saved",
     "first_step_after",
     "steps_lost",
+    "lost_max",
     "weights_sha256",
     "weights_sha256_undisturbed",
     "weights_sha256_initial",

@@ -3,6 +3,7 @@ Rekindle (docs/examples/digits/journal.h). They lie where they outlive processes
 
 import dataclasses
 import json
+import math
 import pathlib
 
 from failure import Failure
@@ -25,10 +26,19 @@ class LoggedStep:
 def steps_of(text: str, where: object) -> list[LoggedStep]:
     """A line is one write, so each is whole whenever its rank was killed."""
     try:
-        entries = [json.loads(line) for line in text.splitlines()]
-        return [LoggedStep(entry["attempt"], entry["step"], entry["time_ms"]) for entry in entries]
+        return [_step_of(json.loads(line)) for line in text.splitlines()]
     except (ValueError, KeyError, TypeError) as error:
         raise Failure(f"the journal {where} holds a line that is no step ({error})") from None
+
+
+def _step_of(entry: dict) -> LoggedStep:
+    """ValueError, KeyError or TypeError when it is none. NaN and true compare like numbers, and would hide a loss."""
+    for name in ("attempt", "step"):
+        if type(entry[name]) is not int or entry[name] < 1:
+            raise ValueError(f"{name} is {entry[name]!r}")
+    if type(entry["time_ms"]) not in (int, float) or not math.isfinite(entry["time_ms"]):
+        raise ValueError(f"time_ms is {entry['time_ms']!r}")
+    return LoggedStep(entry["attempt"], entry["step"], entry["time_ms"])
 
 
 def read_journals(folder: pathlib.Path, ranks: int, prefix: str = "") -> dict[int, list[LoggedStep]]:
@@ -44,16 +54,41 @@ def read_journals(folder: pathlib.Path, ranks: int, prefix: str = "") -> dict[in
 
 
 def journals_in_logs(entries: list[dict], ranks: int) -> dict[int, list[LoggedStep]]:
-    """The same lines as they went to standard output, for a cluster whose volumes cannot be seen from here."""
-    entries = sorted(entries, key=lambda entry: entry["time_ms"])
-    journals = {
-        rank: [LoggedStep(one["attempt"], one["step"], one["time_ms"]) for one in entries if one["rank"] == rank]
-        for rank in range(ranks)
-    }
+    """The same lines as they went to standard output, for a cluster whose volumes cannot be seen from here. A log that
+    was cut is a failure: what it does not hold may be what was lost."""
+    journals: dict[int, list[LoggedStep]] = {rank: [] for rank in range(ranks)}
+    for entry in entries:
+        try:
+            step = _step_of(entry)
+        except (ValueError, KeyError, TypeError) as error:
+            raise Failure(f"the logs hold a line that is no step ({error})") from None
+        if entry.get("rank") in journals:
+            journals[entry["rank"]].append(step)
     for rank, steps in journals.items():
+        steps.sort(key=lambda step: step.time_milliseconds)
         if not steps:
             raise Failure(f"the logs hold no step of rank {rank}")
+    if found := cut_faults(journals):
+        raise Failure(f"the steps that were lost are not counted: {'; '.join(found)}")
     return journals
+
+
+def cut_faults(journals: dict[int, list[LoggedStep]]) -> list[str]:
+    """Sentences about ranks of which lines are missing at the end of a life that is over. A rank takes part in each step
+    that any rank makes, so when it is killed its peers have made one step more at the most."""
+    lives = sorted({logged.attempt for steps in journals.values() for logged in steps})
+    found = []
+    for attempt in lives[:-1]:
+        made = {rank: [one.step for one in steps if one.attempt == attempt] for rank, steps in journals.items()}
+        most = max(max(steps) for steps in made.values() if steps)
+        before_first = min(min(steps) for steps in made.values() if steps) - 1
+        for rank, steps in made.items():
+            last = max(steps, default=before_first)
+            if last < most - 1:
+                found.append(
+                    f"the log of rank {rank} ends with step {last} in attempt {attempt}, in which another rank made step {most}"
+                )
+    return found
 
 
 def last_committed(journals: dict[int, list[LoggedStep]], attempt: int) -> int:
@@ -79,13 +114,16 @@ def first_behind(journals: dict[int, list[LoggedStep]], attempt: int) -> LoggedS
     return next(iter(begun.values()))
 
 
-def life_faults(journals: dict[int, list[LoggedStep]], starts: set[int], steps: int) -> list[str]:
+def life_faults(journals: dict[int, list[LoggedStep]], starts: set[int], steps: int | None) -> list[str]:
     """Sentences about lives of the job that nobody asked for: none when every rank makes step after step to the end, from
-    step 1, and begins another life only with a step of `starts`, the first steps behind what the known faults saved."""
+    step 1, and begins another life only with a step of `starts`, the first steps behind what the known faults saved.
+    `steps` None: the job has not ended."""
     found = [] if journals else ["no rank has left a journal"]
     lives = {logged.attempt for steps_of_rank in journals.values() for logged in steps_of_rank}
     for rank, logged in journals.items():
-        if not logged or logged[-1].step != steps:
+        if not logged and steps is None:
+            found.append(f"rank {rank} has made no step")
+        elif steps is not None and (not logged or logged[-1].step != steps):
             found.append(f"rank {rank} ended with step {logged[-1].step if logged else 0}; expected {steps}")
         # A rank that was hit in its first step has nothing of the first life.
         began_later = bool(logged) and logged[0].attempt > min(lives) and logged[0].step in starts

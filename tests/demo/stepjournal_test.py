@@ -1,5 +1,6 @@
 """How the ranks' journals are read, and what is said about the lives of a job, told by example journals."""
 
+import json
 import pathlib
 import tempfile
 
@@ -69,6 +70,15 @@ EXAMPLES = {
 }
 
 
+def a_job_that_has_not_ended_has_no_last_step():
+    yield life_faults({0: life(1, 1, 100) + life(2, 101, 150)}, {101}, None), []
+    yield (
+        said(life_faults({0: life(1, 1, 60) + life(2, 31, 59)}, {61}, None), "rank 0 began attempt 2 with step 31"),
+        True,
+    )
+    yield said(life_faults({0: life(1, 1, 60), 1: []}, set(), None), "rank 1 has made no step"), True
+
+
 def lines_are_read():
     text = '{"attempt":1,"step":5,"rank":0,"time_ms":1.5}\n{"attempt":2,"step":6,"rank":0,"time_ms":2}\n'
     yield steps_of(text, "x"), [LoggedStep(1, 5, 1.5), LoggedStep(2, 6, 2)]
@@ -78,6 +88,13 @@ def lines_are_read():
 def lines_that_are_no_steps_are_refused():
     for text in ("{}", "[]", "x", '{"attempt":1,"step":5}\n'):
         yield refused(lambda text=text: steps_of(text, "of rank 0"), Failure, "the journal of rank 0 holds"), True
+    for name in ("attempt", "step", "time_ms"):
+        for value in ("NaN", "Infinity", '"5"', "true", "null", "[5]"):
+            line = json.dumps({"attempt": 1, "step": 5, "time_ms": 1, name: "VALUE"}).replace('"VALUE"', value)
+            yield refused(lambda line=line: steps_of(line, "x"), Failure, f"{name} is"), True
+    for name, value in (("step", 0), ("step", 5.5), ("attempt", -1)):
+        line = json.dumps({"attempt": 1, "step": 5, "time_ms": 1, name: value})
+        yield refused(lambda line=line: steps_of(line, "x"), Failure, f"{name} is {value}"), True
 
 
 def every_rank_is_read():
@@ -98,6 +115,32 @@ def logs_are_sorted_by_rank_and_time():
         {rank: [LoggedStep(1, step, step * 10 + rank) for step in (1, 2)] for rank in (0, 1)},
     )
     yield refused(lambda: journals_in_logs(entries, 3), Failure, "no step of rank 2"), True
+    entries[0]["step"] = True
+    yield refused(lambda: journals_in_logs(entries, 2), Failure, "the logs hold a line that is no step"), True
+
+
+def logged(lives):
+    """{rank: [(attempt, first, last)]} as lines of logs."""
+    return [
+        {"attempt": attempt, "step": step, "rank": rank, "time_ms": attempt * 1000 + step}
+        for rank, lived in lives.items()
+        for attempt, first, last in lived
+        for step in range(first, last + 1)
+    ]
+
+
+def a_log_without_its_end_is_no_evidence():
+    whole = [(1, 1, 60), (2, 61, 100)]
+    yield sorted(journals_in_logs(logged({0: whole, 1: whole}), 2)), [0, 1]
+    # Killed in the update of step 60, or in the very first step.
+    yield sorted(journals_in_logs(logged({0: whole, 1: [(1, 1, 59), (2, 61, 100)]}), 2)), [0, 1]
+    yield sorted(journals_in_logs(logged({0: [(1, 1, 1), (2, 2, 9)], 1: [(2, 2, 9)]}), 2)), [0, 1]
+    cut = [(1, 1, 57), (2, 61, 100)]
+    words = ("not counted", "the log of rank 1 ends with step 57 in attempt 1, in which another rank made step 60")
+    yield refused(lambda: journals_in_logs(logged({0: whole, 1: cut}), 2), Failure, *words), True
+    yield refused(lambda: journals_in_logs(logged({0: whole, 1: [(2, 61, 100)]}), 2), Failure, "ends with step 0"), True
+    # A life that goes on is read while it is written.
+    yield sorted(journals_in_logs(logged({0: whole, 1: [(1, 1, 60), (2, 61, 70)]}), 2)), [0, 1]
 
 
 def the_last_step_is_that_of_any_rank():
@@ -134,6 +177,8 @@ def outcomes():
             lines_that_are_no_steps_are_refused,
             every_rank_is_read,
             logs_are_sorted_by_rank_and_time,
+            a_log_without_its_end_is_no_evidence,
+            a_job_that_has_not_ended_has_no_last_step,
             the_last_step_is_that_of_any_rank,
             the_first_step_is_that_of_the_next_life,
             ranks_that_do_not_go_on_are_told,

@@ -144,7 +144,7 @@ class Training(Run):
 
 
 def a_run_is_killed_as_often_as_was_asked():
-    chance = types.SimpleNamespace(uniform=lambda *_: 0.0, choice=min)
+    chance = types.SimpleNamespace(random=lambda: 1.0, uniform=lambda *_: 0.0, choice=min)
     with sleeping() as process:
         run = Training(process, 1000)
         yield [fault.target for fault in kill_again_and_again(run, 2, chance, Story(), 0)], ["rank 1", "rank 1"]
@@ -153,7 +153,7 @@ def a_run_is_killed_as_often_as_was_asked():
 
 
 def a_run_near_its_end_is_not_killed():
-    chance = types.SimpleNamespace(uniform=lambda *_: 5.0, choice=min)
+    chance = types.SimpleNamespace(random=lambda: 1.0, uniform=lambda *_: 5.0, choice=min)
     with sleeping() as process:
         run = Training(process, 49)
         yield kill_again_and_again(run, 3, chance, Story(), 0), []

@@ -7,11 +7,20 @@ import pathlib
 import shutil
 import signal
 
-from digitsjob import EXAMPLES, digits_job
+from digitsjob import EXAMPLES, digits_job, example
 from kubernetes import BREAKPOINTS, JOBS, PODS, condition, ready, wait_for
+from podlogs import PodLogs
 from ranks import SIDECAR, Ranks, process_of, rank_processes
-from recovery import expect_no_restart_by_volcano, expect_own_grace, expect_recovered
+from recovery import (
+    expect_no_other_life,
+    expect_no_restart_by_volcano,
+    expect_nothing_lost,
+    expect_own_grace,
+    expect_recovered,
+    steps_lost,
+)
 from stage import Cases, expect, expect_equal
+from stepjournal import journals_in_logs
 
 CASES = Cases()
 case = CASES.case
@@ -48,6 +57,7 @@ def example_runs_as_it_is_committed(site, scene):
     with (
         kubernetes.namespace(namespace, restricted),
         contextlib.closing(kubernetes.watch(BREAKPOINTS, namespace)) as seen,
+        contextlib.closing(PodLogs(kubernetes, namespace, scene.folder)) as logs,
     ):
         kubernetes.kubectl("-n", namespace, "apply", *files)
         claimed = wait_for(
@@ -57,17 +67,26 @@ def example_runs_as_it_is_committed(site, scene):
         )
         ranks = Ranks(kubernetes, namespace)
 
-        def training():
-            pods = {pod["metadata"]["name"]: pod for pod in kubernetes.pods_of(namespace, "digits")}
-            return len(pods) == 2 and all(map(ready, pods.values())) and ranks.last_step(pods) >= 20
+        def running(other_than=()):
+            pods = {pod["metadata"]["uid"]: pod for pod in kubernetes.pods_of(namespace, "digits")}
+            fresh = {pod["metadata"]["name"]: pod for uid, pod in pods.items() if uid not in other_than}
+            return fresh if len(fresh) == 2 and all(map(ready, fresh.values())) else None
 
-        wait_for(training, 150, "the example to make 20 steps", pause=0.3)
+        old = wait_for(running, 150, "the example to run", pause=0.3)
+        for pod in old.values():
+            logs.follow(pod)
+        wait_for(lambda: ranks.last_step(old) >= 20, 60, "the example to make 20 steps", pause=0.3)
         kubernetes.evict(namespace, "digits-worker-0")
         _, one = seen.first(
             lambda _, one: (condition(one, "Restored") or {}).get("status") == "True",
             150,
             "the Breakpoint to be Restored",
         )
+
+        uids = {pod["metadata"]["uid"] for pod in old.values()}
+        new = wait_for(lambda: running(uids), 60, "the example's new pods to run", pause=0.3)
+        for pod in new.values():
+            logs.follow(pod)
 
         def phase():
             return kubernetes.get(JOBS, namespace, "digits").get("status", {}).get("state", {}).get("phase", "")
@@ -78,8 +97,22 @@ def example_runs_as_it_is_committed(site, scene):
             "the example to end",
         )
         expect_equal(ended, "Completed", "the end of the example")
+        logs.await_ends()
+        journals = journals_in_logs([*logs.steps(old), *logs.steps(new)], ranks=4)
+        lived = logs.first_step(new).attempt - 1
     free_volume(kubernetes, claimed)
-    return f"resumed with step {one['status'].get('firstStep')}"
+    steps = steps_lost(journals, lived, one["status"]["step"], ranks_after=4)
+    scene.losses.append(steps)
+    expect_nothing_lost(steps)
+    expect_no_other_life(scene, journals, steps_of_example(kubernetes))
+    expect_equal(one["status"].get("firstStep"), steps.first_step_after, "status.firstStep of the Breakpoint")
+
+
+def steps_of_example(kubernetes):
+    """With how many job.yaml ends."""
+    (container,) = example(kubernetes, "job.yaml")["spec"]["tasks"][0]["template"]["spec"]["containers"]
+    (steps,) = [word.removeprefix("--steps=") for word in container["args"] if word.startswith("--steps=")]
+    return int(steps)
 
 
 def free_volume(kubernetes, name):

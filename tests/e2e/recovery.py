@@ -5,7 +5,7 @@ import re
 from kubernetes import condition, wait_for
 from polling import poll
 from stage import expect, expect_equal
-from stepjournal import first_behind, last_committed
+from stepjournal import first_behind, last_committed, life_faults
 from steploss import StepLoss
 
 COLUMNS = ("NAME", "JOB", "TRIGGER", "STEP", "RANKS", "BYTES", "AGREED", "DURABLE", "STATUS", "AGE")
@@ -68,12 +68,25 @@ def expect_recovered(
 
 def count_steps(scene, found, saved, *, job="digits", ranks=4, ranks_after=None):
     """What the recovery `found` has cost, counted from the ranks' own journals; `saved` None: nobody has told what was
-    saved. In the case's line."""
-    journals, lived = scene.journals(job, ranks), found.attempt - 1
-    first = first_behind({rank: journals[rank] for rank in range(ranks_after or ranks)}, lived).step
-    steps = StepLoss(last_committed(journals, lived), first - 1 if saved is None else saved, first)
+    saved. In the case's line. The job must not have lived otherwise than by the recoveries that were counted."""
+    journals = scene.journals(job, ranks)
+    steps = steps_lost(journals, found.attempt - 1, saved, ranks_after or ranks)
     scene.losses.append(steps)
+    expect_no_other_life(scene, journals, None)
     return steps
+
+
+def steps_lost(journals, lived, saved, ranks_after):
+    """Of the life `lived` of the job; `ranks_after`: how many went on."""
+    first = first_behind({rank: journals[rank] for rank in range(ranks_after)}, lived).step
+    return StepLoss(last_committed(journals, lived), first - 1 if saved is None else saved, first)
+
+
+def expect_no_other_life(scene, journals, steps):
+    """Every life began behind a recovery that was counted, and no step of it was left out or made twice. `steps`: with
+    which the job has ended, None when it has not."""
+    faults = life_faults(journals, {loss.first_step_after for loss in scene.losses}, steps)
+    expect(not faults, "; ".join(faults[:3]))
 
 
 def expect_no_step_lost(scene, step_before, found, saved=None, **counted):
@@ -83,6 +96,10 @@ def expect_no_step_lost(scene, step_before, found, saved=None, **counted):
         steps.last_step_committed >= step_before,
         f"step {step_before} was seen before the fault, but the ranks' journals end with step {steps.last_step_committed}",
     )
+    expect_nothing_lost(steps)
+
+
+def expect_nothing_lost(steps):
     faults = steps.faults()
     expect(not faults, "; ".join(faults))
 

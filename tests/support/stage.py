@@ -194,6 +194,8 @@ def main(stage, cases, describe, add_options=None, at_once=3):
     if options.list:
         print("\n".join(case.name for case in chosen))
         return 0
+    if not chosen:
+        parser.error(f"no case begins with {' or '.join(options.only)}; --list names them")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     logs = ROOT / "build" / "logs" / stage
     logs.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
 """Running the stages of ./dev test one after the other."""
 
+import collections
 import concurrent.futures
 import os
 import re
@@ -9,6 +10,7 @@ import time
 
 import testprograms
 from googletest import Outcome, run_googletest
+from programoutput import ProgramOutput
 from sharedcluster import ENVIRONMENT
 from stages import STAGES
 from testreport import longest_first
@@ -28,6 +30,12 @@ def outcome_of_line(line):
         return None
     took = re.search(r"(?:^|, |after )(\d+(?:\.\d+)?) s\b", match[3] or "")
     return Outcome(match[2].strip(), RESULT[match[1]], match[3] or "", seconds=float(took[1]) if took else 0.0)
+
+
+def told_again(outcomes):
+    """A failure for each name that has more than one outcome: the last one would hide the others."""
+    counted = collections.Counter(one.name for one in outcomes)
+    return [Outcome(name, "failed", f"was told {count} times") for name, count in counted.items() if count > 1]
 
 
 class StageRun:
@@ -60,6 +68,9 @@ class StageRun:
                 self._say(f"  FAIL set_up: {failure}")
             else:
                 outcomes[stage] = self._run_stage(stage)
+                for repeated in told_again(outcomes[stage]):
+                    self._say(f"  FAIL {repeated.name}: {repeated.why}")
+                    outcomes[stage].append(repeated)
             seconds[stage] = time.monotonic() - start
             self._say(f"stage {stage}: {seconds[stage]:.1f} s")
         return outcomes, seconds
@@ -99,6 +110,8 @@ class StageRun:
             return [Outcome(program.name, "failed", f"there is no {program.relative_to(self._root)}: build it")], 0.0
         log = self._logs / f"{stage}-{program.name}.log"
         outcomes = run_googletest(program, log, STAGES[stage].seconds_max, run=self._children.run)
+        if not outcomes:
+            outcomes = [Outcome(program.name, "failed", f"ran no test; log {log}")]
         return outcomes, time.monotonic() - start
 
     def _run_program(self, stage):
@@ -116,8 +129,6 @@ class StageRun:
             stdin=subprocess.DEVNULL,
             cwd=self._root,
             env={**os.environ, **(ENVIRONMENT if STAGES[stage].is_on_cluster else {})},
-            text=True,
-            errors="replace",
         )
         overdue = threading.Event()
 
@@ -128,20 +139,25 @@ class StageRun:
         timer = threading.Timer(seconds_max, end)
         timer.daemon = True
         timer.start()
+        printed = ProgramOutput(process)
         with log.open("w") as output:
-            for line in process.stdout:
-                output.write(line)
+            for line in printed.lines():
+                output.write(line + "\n")
                 output.flush()
                 outcome = outcome_of_line(line)
                 if outcome is not None:
                     outcomes.append(outcome)
-                self._say("  " + line.rstrip("\n"))
+                self._say("  " + line)
+        process.stdout.close()
         timer.cancel()
         code = process.wait()
         if overdue.is_set():
             outcomes.append(Outcome("run", "failed", f"still running after {seconds_max} s; log {log}"))
         elif code != 0 and not any(outcome.result == "failed" for outcome in outcomes):
             outcomes.append(Outcome("run", "failed", f"ended with {code}; log {log}"))
+        if printed.holders:
+            why = f"has ended and left {', '.join(printed.holders)} behind, which hold its output open; log {log}"
+            outcomes.append(Outcome("left_processes", "failed", why))
         if not outcomes:
             outcomes.append(Outcome("run", "failed", f"ran no test; log {log}"))
         return outcomes

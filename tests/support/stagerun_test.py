@@ -1,18 +1,21 @@
 """Whole runs of stages, with small programs and a cluster that only takes notes in place of the real ones."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
+import unittest.mock
 
 from children import Children
 from googletest import Outcome
 from kubernetes import Failed
 from sharedcluster import SharedCluster
 from stagerun import StageRun, outcome_of_line
+from stages import STAGES
 
 SUPPORT = pathlib.Path(__file__).resolve().parent
 # A GoogleTest program as we see it: a report, an exit code.
@@ -20,6 +23,7 @@ GOOGLETEST = """#!/bin/sh
 for word in "$@"; do case "$word" in --gtest_output=json:*) report=${word#*json:} ;; esac; done
 MEETING
 [ RESULT = crash ] && exit 3
+[ RESULT = empty ] && echo '{"testsuites": []}' > "$report" && exit 0
 printf '{"testsuites": [{"name": "Suite", "testsuite": [{"name": "case", "time": "7s", "status": "RUN", "result": "COMPLETED"%s}]}]}' 'FAILURES' > "$report"
 [ RESULT = late ] && exit 3
 exit 0
@@ -79,6 +83,11 @@ class Tree:
             cluster.take_down()
 
 
+def limit_of(stage, seconds_max):
+    """A shorter one while the block runs."""
+    return unittest.mock.patch.dict(STAGES, {stage: dataclasses.replace(STAGES[stage], seconds_max=seconds_max)})
+
+
 def one_cluster_for_three_stages(tree):
     for stage in ("local", "demo", "admission", "e2e"):
         tree.add_stage(stage)
@@ -131,6 +140,35 @@ def a_stage_that_ends_badly_has_failed(tree):
     yield [outcome.result for outcome in outcomes["local"]], ["passed", "failed"]
 
 
+def a_stage_that_does_not_end_is_ended(tree):
+    tree.add_stage("local", "#!/bin/sh\necho 'ok story: 3 s'\nexec sleep 600\n")
+    with limit_of("local", 0.2):
+        outcomes, _ = tree.run("local")
+    yield [one[:2] for one in outcomes["local"]], [("story", "passed"), ("run", "failed")]
+    yield outcomes["local"][1].why.startswith("still running after 0.2 s"), True
+
+
+def a_stage_that_leaves_a_process_behind_has_failed(tree):
+    """In a session of its own, where no signal to the stage's group reaches it; it holds the stage's output open."""
+    tree.add_stage("local", "#!/bin/sh\nsetsid sleep 600 &\necho $! > left\necho 'ok story: 3 s'\nprintf 'ok last'\n")
+    try:
+        outcomes, _ = tree.run("local")
+    finally:
+        left = int((tree.root / "left").read_text())
+        os.kill(left, signal.SIGKILL)
+    told = [one[:2] for one in outcomes["local"]]
+    left_program = "{} ({})".format("sleep", left)
+    yield told, [("story", "passed"), ("last", "passed"), ("left_processes", "failed")]
+    yield f"left {left_program} behind" in outcomes["local"][2].why, True
+
+
+def a_stage_that_tells_a_name_twice_has_failed(tree):
+    tree.add_stage("local", "#!/bin/sh\necho 'skip story: no root'\necho 'ok story: 3 s'\n")
+    outcomes, _ = tree.run("local")
+    yield outcomes["local"][2], Outcome("story", "failed", "was told 2 times")
+    yield tree.said.count("  FAIL story: was told 2 times"), 1
+
+
 def googletest_programs(tree):
     tree.add_googletest("good")
     tree.add_googletest("bad", failures=', "failures": [{}]')
@@ -157,6 +195,22 @@ def a_googletest_program_that_ends_badly_has_failed(tree):
     tree.add_googletest("late", result="late")
     outcomes, _ = tree.run("unit")
     yield [one[:2] for one in outcomes["unit"]], [("late/Suite.case", "passed"), ("late", "failed")]
+
+
+def a_googletest_program_that_does_not_end_has_failed(tree):
+    tree.add_googletest("hanging", meeting="exec sleep 600")
+    with limit_of("unit", 0.2):
+        outcomes, _ = tree.run("unit")
+    yield [one[:2] for one in outcomes["unit"]], [("hanging", "failed")]
+    yield "still running after 0.2 s" in outcomes["unit"][0].why, True
+    yield outcomes["unit"][0].end, "time-out"
+
+
+def a_googletest_program_without_a_test_has_failed(tree):
+    tree.add_googletest("empty", result="empty")
+    outcomes, _ = tree.run("unit")
+    yield [one[:2] for one in outcomes["unit"]], [("empty", "failed")]
+    yield outcomes["unit"][0].why.startswith("ran no test"), True
 
 
 def a_googletest_program_without_a_target_is_not_run(tree):
@@ -240,7 +294,12 @@ STORIES = (
     a_stage_that_fails_leaves_the_others_their_cluster,
     a_stage_that_says_nothing_has_failed,
     a_stage_that_ends_badly_has_failed,
+    a_stage_that_does_not_end_is_ended,
+    a_stage_that_leaves_a_process_behind_has_failed,
+    a_stage_that_tells_a_name_twice_has_failed,
     googletest_programs,
+    a_googletest_program_that_does_not_end_has_failed,
+    a_googletest_program_without_a_test_has_failed,
     a_googletest_program_that_ends_badly_has_failed,
     a_googletest_program_without_a_target_is_not_run,
     a_googletest_program_that_is_not_built_has_failed,

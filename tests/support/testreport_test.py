@@ -5,12 +5,17 @@ import tempfile
 
 from googletest import Outcome
 from stages import STAGES
-from testreport import Report, failed_requirements, longest_first, read_program_seconds, slowest_tests
+from testreport import QUICK_SKIPS, Report, failed_requirements, longest_first, read_program_seconds, slowest_tests
 
+TIDY = pathlib.Path(__file__).resolve().parents[1] / "tidy" / "run"
 OUTCOMES = {
     "unit": [Outcome("a/B.c", "passed", "", seconds=0.5), Outcome("a/B.d", "failed", "log x", seconds=2.5)],
     "e2e": [Outcome("evict", "passed", "", seconds=61.0), Outcome("other", "skipped", "why")],
 }
+
+
+def skipped(*names):
+    return [Outcome(name, "skipped", "why") for name in names]
 
 
 def report(outcomes=OUTCOMES, missing=(), minutes=1.0, cold=False):
@@ -62,7 +67,26 @@ EXAMPLES = {
         failed_requirements(["e2e other"], ["e2e"], OUTCOMES),
         [("e2e other", "was skipped")],
     ),
-    "a-quick-run-may-skip": (failed_requirements(["e2e other"], ["e2e"], OUTCOMES, quick=True), []),
+    "a-quick-run-may-skip-clang-tidy": (
+        failed_requirements(
+            list(QUICK_SKIPS), ["tidy"], {"tidy": skipped("clang-tidy", QUICK_SKIPS[1][5:])}, quick=True
+        ),
+        [],
+    ),
+    "a-quick-run-may-skip-nothing-else": (
+        failed_requirements(["unit p/S.t"], ["unit"], {"unit": skipped("p/S.t")}, quick=True),
+        [("unit p/S.t", "was skipped")],
+    ),
+    "what-a-quick-run-may-skip-is-what-tidy-skips": (
+        all(f'"{name.removeprefix("tidy ")}"' in TIDY.read_text() for name in QUICK_SKIPS),
+        True,
+    ),
+    "a-pass-under-the-same-name-hides-no-skip": (
+        failed_requirements(
+            ["e2e a"], ["e2e"], {"e2e": [*skipped("a"), Outcome("a", "passed", ""), Outcome("a", "passed", "")]}
+        ),
+        [("e2e a", "was skipped")],
+    ),
 }
 
 

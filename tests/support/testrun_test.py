@@ -70,8 +70,31 @@ def a_required_test_that_was_skipped_is_a_failure(folder):
     yield "required test local other was skipped" in run.lines, True
 
 
-def a_quick_run_may_skip(folder):
-    yield Run(folder, "--quick local", {"local": SKIPS}, "local other\n").code, 0
+def a_quick_run_may_skip_what_tidy_leaves_out(folder):
+    stages = {"tidy": "#!/bin/sh\necho 'ok story'\necho 'skip clang-tidy: takes minutes'\n"}
+    yield Run(folder, "--quick tidy", stages, "tidy clang-tidy\n").code, 0
+
+
+def a_quick_run_skips_no_other_test(folder):
+    run = Run(folder, "--quick local", {"local": SKIPS}, "local other\n")
+    yield (run.code, "required test local other was skipped" in run.lines), (1, True)
+
+
+def a_name_that_is_told_twice_is_a_failure(folder):
+    twice = "#!/bin/sh\necho 'skip story: no root'\necho 'ok story: 3 s'\n"
+    run = Run(folder, "local", {"local": twice}, "local story\n")
+    yield (run.code, run.lines[-1]), (1, "1 passed, 2 failed, 1 skipped")
+    yield run.report["failures"], ["local story: was told 2 times", "local story was skipped"]
+
+
+def one_of_two_builds_that_fails_is_enough(folder):
+    """Otherwise its stage would run what was built before."""
+    for number, words in enumerate(("build --preset release", "build")):
+        inner = pathlib.Path(folder) / str(number)
+        inner.mkdir()
+        dev = f'#!/bin/sh\n[ "$*" = "{words}" ] && exit 0\necho no such file; exit 1\n'
+        run = Run(inner, "abi local", {"local": ALL_PASS}, dev=dev)
+        yield (run.code, run.lines[-2:]), (1, ["the build failed", "0 passed, 1 failed, 0 skipped"])
 
 
 def what_does_not_build_is_not_run(folder):
@@ -105,7 +128,10 @@ STORIES = (
     a_failure_ends_with_a_code,
     a_required_test_that_did_not_run_is_a_failure,
     a_required_test_that_was_skipped_is_a_failure,
-    a_quick_run_may_skip,
+    a_quick_run_may_skip_what_tidy_leaves_out,
+    a_quick_run_skips_no_other_test,
+    a_name_that_is_told_twice_is_a_failure,
+    one_of_two_builds_that_fails_is_enough,
     what_does_not_build_is_not_run,
     what_ships_is_built_for_its_stage,
     tidy_alone_builds_nothing,

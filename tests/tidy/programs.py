@@ -1,6 +1,7 @@
 """The formatters and linters, each a list of faults."""
 
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
@@ -14,9 +15,13 @@ from sources import SOURCE
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUFF = ROOT / "build" / "python-tidy" / "bin" / "ruff"
 ANALYSIS = ROOT / "build" / "tidy"
+CLEAN = ROOT / "build" / "tidy-clean.json"
 AT_ONCE = os.cpu_count() or 1
-# No source is begun after that, so that the stage stays below three minutes where the machine is busy.
-ANALYSIS_SECONDS_MAX = 150
+# No changed source is begun after that; the stage has a limit of its own.
+ANALYSIS_SECONDS_MAX = 300
+# Nor one that has not changed and was never looked at here.
+SPARE_SECONDS_MAX = 60
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 _CONCISE = ["--no-cache", "--output-format=concise"]
 
 
@@ -69,24 +74,87 @@ def configure():
     return _lines(code, output, r"^CMake Error|error:")
 
 
+def fingerprints(commands, files):
+    """{source: hash of all that clang-tidy's word on it depends on}: its text, those of the tree's headers that it
+    reaches, its command and the checks. `commands`: {source: command}; `files`: {path: text}."""
+    includes = {path: _INCLUDE.findall(text) for path, text in files.items() if path.endswith(SOURCE)}
+
+    def reached(source):
+        seen, left = {source}, [source]
+        while left:
+            fresh = {path for path in includes.get(left.pop(), ()) if path in files} - seen
+            seen |= fresh
+            left += fresh
+        return sorted(seen)
+
+    return {
+        source: hashlib.sha256(
+            "\0".join([files.get(".clang-tidy", ""), command, *(files[path] for path in reached(source))]).encode()
+        ).hexdigest()
+        for source, command in commands.items()
+    }
+
+
+def choose_sources(changed, unseen, files_max):
+    """(those to look at, those to look at if there is time, how many changed ones are left for another run). `changed`:
+    sources, newest change first; `unseen`: those that nobody has found clean as they are."""
+    due = [path for path in changed if path in unseen]
+    chosen = due[:files_max]
+    return chosen, sorted(unseen - set(due))[: files_max - len(chosen)], len(due) - len(chosen)
+
+
 def clang_tidy(files, everything=False, say=print):
+    """Remembers in build/tidy what was clean, so that runs after each other come to every source."""
     if faults := configure():
         return faults
-    commands = json.loads((ANALYSIS / "compile_commands.json").read_text())
-    compiled = {os.path.relpath(command["file"], ROOT) for command in commands} & set(files)
+    commands = {
+        os.path.relpath(command["file"], ROOT): command.get("command", "")
+        for command in json.loads((ANALYSIS / "compile_commands.json").read_text())
+    }
+    now = fingerprints({path: command for path, command in commands.items() if path in files}, files)
+    clean = _read_clean()
+    unseen = {path for path, hash_ in now.items() if clean.get(path) != hash_}
     if everything:
-        chosen, left = sorted(compiled), 0
+        chosen, spare, left = sorted(now), [], 0
     else:
-        chosen, left = changed_sources.choose(changed_sources.changed_since_landing(ROOT), compiled, files)
-    until = time.monotonic() + (float("inf") if everything else ANALYSIS_SECONDS_MAX)
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        done = list(pool.map(lambda path: analyse(path) if time.monotonic() < until else None, chosen))
-    looked_at = sum(faults is not None for faults in done)
+        changed = changed_sources.choose(changed_sources.changed_since_landing(ROOT), set(now), files, len(now))[0]
+        chosen, spare, left = choose_sources(changed, unseen, changed_sources.FILES_MAX)
+    began = time.monotonic()
+    found = _analyse_until(chosen, float("inf") if everything else began + ANALYSIS_SECONDS_MAX)
+    more = _analyse_until(spare, began + SPARE_SECONDS_MAX)
+    looked_at = found | more
+    clean |= {path: now[path] for path, faults in looked_at.items() if not faults}
+    # A source with a fault is looked at again, and one that is gone is forgotten.
+    kept = {path: hash_ for path, hash_ in clean.items() if path in now and not looked_at.get(path)}
+    CLEAN.write_text(json.dumps(kept, indent=0, sort_keys=True))
     say(
-        f"     clang-tidy looked at {looked_at} of {len(compiled)} sources; "
-        f"{left + len(chosen) - looked_at} more have changed (tests/tidy/run --all looks at every one)"
+        f"     clang-tidy looked at {len(looked_at)} of {len(now)} sources; "
+        f"{sum(kept.get(path) == hash_ for path, hash_ in now.items())} are clean as they are, "
+        f"{left} changed ones are left for the next run (tests/tidy/run --all looks at every one)"
     )
-    return sorted({fault for faults in done for fault in faults or ()})
+    faults = sorted({fault for one in looked_at.values() for fault in one})
+    if missed := [path for path in chosen if path not in found]:
+        faults.append(
+            f"{len(missed)} of {len(chosen)} changed sources were not looked at within {ANALYSIS_SECONDS_MAX} s, "
+            f"{missed[0]} among them; run it again, it goes on from there"
+        )
+    return faults
+
+
+def _read_clean():
+    """{source: its fingerprint when it was found clean}"""
+    try:
+        clean = json.loads(CLEAN.read_text())
+        return clean if isinstance(clean, dict) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _analyse_until(paths, until):
+    """{path: faults} of those that were begun by then."""
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        done = list(pool.map(lambda path: analyse(path) if time.monotonic() < until else None, paths))
+    return {path: faults for path, faults in zip(paths, done) if faults is not None}
 
 
 def analyse(path, flags=("-p", ANALYSIS)):

@@ -30,11 +30,10 @@ Gates::GateState Gates::evaluate_hold(std::uint32_t hold, std::uint64_t permitte
   return GateState::closed;
 }
 
-GateAnswer Gates::wait(RankPhase through, RankPhase waiting, std::uint64_t permitted_step,
-                       HonoredOrders honored) noexcept {
+GateAnswer Gates::wait(RankPhase waiting, std::uint64_t permitted_step, HonoredOrders honored) noexcept {
+  publish_phase(waiting);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   for (;;) {
-    publish_phase(waiting);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
     const std::uint32_t wake_word = block_->wake_word.load(std::memory_order_acquire);
     switch (evaluate(permitted_step, honored)) {
       case GateState::stop: return GateAnswer::stop;
@@ -42,12 +41,9 @@ GateAnswer Gates::wait(RankPhase through, RankPhase waiting, std::uint64_t permi
         // Clean, and no other rank waits for it at the gate that it leaves.
         publish_phase(RankPhase::collective_failed);
         return GateAnswer::rebuild;
-      case GateState::closed: wait_on_shared_word(block_->wake_word, wake_word, kPollInterval); continue;
-      case GateState::open: break;
+      case GateState::closed: wait_on_shared_word(block_->wake_word, wake_word, kPollInterval); break;
+      case GateState::open: return GateAnswer::passed;
     }
-    publish_phase(through);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (evaluate(permitted_step, honored) == GateState::open) return GateAnswer::passed;
   }
 }
 

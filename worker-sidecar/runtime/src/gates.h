@@ -51,10 +51,11 @@ class Gates {
   // Passes into `through`, or waits. After `stop` the word says where the rank stopped; after
   // `rebuild` that it will not make this update any more.
   GateAnswer pass_step_gate(RankPhase through, HonoredOrders honored = HonoredOrders::rebuild_and_stop) noexcept {
-    return pass(through, RankPhase::waiting_at_step, 0, honored);
+    return pass(through, RankPhase::waiting_at_step, 0, honored, [] {});
   }
   GateAnswer pass_update_gate() noexcept {
-    return pass(RankPhase::updating, RankPhase::waiting_at_update, word_.step + 1, HonoredOrders::rebuild_and_stop);
+    return pass(RankPhase::updating, RankPhase::waiting_at_update, word_.step + 1, HonoredOrders::rebuild_and_stop,
+                [] {});
   }
 
   // After a failed collective: reports it and waits for the order to stop or to rebuild, which is
@@ -96,6 +97,24 @@ class Gates {
 
   bool given_up(std::uint32_t hold) const noexcept { return given_up_hold_.load(std::memory_order_acquire) == hold; }
 
+ protected:
+  // Passes only when the gate is open after the word has said so: a rank that leaves a closed gate
+  // looks again, since the next hold may have come in between. `said` is called between the word
+  // and the look, for a test that is the sidecar at that very moment.
+  template <typename Said>
+  GateAnswer pass(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, HonoredOrders honored,
+                  Said&& said) noexcept {
+    for (;;) {
+      publish_phase(through);
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      said();
+      if (evaluate(permitted_step, honored) == GateState::open) [[likely]]
+        return GateAnswer::passed;
+      const GateAnswer answer = wait(waiting, permitted_step, honored);
+      if (answer != GateAnswer::passed) return answer;
+    }
+  }
+
  private:
   enum class GateState : std::uint8_t { open, closed, stop, rebuild };
 
@@ -109,18 +128,11 @@ class Gates {
     return evaluate_hold(hold, permitted_step, honored);
   }
 
-  GateAnswer pass(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, HonoredOrders honored) noexcept {
-    publish_phase(through);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (evaluate(permitted_step, honored) == GateState::open) [[likely]]
-      return GateAnswer::passed;
-    return wait(through, waiting, permitted_step, honored);
-  }
-
   GateState evaluate_order(HonoredOrders honored) const noexcept;
   GateState evaluate_hold(std::uint32_t hold, std::uint64_t permitted_step, HonoredOrders honored) const noexcept;
   GateAnswer wait_for_answer(std::uint32_t earlier_hold, bool can_rebuild) noexcept;
-  GateAnswer wait(RankPhase through, RankPhase waiting, std::uint64_t permitted_step, HonoredOrders honored) noexcept;
+  // `passed`: the gate was open while the word said that the rank waits, which permits nothing.
+  GateAnswer wait(RankPhase waiting, std::uint64_t permitted_step, HonoredOrders honored) noexcept;
 
   ControlBlock* block_ = nullptr;
   RankStatus word_;

@@ -231,6 +231,43 @@ TEST_F(GatesAtStep, WithoutASidecarAnOrderToRebuildStillStands) {
   EXPECT_EQ(gates.pass_step_gate(RankPhase::computing), GateAnswer::rebuild) << "the others have it too";
 }
 
+// Gates whose test is the sidecar between the word of the rank and its look at the hold.
+class GatesSeenInBetween : public Gates {
+ public:
+  template <typename Said>
+  GateAnswer pass_update_gate_and(Said&& said) noexcept {
+    return pass(RankPhase::updating, RankPhase::waiting_at_update, word().step + 1, HonoredOrders::rebuild_and_stop,
+                said);
+  }
+};
+
+TEST(GatesInBetween, ARankThatLeavesAClosedGateIsHeldByAHoldThatComesBeforeItsSecondLook) {
+  ControlMemory control;
+  GatesSeenInBetween gates;
+  gates.attach(*control);
+  gates.publish({.step = 4, .phase = RankPhase::between, .slot = 0});
+  control.hold();
+  std::atomic<int> looks = 0;
+  auto rank = std::async(std::launch::async, [&] {
+    return gates.pass_update_gate_and([&] {
+      if (looks == 1) control.hold();
+      ++looks;
+    });
+  });
+  control.wait_for_phase(RankPhase::waiting_at_update);
+  control.release(GateOrder::go_on);
+  testing::wait_until(
+      [&] {
+        return (looks == 2 && control.word().phase == RankPhase::waiting_at_update) ||
+               rank.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+      },
+      "the rank waits again or has passed");
+  EXPECT_EQ(control.word(), (RankStatus{4, RankPhase::waiting_at_update, 0})) << "it updates under the second hold";
+  control.release(GateOrder::go_on);
+  EXPECT_EQ(rank.get(), GateAnswer::passed);
+  EXPECT_EQ(looks, 3);
+}
+
 // The law of P3: once a hold is stored and the word reads clean, the memory is the result of
 // exactly that many updates and stays so until the release, however the two sides are timed.
 TEST_F(GatesAtStep, WhatIsReadUnderAHoldIsNeverTorn) {
