@@ -36,12 +36,6 @@ std::optional<std::string> fault_of_number(std::string_view annotation, const st
   return format("annotation {}: {} is not a whole number from {} to {}", annotation, in_quotes(text), min, max);
 }
 
-bool is_object_name(std::string_view name) {
-  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !name.empty() && name.size() <= 253 && plain(name.front()) && plain(name.back()) &&
-         std::ranges::all_of(name, [&](char c) { return plain(c) || c == '-' || c == '.'; });
-}
-
 std::optional<std::string> fault_of_annotations(const Json& job) {
   const auto value = [&](std::string_view name) { return metadata_value(job, "annotations", name); };
   if (auto fault = fault_of_number(names::kDeadlineAnnotation, value(names::kDeadlineAnnotation), 1,

@@ -25,23 +25,14 @@ constexpr std::string_view kVersion = REKINDLE_VERSION;
 constexpr auto kRegistrationPause = std::chrono::seconds(30);
 
 AdmissionSettings admission_settings(const OperatorConfig& config) {
-  AdmissionSettings settings{.version = std::string(kVersion),
-                             .sidecar_image = config.sidecar_image,
-                             .image_pull_policy = config.sidecar_image_pull_policy,
-                             .operator_address = format("{}.{}.svc:9444", config.service, config.namespace_name),
-                             .default_claim = config.default_claim,
-                             .deadline_seconds = config.deadline_seconds,
-                             .checkpoints = config.checkpoints};
-  const auto text_at = [&](const char* pointer, std::string& into) {
-    const Json::json_pointer where(pointer);
-    if (config.sidecar_resources.contains(where) && config.sidecar_resources[where].is_string()) {
-      into = config.sidecar_resources[where].get<std::string>();
-    }
-  };
-  text_at("/requests/cpu", settings.cpu_request);
-  text_at("/requests/memory", settings.memory_request);
-  text_at("/limits/memory", settings.memory_limit);
-  return settings;
+  return {.version = std::string(kVersion),
+          .sidecar_image = config.sidecar_image,
+          .image_pull_policy = config.sidecar_image_pull_policy,
+          .operator_address = format("{}.{}.svc:9444", config.service, config.namespace_name),
+          .default_claim = config.default_claim,
+          .deadline_seconds = config.deadline_seconds,
+          .resources = config.sidecar_resources,
+          .checkpoints = config.checkpoints};
 }
 
 Status run(const OperatorConfig& config, const std::string& kubeconfig, const std::string& context,
