@@ -1,6 +1,6 @@
-// The Job of a pod that is being admitted: what the watch has shown, else a GET, since pods may come
-// before the watch. Every pod in the cluster may ask about Jobs that there are not, so only few are
-// read at once: the API client's rate and the webhooks' workers are for others as well.
+// The Job of a pod that is being admitted: what the watch has shown, else a GET, since pods may
+// come before the watch. Every pod in the cluster may ask about Jobs that there are not, so only
+// few are read at once: the API client's rate and the webhooks' workers are for others as well.
 // Thread-safe.
 #pragma once
 

@@ -38,7 +38,8 @@ class Manager {
     AdmissionSettings admission{};
     OperatorPorts ports{};
     OperatorServerLimits server_limits{};
-    // Calls of the API server that have begun may end in that time once we stop, and are ended then.
+    // Calls of the API server that have begun may end in that time once we stop; then they are
+    // ended.
     Duration last_calls = std::chrono::seconds(2);
     // Names this process in events (at most 128 bytes).
     std::string instance;
@@ -61,8 +62,8 @@ class Manager {
   Metrics& metrics() { return metrics_; }
   OperatorPorts ports() const { return servers_->ports(); }
 
-  // Actions that have begun are finished where the API server answers soon, further ones are left to
-  // the next operator. Takes a few seconds at most. A second call does nothing.
+  // Actions that have begun are finished where the API server answers soon, further ones are left
+  // to the next operator. Takes a few seconds at most. A second call does nothing.
   void stop();
 
  private:

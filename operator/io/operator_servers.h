@@ -78,8 +78,8 @@ class OperatorServers {
   void replace_tls(std::shared_ptr<const TlsServerContext> admission_tls,
                    std::shared_ptr<const TlsServerContext> sidecar_tls);
 
-  // Health first, so that no new work is sent here; then the rest. All are told before one is waited
-  // for.
+  // Health first, so that no new work is sent here; then the rest. All are told before one is
+  // waited for.
   void stop();
 
  private:
