@@ -39,11 +39,18 @@ const Json* read_only_mount_for(const Json& pod_spec, std::string_view path) {
   return nullptr;
 }
 
+// The API server calls the webhook before it looks at names.
+std::string name_of(const Json& mount) {
+  constexpr std::size_t kNameBytesMax = 63;
+  const std::string name = text_of(mount, "name");
+  return name.size() <= kNameBytesMax ? "volume " + name : "a volume with a name too long to tell";
+}
+
 std::string read_only(std::string_view path, const Json& mount) {
   return format(
-      "has nowhere to put checkpoints: the volume {} at {} is mounted read-only. Take readOnly out, or choose another "
-      "folder in {}.",
-      text_of(mount, "name"), path, names::kPathAnnotation);
+      "has nowhere to put checkpoints: {} at {} is mounted read-only. Take readOnly out, or choose another folder in "
+      "{}.",
+      name_of(mount), path, names::kPathAnnotation);
 }
 
 }  // namespace
@@ -60,11 +67,11 @@ std::optional<std::string> fault_of_checkpoint_volume(const Json& pod_spec, std:
   if (volume == nullptr || !volume->is_object()) return std::nullopt;  // the API server refuses that
   if (const auto kind = lives_with_pod(*volume)) {
     return format(
-        "would keep its checkpoints at {} in volume {}, which is {}: each pod has its own, and it goes with the pod, "
+        "would keep its checkpoints at {} in {}, which is {}: each pod has its own, and it goes with the pod, "
         "so "
         "that nothing could be restored. Mount storage that all pods share, or name a PersistentVolumeClaim in the "
         "annotation {}.",
-        path, text_of(*mount, "name"), *kind, names::kClaimAnnotation);
+        path, name_of(*mount), *kind, names::kClaimAnnotation);
   }
   const Json* claim_read_only = find_path(*volume, {"persistentVolumeClaim", "readOnly"});
   if (claim_read_only != nullptr && *claim_read_only == Json(true)) return read_only(path, *mount);

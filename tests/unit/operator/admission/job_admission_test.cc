@@ -242,6 +242,16 @@ TEST(JobAdmission, AVolumeThatGoesWithItsPodIsRefusedForCheckpoints) {
   EXPECT_EQ(refusal(with_own_volume({{"name", "v"}, {"persistentVolumeClaim", {{"claimName", "c"}}}})), "");
 }
 
+TEST(JobAdmission, AVolumeWithANameThatNobodyTakesIsRefusedInAFewWords) {
+  const std::string message = refusal([](Json& job) {
+    with_own_volume({{"name", std::string(100'000, 'n')}})(job);
+    for (Json& task : job["spec"]["tasks"])
+      task["template"]["spec"]["containers"][0]["volumeMounts"][0]["name"] = std::string(100'000, 'n');
+  });
+  EXPECT_FALSE(message.empty());
+  EXPECT_LT(message.size(), 500u);
+}
+
 TEST(JobAdmission, AVolumeThatGoesWithItsPodIsRefusedBesideAClaimAsWell) {
   const std::string message = refusal([](Json& job) {
     with_own_volume({{"name", "v"}, {"emptyDir", Json::object()}})(job);

@@ -393,6 +393,18 @@ TEST(Reconcile, ARecoveryThatWasLeftToPeopleEndsAnOlderOneThatIsOpen) {
   EXPECT_EQ(writes[0].status.state, BreakpointState::superseded);
 }
 
+// Nothing brings back a Job that Volcano has given up.
+TEST(Reconcile, ARecoveryOfAJobThatIsFailedSaysThatItHasToBeCreatedAgain) {
+  Story story;
+  story.add_breakpoint("r", Trigger::container_died, BreakpointState::restarting, seconds(60));
+  story.job.phase = JobPhase::failed;
+  const auto writes = all<WriteBreakpointStatus>(story.plan());
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(writes[0].status.state, BreakpointState::ended);
+  EXPECT_NE(writes[0].status.message.find("delete it and create it again"), std::string::npos)
+      << writes[0].status.message;
+}
+
 TEST(Reconcile, EventsComeBehindTheWritesTheyAreAbout) {
   Story story;
   story.add_breakpoint("r", Trigger::pre_stop, BreakpointState::requested, seconds(1));
