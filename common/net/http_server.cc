@@ -103,7 +103,11 @@ struct HttpServer::Shared {
   std::size_t idle_workers = 0;
   std::size_t connections = 0;
   bool stopped = false;
+  bool ending = false;        // no write that begins now gets its whole time
+  Instant last_write_ends{};  // of those that had begun
+  std::vector<int> writing;   // their descriptors
 
+  std::condition_variable written;
   std::thread waiting_thread;
 
   void trouble(const Error& error) const {
@@ -411,9 +415,31 @@ struct HttpServer::Shared {
     if (has_body) bytes += response.body;
     // An answer that was made is delivered even while we stop; the limit bounds how long that can
     // take, by the clock of the socket.
-    const Status status =
-        client.connection->write_all(bytes, settings.write_limit, monotonic_now() + settings.write_limit, -1);
+    const int descriptor = client.descriptor();
+    const Duration limit = begin_write(descriptor);
+    const Status status = client.connection->write_all(bytes, limit, monotonic_now() + limit, -1);
+    end_write(descriptor);
     return status.has_value();
+  }
+
+  Duration begin_write(int descriptor) {
+    const std::lock_guard lock(mutex);
+    if (ending) return std::min(settings.write_limit, settings.last_write_limit);
+    writing.push_back(descriptor);
+    return settings.write_limit;
+  }
+
+  void end_write(int descriptor) {
+    const std::lock_guard lock(mutex);
+    std::erase(writing, descriptor);
+    if (writing.empty()) written.notify_all();
+  }
+
+  // Clients that do not read would be written to for the whole limit.
+  void end_writes() {
+    std::unique_lock lock(mutex);
+    written.wait_for(lock, last_write_ends - monotonic_now(), [&] { return writing.empty(); });
+    for (const int descriptor : writing) shutdown(descriptor, SHUT_RDWR);
   }
 
   Next refuse(Client& client, int status, const Error& error) {
@@ -460,9 +486,20 @@ void HttpServer::replace_tls(std::shared_ptr<const TlsServerContext> tls) {
   shared_->tls = std::move(tls);
 }
 
-void HttpServer::stop() {
-  if (!shared_->stopping.request_stop()) return;
+void HttpServer::request_stop() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->ending) return;
+    shared_->ending = true;
+    shared_->last_write_ends = monotonic_now() + shared_->settings.last_write_limit;
+  }
+  shared_->stopping.request_stop();
   shared_->stop_signal.wake();
+}
+
+void HttpServer::stop() {
+  if (!shared_->waiting_thread.joinable()) return;
+  request_stop();
   shared_->waiting_thread.join();
   shared_->listener.reset();
   std::vector<std::thread> workers;
@@ -472,6 +509,7 @@ void HttpServer::stop() {
     workers.swap(shared_->workers);
     shared_->work.notify_all();
   }
+  shared_->end_writes();
   for (std::thread& worker : workers) worker.join();
   const std::lock_guard lock(shared_->mutex);
   shared_->coming_back.clear();

@@ -50,7 +50,8 @@ struct HttpServerSettings {
   Duration head_limit = std::chrono::seconds(10);  // TLS handshake and head of a request
   Duration body_limit = std::chrono::seconds(20);
   Duration write_limit = std::chrono::seconds(20);
-  Duration idle_limit = std::chrono::seconds(90);  // a connection without a request
+  Duration last_write_limit = std::chrono::seconds(1);  // of an answer, once the server is to stop
+  Duration idle_limit = std::chrono::seconds(90);       // a connection without a request
   MakeThread make_thread = [](std::function<void()> body) { return std::thread(std::move(body)); };
   std::function<Instant()> now = monotonic_now;  // any thread; for every limit but that of writing
 };
@@ -89,6 +90,10 @@ class HttpServer {
   // New connections are served with this certificate; those that are open stay.
   void replace_tls(std::shared_ptr<const TlsServerContext> tls);
 
+  // Stops listening and tells handlers, waits for nobody: so that several servers stop at once.
+  void request_stop();
+
+  // Waits as well. What a client has not read soon after it never gets.
   void stop();
 
  private:

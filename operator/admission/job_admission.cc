@@ -1,12 +1,14 @@
 #include "operator/admission/job_admission.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "common/base/format.h"
 #include "common/contract/deadlines.h"
 #include "common/contract/job_limits.h"
+#include "operator/admission/annotation_warnings.h"
 #include "operator/admission/checkpoint_variables.h"
+#include "operator/admission/checkpoint_volume.h"
 #include "operator/admission/json_edit.h"
 #include "operator/admission/pod_template.h"
 #include "operator/model/job.h"
@@ -18,6 +20,7 @@ namespace {
 
 // Each gets some 5 KB of the patch.
 constexpr std::size_t kTasksMax = 1024;
+constexpr std::int64_t kManyPods = 2;
 constexpr std::size_t kTaskNameBytesMax = 63;  // of a DNS label
 
 AdmissionAnswer refuse(std::string message) { return {.allowed = false, .message = std::move(message)}; }
@@ -31,12 +34,6 @@ std::optional<std::string> fault_of_number(std::string_view annotation, const st
   const std::int64_t value = number_from_text(text, -1);
   if (value >= min && value <= max) return std::nullopt;
   return format("annotation {}: {} is not a whole number from {} to {}", annotation, in_quotes(text), min, max);
-}
-
-bool is_object_name(std::string_view name) {
-  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  return !name.empty() && name.size() <= 253 && plain(name.front()) && plain(name.back()) &&
-         std::ranges::all_of(name, [&](char c) { return plain(c) || c == '-' || c == '.'; });
 }
 
 std::optional<std::string> fault_of_annotations(const Json& job) {
@@ -149,6 +146,7 @@ std::optional<std::string> fault_of_task(const Json& task, const std::string& wh
            " sets spec.nodeName, which cannot go with a scheduling gate. Use a nodeSelector for "
            "kubernetes.io/hostname.";
   }
+  if (auto fault = fault_of_checkpoint_volume(*spec, storage.path, storage.has_claim)) return where + " " + *fault;
   if (storage.has_claim || mount_for(*spec, storage.path) != nullptr) return std::nullopt;
   if (std::ranges::any_of(storage.job_mounts, [&](const std::string& mount) { return lies_in(storage.path, mount); }))
     return std::nullopt;
@@ -171,6 +169,21 @@ void warn_about_task(const Json& task, const std::string& where, std::int64_t gr
   const std::string restart = text_of(spec, "restartPolicy");
   if (restart == "Always" || restart == "OnFailure") {
     warnings.push_back(format("{}: restartPolicy {} hides a dead container from Volcano; use Never.", where, restart));
+  }
+}
+
+void warn_about_node_storage(const Job& job, const Json& tasks, const Storage& storage,
+                             std::vector<std::string>& warnings) {
+  std::int64_t pods = 0;
+  for (const JobTask& task : job.tasks) pods += std::clamp<std::int64_t>(task.replicas, 0, kManyPods);
+  const bool on_node = std::ranges::any_of(tasks, [&](const Json& task) {
+    return checkpoints_lie_on_node(*find_path(task, {"template", "spec"}), storage.path);
+  });
+  if (pods > 1 && on_node) {
+    warnings.push_back(format(
+        "the checkpoints at {} lie in a hostPath volume: it has to be the same storage on every node, or nothing "
+        "can be restored.",
+        storage.path));
   }
 }
 
@@ -233,6 +246,8 @@ AdmissionAnswer protect(const Json& object, const Job& job, const AdmissionSetti
     if (auto fault = fault_of_policies(job.tasks[i].policies, where_is(job, i), answer.warnings)) return refuse(*fault);
     warn_about_task(tasks[i], where_is(job, i), grace_needed, answer.warnings);
   }
+  warn_about_node_storage(job, tasks, storage, answer.warnings);
+  std::ranges::move(annotation_warnings(object), std::back_inserter(answer.warnings));
   if (job.settings.scheduling == names::kSchedulingForce) {
     answer.warnings.push_back(
         "fault-scheduling: force is treated as grace in this version: pods are deleted with their own grace.");
@@ -250,6 +265,12 @@ AdmissionAnswer protect(const Json& object, const Job& job, const AdmissionSetti
                                        job.max_retry, names::kStrictRetriesAnnotation));
     }
   } else if (job.max_retry < names::kMaxRetry) {
+    if (object["spec"].contains("maxRetry")) {
+      answer.warnings.push_back(
+          format("maxRetry is raised from {} to {}, since Volcano counts each recovery as a retry; the annotation {}: "
+                 "\"true\" leaves it.",
+                 job.max_retry, names::kMaxRetry, names::kStrictRetriesAnnotation));
+    }
     edit.set("/spec/maxRetry", names::kMaxRetry);
   }
   answer.patch = edit.take_operations();
@@ -264,7 +285,8 @@ AdmissionAnswer admit_job(const Json& object, const AdmissionSettings& settings)
     return refuse("this is no Volcano Job; Rekindle's webhook is registered for jobs in batch.volcano.sh only");
   }
   const std::string scheduling = metadata_value(object, "labels", names::kSchedulingLabel);
-  if (scheduling.empty() || scheduling == names::kSchedulingOff || scheduling == names::kSchedulingNone) return {};
+  const bool has_label = find_path(object, {"metadata", "labels", names::kSchedulingLabel}) != nullptr;
+  if (!has_label || scheduling == names::kSchedulingOff || scheduling == names::kSchedulingNone) return {};
   if (scheduling != names::kSchedulingGrace && scheduling != names::kSchedulingForce) {
     return {
         .warnings = {format("fault-scheduling: {} is not one of grace, force, off: the job runs without protection.",

@@ -39,6 +39,21 @@ bool lies_in(std::string_view path, std::string_view folder) {
   return path.size() == folder.size() || folder == "/" || path[folder.size()] == '/';
 }
 
+bool is_object_name(std::string_view name) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const auto is_part = [&](std::string_view part) {
+    return !part.empty() && plain(part.front()) && plain(part.back()) &&
+           std::ranges::all_of(part, [&](char c) { return plain(c) || c == '-'; });
+  };
+  if (name.size() > 253) return false;
+  while (true) {
+    const std::size_t dot = name.find('.');
+    if (!is_part(name.substr(0, dot))) return false;
+    if (dot == std::string_view::npos) return true;
+    name.remove_prefix(dot + 1);
+  }
+}
+
 const Json* mount_for(const Json& pod_spec, std::string_view path) {
   const Json* best = nullptr;
   for (const Json& container : list_of(pod_spec, "containers")) {

@@ -18,6 +18,10 @@ const nlohmann::json& list_of(const nlohmann::json& object, std::string_view nam
 
 const nlohmann::json* named(const nlohmann::json& list, std::string_view name);
 
+// As Kubernetes names most objects: parts of lower case letters, digits and dashes, with dots
+// between them.
+bool is_object_name(std::string_view name);
+
 // True when a path is the other or lies below it: "/a/b" in "/a".
 bool lies_in(std::string_view path, std::string_view folder);
 

@@ -1,21 +1,30 @@
 // rekindle-operator: reads its configuration, runs the manager until SIGTERM and keeps the webhook
 // configuration and the certificate fresh meanwhile.
+#include <poll.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <functional>
+#include <mutex>
+#include <optional>
 #include <random>
+#include <thread>
 
 #include "common/base/format.h"
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "common/system/signals.h"
+#include "common/system/waker.h"
 #include "operator/io/api_client.h"
 #include "operator/io/certificate_store.h"
 #include "operator/io/manager.h"
 #include "operator/io/operator_config.h"
 #include "operator/io/server_certificate.h"
+#include "operator/io/stoppable_transport.h"
 #include "operator/io/webhook_registration.h"
 
 namespace rekindle::op {
@@ -25,24 +34,55 @@ constexpr std::string_view kVersion = REKINDLE_VERSION;
 constexpr auto kRegistrationPause = std::chrono::seconds(30);
 
 AdmissionSettings admission_settings(const OperatorConfig& config) {
-  AdmissionSettings settings{.version = std::string(kVersion),
-                             .sidecar_image = config.sidecar_image,
-                             .image_pull_policy = config.sidecar_image_pull_policy,
-                             .operator_address = format("{}.{}.svc:9444", config.service, config.namespace_name),
-                             .default_claim = config.default_claim,
-                             .deadline_seconds = config.deadline_seconds,
-                             .checkpoints = config.checkpoints};
-  const auto text_at = [&](const char* pointer, std::string& into) {
-    const Json::json_pointer where(pointer);
-    if (config.sidecar_resources.contains(where) && config.sidecar_resources[where].is_string()) {
-      into = config.sidecar_resources[where].get<std::string>();
-    }
-  };
-  text_at("/requests/cpu", settings.cpu_request);
-  text_at("/requests/memory", settings.memory_request);
-  text_at("/limits/memory", settings.memory_limit);
-  return settings;
+  return {.version = std::string(kVersion),
+          .sidecar_image = config.sidecar_image,
+          .image_pull_policy = config.sidecar_image_pull_policy,
+          .operator_address = format("{}.{}.svc:9444", config.service, config.namespace_name),
+          .default_claim = config.default_claim,
+          .deadline_seconds = config.deadline_seconds,
+          .resources = config.sidecar_resources,
+          .checkpoints = config.checkpoints};
 }
+
+// Reads the signals while everything else may be waiting, and says it to whoever waits.
+class SignalThread {
+ public:
+  // `on_signal` runs once, on its thread.
+  SignalThread(const SignalWatcher& signals, std::function<void()> on_signal)
+      : thread_([this, &signals, on_signal = std::move(on_signal)] { watch(signals, on_signal); }) {}
+  ~SignalThread() { over_.wake(); }
+  SignalThread(const SignalThread&) = delete;
+  SignalThread& operator=(const SignalThread&) = delete;
+
+  // Whether a signal came, at the latest after that time.
+  bool wait(Duration limit) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [this] { return came_; });
+  }
+
+ private:
+  void watch(const SignalWatcher& signals, const std::function<void()>& on_signal) {
+    std::optional<int> signal;
+    while (!signal && !over_.take()) {
+      std::array<pollfd, 2> watched{{{.fd = signals.descriptor(), .events = POLLIN, .revents = 0},
+                                     {.fd = over_.descriptor(), .events = POLLIN, .revents = 0}}};
+      poll(watched.data(), watched.size(), -1);
+      signal = signals.take();
+    }
+    if (!signal) return;
+    log_info("stopping", {{"signal", *signal}});
+    on_signal();
+    const std::lock_guard lock(mutex_);
+    came_ = true;
+    changed_.notify_all();
+  }
+
+  Waker over_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool came_ = false;  // guarded by mutex_
+  std::jthread thread_;
+};
 
 Status run(const OperatorConfig& config, const std::string& kubeconfig, const std::string& context,
            const OperatorPorts& ports, const SignalWatcher& signals) {
@@ -50,9 +90,14 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
   if (!credentials) return std::unexpected(credentials.error());
   log_info("starting",
            {{"version", kVersion}, {"namespace", config.namespace_name}, {"credentials", (*credentials)->origin()}});
-  ApiClient client(std::move(*credentials), {.user_agent = "rekindle-operator/" + std::string(kVersion)});
+  ApiClient api(std::move(*credentials), {.user_agent = "rekindle-operator/" + std::string(kVersion)});
+
+  // What this thread asks for is asked again by the next operator: it ends at once.
+  StoppableTransport client(api);
+  SignalThread signal_thread(signals, [&client] { client.stop(); });
 
   Result<CertificateStore> certificates = CertificateStore::open(client, config.namespace_name, wall_seconds());
+  if (!certificates && signal_thread.wait(Duration::zero())) return {};
   if (!certificates) return std::unexpected(certificates.error());
   ServerCertificate server_certificate(*certificates, config.service, config.namespace_name);
   Result<std::optional<ServerTls>> tls = server_certificate.renew(wall_seconds());
@@ -62,7 +107,7 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
   gethostname(host, sizeof host - 1);
 
   Result<std::unique_ptr<Manager>> manager =
-      Manager::start(client, *certificates, **tls,
+      Manager::start(api, *certificates, **tls,
                      {.loop = {.limits = {.breakpoint_deadline = std::chrono::seconds(config.deadline_seconds)},
                                .seed = std::random_device{}()},
                       .admission = admission_settings(config),
@@ -73,6 +118,7 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
   // Until SIGTERM: keep the webhook configuration and the certificate fresh.
   while (true) {
     const Result<bool> written = register_webhooks(client, config.webhook_configuration, certificates->authority_pem());
+    if (!written && signal_thread.wait(Duration::zero())) break;
     if (!written) {
       log_warning("the webhook configuration could not be written; trying again", {{"error", written.error().message}});
     } else {
@@ -84,13 +130,9 @@ Status run(const OperatorConfig& config, const std::string& kubeconfig, const st
     } else if (*fresh) {
       (*manager)->replace_tls(**fresh);
     }
-    const ApiClient::Counts counts = client.counts();
+    const ApiClient::Counts counts = api.counts();
     (*manager)->metrics().requests(counts.requests, counts.errors, counts.retries);
-    if (const std::optional<int> signal =
-            signals.wait(written ? Duration(kRegistrationPause) : std::chrono::seconds(1))) {
-      log_info("stopping", {{"signal", *signal}});
-      break;
-    }
+    if (signal_thread.wait(written ? Duration(kRegistrationPause) : std::chrono::seconds(1))) break;
   }
 
   (*manager)->stop();

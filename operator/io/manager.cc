@@ -1,5 +1,8 @@
 #include "operator/io/manager.h"
 
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
 #include <utility>
 
 #include "common/system/log.h"
@@ -16,8 +19,10 @@ constexpr std::size_t kWorkers = 4;
 
 Manager::Manager(KubeTransport& transport, const CertificateStore& certificates, Settings settings)
     : transport_(transport),
+      calls_(transport),
+      last_calls_(settings.last_calls),
       mailbox_(kMailboxItems),
-      runner_(transport, certificates, std::move(settings.instance)),
+      runner_(calls_, certificates, std::move(settings.instance)),
       workers_(kWorkers),
       loop_(std::move(settings.loop), mailbox_, jobs_, metrics_,
             [this](ObjectKey job, std::string job_uid, std::vector<Action> actions) {
@@ -39,7 +44,7 @@ Result<std::unique_ptr<Manager>> Manager::start(KubeTransport& transport, const 
   Manager& self = *manager;
 
   Result<std::unique_ptr<OperatorServers>> servers = OperatorServers::start(
-      ports, tls.admission, tls.sidecars, std::move(admission), self.jobs_, transport, self.metrics_, self.mailbox_,
+      ports, tls.admission, tls.sidecars, std::move(admission), self.jobs_, self.calls_, self.metrics_, self.mailbox_,
       {.alive = [&self] { return self.loop_.alive(); },
        .ready = [&self] { return self.loop_.ready() && self.registered_; }},
       limits);
@@ -77,6 +82,14 @@ void Manager::replace_tls(const ServerTls& tls) { servers_->replace_tls(tls.admi
 
 void Manager::stop() {
   if (!owner_.joinable()) return;
+  // A worker or a webhook may wait for an API server that does not answer.
+  const std::jthread last_calls([this](std::stop_token everybody_ended) {
+    std::mutex mutex;
+    std::condition_variable_any never;
+    std::unique_lock lock(mutex);
+    never.wait_for(lock, std::move(everybody_ended), last_calls_, [] { return false; });
+    calls_.stop();
+  });
   watches_.clear();
   // Workers hear of nobody but the owner, which may want more of them until its last round: it ends
   // first. What they still report is dropped with the closed mailbox.

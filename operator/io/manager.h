@@ -24,6 +24,7 @@
 #include "operator/io/operator_loop.h"
 #include "operator/io/operator_servers.h"
 #include "operator/io/server_certificate.h"
+#include "operator/io/stoppable_transport.h"
 #include "operator/io/transport.h"
 #include "operator/io/watch_thread.h"
 #include "operator/io/worker_pool.h"
@@ -37,6 +38,9 @@ class Manager {
     AdmissionSettings admission{};
     OperatorPorts ports{};
     OperatorServerLimits server_limits{};
+    // Calls of the API server that have begun may end in that time once we stop; then they are
+    // ended.
+    Duration last_calls = std::chrono::seconds(2);
     // Names this process in events (at most 128 bytes).
     std::string instance;
   };
@@ -58,8 +62,8 @@ class Manager {
   Metrics& metrics() { return metrics_; }
   OperatorPorts ports() const { return servers_->ports(); }
 
-  // Actions that have begun are finished, further ones are left to the next operator. A second call
-  // does nothing.
+  // Actions that have begun are finished where the API server answers soon, further ones are left
+  // to the next operator. Takes a few seconds at most. A second call does nothing.
   void stop();
 
  private:
@@ -68,7 +72,9 @@ class Manager {
   template <typename T, typename Decode>
   std::unique_ptr<WatchThread> watch(Resource resource, Selection selection, Decode decode, std::uint64_t seed);
 
-  KubeTransport& transport_;
+  KubeTransport& transport_;  // of the watches, which have their own end
+  StoppableTransport calls_;
+  const Duration last_calls_;
   Mailbox<OperatorInput> mailbox_;
   JobCache jobs_;
   Metrics metrics_;

@@ -8,6 +8,9 @@
 
 #include "common/base/format.h"
 #include "common/contract/checkpoint_settings.h"
+#include "operator/admission/pod_template.h"
+#include "operator/admission/resource_quantity.h"
+#include "operator/model/metadata.h"
 #include "operator/model/names.h"
 
 namespace rekindle::op {
@@ -49,6 +52,35 @@ Result<std::map<std::string, std::string>> read_checkpoints(const Json& object) 
   return values;
 }
 
+// One amount of sidecar.resources; a wrong one would stop every protected pod.
+void read_amount(JsonFields& in, const Json& resources, std::string_view kind, std::string_view name,
+                 std::string& into) {
+  const Json* value = find_path(resources, {kind, name});
+  if (value == nullptr || value->is_null()) return;
+  const std::string text = value->is_string() ? value->get<std::string>() : value->dump();
+  if (resource_quantity(text)) {
+    into = text;
+  } else {
+    in.refuse("sidecar_resources", format("has sidecar.resources.{}.{}={} of the chart, which is not an amount like "
+                                          "50m or 256Mi",
+                                          kind, name, std::string_view(text).substr(0, 100)));
+  }
+}
+
+SidecarResources read_resources(JsonFields& in) {
+  const Json& object = in.object_or_empty("sidecar_resources");
+  SidecarResources resources;
+  read_amount(in, object, "requests", "cpu", resources.cpu_request);
+  read_amount(in, object, "requests", "memory", resources.memory_request);
+  read_amount(in, object, "limits", "memory", resources.memory_limit);
+  if (resource_quantity(resources.memory_limit) < resource_quantity(resources.memory_request)) {
+    in.refuse("sidecar_resources",
+              format("has sidecar.resources.limits.memory={} of the chart, which is below requests.memory={}",
+                     resources.memory_limit, resources.memory_request));
+  }
+  return resources;
+}
+
 }  // namespace
 
 Result<OperatorConfig> parse_operator_config(std::string_view text) {
@@ -61,7 +93,6 @@ Result<OperatorConfig> parse_operator_config(std::string_view text) {
       .webhook_configuration = in.text("webhook_configuration"),
       .sidecar_image = in.text("sidecar_image"),
       .sidecar_image_pull_policy = in.text_or("sidecar_image_pull_policy", "IfNotPresent"),
-      .sidecar_resources = in.object_or_empty("sidecar_resources"),
       .default_claim = in.text_or("default_claim", ""),
       .log_level = in.text_or("log_level", "info"),
   };
@@ -74,6 +105,12 @@ Result<OperatorConfig> parse_operator_config(std::string_view text) {
       if (std::ranges::find(kKeys, key) == kKeys.end()) in.refuse(key, "is not a key that is known");
     }
   }
+  if (!config.default_claim.empty() && !is_object_name(config.default_claim)) {
+    in.refuse("default_claim",
+              format("is storage.claim of the chart, and \"{}\" is not the name of a PersistentVolumeClaim",
+                     config.default_claim));
+  }
+  config.sidecar_resources = read_resources(in);
   const Json& checkpoint = in.object_or_empty("checkpoint");
   if (const Status status = in.finish(); !status) return std::unexpected(status.error());
   Result<std::map<std::string, std::string>> checkpoints = read_checkpoints(checkpoint);

@@ -9,6 +9,7 @@
 
 #include "common/base/json_fields.h"
 #include "common/contract/deadlines.h"
+#include "operator/admission/settings.h"
 
 namespace rekindle::op {
 
@@ -18,7 +19,7 @@ struct OperatorConfig {
   std::string webhook_configuration;  // MutatingWebhookConfiguration whose caBundle we write
   std::string sidecar_image;
   std::string sidecar_image_pull_policy = "IfNotPresent";
-  Json sidecar_resources = Json::object();
+  SidecarResources sidecar_resources;
   std::string default_claim;
   // for jobs that do not say, by variable (names::kCheckpointSettings)
   std::map<std::string, std::string> checkpoints;

@@ -7,8 +7,6 @@
 #include "common/system/log.h"
 #include "operator/admission/job_admission.h"
 #include "operator/admission/pod_admission.h"
-#include "operator/io/api_client.h"
-#include "operator/kube/requests.h"
 
 namespace rekindle::op {
 namespace {
@@ -28,25 +26,10 @@ HttpResponse json_answer(int status, std::string text) {
   return response;
 }
 
-// The Job of the name that controls a pod: what the watch has shown, if it is that very one; else
-// read, since pods may come before the watch.
-std::shared_ptr<const Job> job_of(const PodOwner& owner, const JobCache& jobs, KubeTransport& transport) {
-  const ObjectKey key{owner.namespace_name, owner.job_name};
-  if (auto job = jobs.get(key); job && job->uid == owner.job_uid) return job;
-  const Result<Json> found = call_api(transport, get_request(kJobs, key), "reading the job of a pod");
-  if (!found) {
-    log_warning("the job of a pod could not be read", {{"job", to_text(key)}, {"error", found.error().message}});
-    return nullptr;
-  }
-  Result<Job> job = job_from_json(*found);
-  if (!job) return nullptr;
-  return std::make_shared<const Job>(std::move(*job));
-}
-
 }  // namespace
 
-HttpResponse answer_admission(const HttpRequest& request, const AdmissionSettings& settings, const JobCache& jobs,
-                              KubeTransport& transport, Metrics& metrics) {
+HttpResponse answer_admission(const HttpRequest& request, const AdmissionSettings& settings, JobReader& jobs,
+                              Metrics& metrics) {
   if (request.method != "POST" || (request.path != "/admission/job" && request.path != "/admission/pod")) {
     return text_answer(404, "there is /admission/job and /admission/pod here\n");
   }
@@ -57,7 +40,7 @@ HttpResponse answer_admission(const HttpRequest& request, const AdmissionSetting
   if (is_job) {
     answer = admit_job(review->object, settings);
   } else if (const std::optional<PodOwner> owner = protected_owner(review->object, review->namespace_name)) {
-    const std::shared_ptr<const Job> job = job_of(*owner, jobs, transport);
+    const std::shared_ptr<const Job> job = jobs.find(*owner);
     answer = admit_pod(review->object, *owner, job.get(), settings);
   }
   metrics.admitted(is_job ? "jobs" : "pods", answer.allowed);
@@ -92,6 +75,7 @@ Result<std::unique_ptr<OperatorServers>> OperatorServers::start(const OperatorPo
                                                                 Mailbox<OperatorInput>& mailbox, Health health,
                                                                 const OperatorServerLimits& limits) {
   std::unique_ptr<OperatorServers> servers(new OperatorServers);
+  servers->jobs_ = std::make_unique<JobReader>(jobs, transport);
   const auto trouble = [](std::string_view server) {
     return
         [server](const Error& error) { log_debug("connection refused", {{"server", server}, {"why", error.message}}); };
@@ -104,8 +88,8 @@ Result<std::unique_ptr<OperatorServers>> OperatorServers::start(const OperatorPo
        .workers = limits.admission_workers,
        .connections_max = limits.admission_connections,
        .head_limit = limits.head},
-      [settings = std::move(settings), &jobs, &transport, &metrics](const ServedRequest& served) {
-        return answer_admission(served.request, settings, jobs, transport, metrics);
+      [settings = std::move(settings), &reader = *servers->jobs_, &metrics](const ServedRequest& served) {
+        return answer_admission(served.request, settings, reader, metrics);
       },
       trouble("admission"));
   if (!started) return std::unexpected(started.error());
@@ -174,6 +158,9 @@ void OperatorServers::replace_tls(std::shared_ptr<const TlsServerContext> admiss
 }
 
 void OperatorServers::stop() {
+  for (const auto& server : {&health_, &admission_, &sidecars_, &metrics_}) {
+    if (*server) (*server)->request_stop();
+  }
   for (const auto& server : {&health_, &admission_, &sidecars_, &metrics_}) {
     if (*server) (*server)->stop();
   }

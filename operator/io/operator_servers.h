@@ -13,6 +13,7 @@
 #include "common/net/http_server.h"
 #include "operator/admission/settings.h"
 #include "operator/io/job_cache.h"
+#include "operator/io/job_reader.h"
 #include "operator/io/metrics.h"
 #include "operator/io/operator_input.h"
 #include "operator/io/transport.h"
@@ -42,9 +43,9 @@ struct OperatorServerLimits {
   std::size_t probe_connections = 128;
 };
 
-// The answer of one webhook call. A pod's Job comes from the cache, else from a GET; any thread.
-HttpResponse answer_admission(const HttpRequest& request, const AdmissionSettings& settings, const JobCache& jobs,
-                              KubeTransport& transport, Metrics& metrics);
+// The answer of one webhook call. Any thread.
+HttpResponse answer_admission(const HttpRequest& request, const AdmissionSettings& settings, JobReader& jobs,
+                              Metrics& metrics);
 
 // Waits for the owner thread's answer, that long at most.
 using SyncWait = std::function<std::optional<SyncOutcome>(SyncReply& reply, Duration limit)>;
@@ -77,12 +78,14 @@ class OperatorServers {
   void replace_tls(std::shared_ptr<const TlsServerContext> admission_tls,
                    std::shared_ptr<const TlsServerContext> sidecar_tls);
 
-  // Health first, so that no new work is sent here; then the rest.
+  // Health first, so that no new work is sent here; then the rest. All are told before one is
+  // waited for.
   void stop();
 
  private:
   OperatorServers() = default;
 
+  std::unique_ptr<JobReader> jobs_;
   std::unique_ptr<HttpServer> health_;
   std::unique_ptr<HttpServer> metrics_;
   std::unique_ptr<HttpServer> sidecars_;

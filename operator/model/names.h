@@ -23,6 +23,8 @@ inline constexpr std::string_view kDeadlineAnnotation = "rekindle.dev/deadline-s
 inline constexpr std::string_view kRanksPerPodAnnotation = "rekindle.dev/ranks-per-pod";
 inline constexpr std::string_view kStrictRetriesAnnotation = "rekindle.dev/strict-retries";
 inline constexpr std::string_view kMemoryVolumeAnnotation = "rekindle.dev/memory-volume-size";
+inline constexpr std::string_view kKeepAnnotation = "rekindle.dev/keep";
+inline constexpr std::string_view kKeepEveryAnnotation = "rekindle.dev/keep-every";
 
 // How checkpoints are made while training goes on, and kept: what the user writes becomes the
 // variable, whose text is read in common/contract/checkpoint_settings.h. The chart's value (below
@@ -36,8 +38,8 @@ inline constexpr std::array<CheckpointSetting, 8> kCheckpointSettings{{
     {"rekindle.dev/checkpoint-every", environment::kCheckpointEvery, "every"},
     {"rekindle.dev/checkpoint-config", environment::kCheckpointConfig, ""},
     {"rekindle.dev/shadow-every", environment::kShadowEvery, "shadowEvery"},
-    {"rekindle.dev/keep", environment::kKeep, "keep"},
-    {"rekindle.dev/keep-every", environment::kKeepEvery, "keepEvery"},
+    {kKeepAnnotation, environment::kKeep, "keep"},
+    {kKeepEveryAnnotation, environment::kKeepEvery, "keepEvery"},
     {"rekindle.dev/write-bandwidth-max", environment::kWriteBandwidthMax, "writeBandwidthMax"},
     {"rekindle.dev/failure-every", environment::kFailureEvery, "failureEvery"},
     {"rekindle.dev/resume", environment::kResume, "resume"},

@@ -70,17 +70,27 @@ void set_durable(BreakpointStatus& status, const SavedBy& saved, WallTime now) {
 
 void conclude_recovery(const View& view, PlanBuilder& out, BreakpointStatus status, bool saved, std::string why_not) {
   const Breakpoint& recovery = *view.recovery;
-  status.state = BreakpointState::restarting;
-  status.restart_time = view.now;
   if (status.attempt == 0) status.attempt = recovery.spec.attempt;
-  status.message = saved ? step_text(status.step) + " is durable; the job restarts"
-                         : format("not saved ({}); the job restarts from the newest verified checkpoint", why_not);
-  set_condition(status, names::kRestored, "Unknown", names::reason::kRestarting, "waiting for the restarted job",
-                view.now);
+  const std::optional<LeftToPeople> left = left_to_people(view, status);
+  if (left) {
+    status.state = BreakpointState::failed;
+    status.message =
+        format("{}; {}", saved ? step_text(status.step) + " is durable" : format("not saved ({})", why_not), left->why);
+    set_condition(status, names::kRestored, "False", left->reason, left->why, view.now);
+    set_condition(status, names::kFailed, "True", left->reason, left->why, view.now);
+  } else {
+    status.state = BreakpointState::restarting;
+    status.restart_time = view.now;
+    status.message = saved ? step_text(status.step) + " is durable; the job restarts"
+                           : format("not saved ({}); the job restarts from the newest verified checkpoint", why_not);
+    set_condition(status, names::kRestored, "Unknown", names::reason::kRestarting, "waiting for the restarted job",
+                  view.now);
+  }
+  const bool good = saved && !left;
   const std::string note = format("{}: {}", recovery.name, status.message);
   out.act(write_status(recovery, std::move(status)));
-  out.act(event_about(view, !saved, saved ? names::reason::kBreakpointDurable : names::reason::kBreakpointFailed,
-                      "Save", note));
+  out.act(event_about(view, !good, good ? names::reason::kBreakpointDurable : names::reason::kBreakpointFailed,
+                      left ? "Restart" : "Save", note));
 }
 
 void plan_recovery(const View& view, PlanBuilder& out) {

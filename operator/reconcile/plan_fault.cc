@@ -228,6 +228,27 @@ std::optional<JobStage> stage_at(const View& view, const Fault& fault) {
   return ends ? std::optional(JobStage::training) : std::nullopt;
 }
 
+// Pods that failed before their attempt began: this one, those that fail beside it (a program that
+// cannot start fails in all of them at once), and those that an earlier record was about to
+// replace, which this one takes over. Pods that are being deleted are apart: nothing is left to be
+// done about them.
+std::vector<PodRef> failed_before_attempt(const View& view, const std::vector<Fault>& faults, const Fault& fault) {
+  std::vector<PodRef> pods{fault.pod};
+  const Pod* subject = view.pod_by_uid(fault.pod.uid);
+  const bool goes = subject == nullptr || is_deleting(*subject);
+  const auto add = [&](const PodRef& pod) {
+    const Pod* other = view.pod_by_uid(pod.uid);
+    if (other != nullptr && is_deleting(*other) == goes && !contains_pod(pods, pod.uid)) pods.push_back(pod);
+  };
+  for (const Fault& other : faults) {
+    if (respond(other.fault_class, JobStage::starting).response != Response::replace_pod) continue;
+    if (view.record_of(other.pod.uid) == nullptr) add(other.pod);
+  }
+  if (view.recovery != nullptr) std::ranges::for_each(view.recovery->spec.pods, add);
+  std::ranges::sort(pods);
+  return pods;
+}
+
 // A restart that goes on already is recorded when it takes an attempt with it.
 bool ends_an_attempt(const View& view, const Fault& fault) {
   if (view.gone_pod(fault.pod.uid) != nullptr) return true;
@@ -265,7 +286,7 @@ void plan_fault(const View& view, PlanBuilder& out) {
     std::vector<PodRef> pods;
     if (cell.response == Response::replace_pod) {
       if (fault.pod.uid.empty()) continue;
-      pods.push_back(fault.pod);
+      pods = failed_before_attempt(view, faults, fault);
     } else if (cell.response == Response::restart_job ||
                (cell.response == Response::join && *stage == JobStage::restarting && ends_an_attempt(view, fault))) {
       pods = members_of_attempt(view, fault);

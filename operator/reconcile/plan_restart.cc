@@ -37,23 +37,6 @@ void leave(const View& view, PlanBuilder& out, std::string_view reason, const st
                       .regarding = view.job_reference()});
 }
 
-// Software faults in a row, this one included, none of which got any further than the one before.
-std::uint32_t faults_without_progress(const View& view) {
-  std::uint32_t count = 0;
-  std::optional<std::uint64_t> step;
-  for (auto it = view.breakpoints.rbegin(); it != view.breakpoints.rend(); ++it) {
-    const Breakpoint& each = **it;
-    if (training_goes_on(each.spec.trigger)) continue;
-    const Trigger trigger = each.spec.trigger;
-    if (trigger != Trigger::container_died && trigger != Trigger::rank_died) break;
-    const std::uint64_t reached = std::max(each.status.step, each.status.restored_step);
-    if (step && reached < *step) break;
-    step = reached;
-    ++count;
-  }
-  return count;
-}
-
 // Volcano was expected to act; it gets the time that its policy, the pods' grace and its own work
 // take.
 bool volcano_is_late(const View& view, PlanBuilder& out, std::span<const Pod* const> remaining,
@@ -63,6 +46,31 @@ bool volcano_is_late(const View& view, PlanBuilder& out, std::span<const Pod* co
     if (pod->deletion_time) since = std::max(since, *pod->deletion_time);
   }
   return out.reached(since + delay + view.limits.volcano_patience, view.now);
+}
+
+RestartChoice choice_for(const View& view, const Breakpoint& recovery, std::span<const Pod* const> remaining) {
+  const Pod* broken = recovery.spec.broken ? view.pod_by_uid(recovery.spec.broken->uid) : nullptr;
+  std::vector<std::string> gone_tasks;
+  for (const PodRef& pod : recovery.spec.pods) {
+    if (view.pod_by_uid(pod.uid) == nullptr) gone_tasks.push_back(view.task_of(pod.name));
+  }
+  return choose_restart(*view.job, broken, remaining, gone_tasks);
+}
+
+LeftToPeople policy_ends(const RestartChoice& choice) {
+  return {names::reason::kPolicyEndsJob,
+          choice.why + "; change the job's policy to PodEvicted: RestartJob, so that it can be restarted"};
+}
+
+// A delete is what brings a pod back, except where Volcano brings it back by itself, as often as
+// the job allows, and then gives the job up for good.
+std::string what_to_do(const View& view, const RestartChoice& choice) {
+  if (choice.method != RestartMethod::wait_for_volcano)
+    return "look at its log, then delete the job's pods to try again";
+  return format(
+      "look at its log. The job's own policy RestartJob goes on all the same, up to its maxRetry of {}; a job that is "
+      "Failed by then has to be deleted and created again",
+      view.job->max_retry);
 }
 
 void restart_pods(const View& view, PlanBuilder& out) {
@@ -77,28 +85,18 @@ void restart_pods(const View& view, PlanBuilder& out) {
     out.add_reason(format("Volcano restarts the job by itself (version {})", view.job->version));
     return;
   }
-  const bool deleted_some = left.size() < recovery.spec.pods.size();
-  if (!deleted_some && faults_without_progress(view) > view.limits.restarts_without_progress) {
-    leave(view, out, names::reason::kNoProgress,
-          format(
-              "the program failed {} times in a row without getting further than step {}; look at its log, then delete "
-              "the job's pods to try again",
-              faults_without_progress(view), recovery.status.step));
+  if (const std::optional<LeftToPeople> reason = left_to_people(view, recovery.status)) {
+    leave(view, out, reason->reason, reason->why);
     return;
   }
 
-  const Pod* broken = recovery.spec.broken ? view.pod_by_uid(recovery.spec.broken->uid) : nullptr;
-  std::vector<std::string> gone_tasks;
-  for (const PodRef& pod : recovery.spec.pods) {
-    if (view.pod_by_uid(pod.uid) == nullptr) gone_tasks.push_back(view.task_of(pod.name));
-  }
-  const RestartChoice choice = choose_restart(*view.job, broken, remaining, gone_tasks);
+  const RestartChoice choice = choice_for(view, recovery, remaining);
   out.add_reason(format("{}: {}: {}", recovery.name, to_string(choice.method), choice.why));
   switch (choice.method) {
     case RestartMethod::leave_it:
-      if (volcano_is_late(view, out, remaining, choice.delay) || !deleted_some) {
-        leave(view, out, names::reason::kPolicyEndsJob,
-              choice.why + "; change the job's policy to PodEvicted: RestartJob, so that it can be restarted");
+      if (volcano_is_late(view, out, remaining, choice.delay)) {
+        const LeftToPeople reason = policy_ends(choice);
+        leave(view, out, reason.reason, reason.why);
       }
       return;
     case RestartMethod::delete_broken_pod: delete_pod(view, out, *choice.victim, choice.why); return;
@@ -142,6 +140,24 @@ void restart_stranded(const View& view, PlanBuilder& out) {
 }
 
 }  // namespace
+
+std::optional<LeftToPeople> left_to_people(const View& view, const BreakpointStatus& outcome) {
+  const Breakpoint& recovery = *view.recovery;
+  if (stage_of(*view.job) != JobStage::training) return std::nullopt;
+  const std::vector<const Pod*> remaining = remaining_pods(view, recovery);
+  const bool restarts_already =
+      remaining.size() < recovery.spec.pods.size() ||
+      std::ranges::any_of(
+          remaining, [&](const Pod* pod) { return is_deleting(*pod) || ended_by_restart(*view.job, *pod); });
+  if (restarts_already) return std::nullopt;
+  const RestartChoice choice = choice_for(view, recovery, remaining);
+  if (choice.method == RestartMethod::leave_it) return policy_ends(choice);
+  const FailedStarts failed = failed_starts(view, outcome);
+  if (failed.starts <= view.limits.restarts_without_progress) return std::nullopt;
+  return LeftToPeople{names::reason::kNoProgress,
+                      format("the program failed {} times in a row without getting further than step {}; {}",
+                             failed.starts, failed.step, what_to_do(view, choice))};
+}
 
 void plan_restart(const View& view, PlanBuilder& out) {
   const JobStage stage = stage_of(*view.job);

@@ -134,7 +134,7 @@ void plan_end_of_recovery(const View& view, PlanBuilder& out) {
       continue;
     }
     close(view, out, *older, BreakpointState::superseded, names::reason::kSuperseded,
-          "another fault came before the job was back: see " + view.recovery->name);
+          "another fault came before the job was back: see " + view.overtaken_by->name);
   }
   if (view.recovery == nullptr) return;
   const Breakpoint& recovery = *view.recovery;
@@ -148,7 +148,8 @@ void plan_end_of_recovery(const View& view, PlanBuilder& out) {
   const JobPhase phase = view.job->phase;
   if (phase == JobPhase::completed || phase == JobPhase::terminated || phase == JobPhase::failed) {
     close(view, out, recovery, BreakpointState::ended, names::reason::kJobEnded,
-          format("the job is {}; it did not come back to train", to_string(phase)));
+          format("the job is {}; it did not come back to train{}", to_string(phase),
+                 phase == JobPhase::failed ? ": delete it and create it again, Volcano does not resume it" : ""));
   }
 }
 
@@ -184,9 +185,14 @@ void plan_annotation(const View& view, PlanBuilder& out) {
 }
 
 void plan_retention(const View& view, PlanBuilder& out) {
+  // Those by which failed starts are counted stay until there are enough of them.
+  const std::size_t counted =
+      failed_starts(view, view.recovery != nullptr ? view.recovery->status : BreakpointStatus{}).records;
+  const std::size_t kept =
+      std::clamp<std::size_t>(counted, view.limits.breakpoints_kept, view.limits.breakpoints_kept_max);
   std::size_t count = view.breakpoints.size();
   for (const Breakpoint* each : view.breakpoints) {
-    if (count <= view.limits.breakpoints_kept) return;
+    if (count <= kept) return;
     if (!is_final(each->status.state)) continue;
     out.act(DeleteBreakpoint{each->namespace_name, each->name, each->uid});
     --count;

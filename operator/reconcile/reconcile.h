@@ -38,9 +38,10 @@ struct PlanLimits {
   // until the way to a webhook that answers is known everywhere: readiness, endpoints, proxies
   std::chrono::seconds webhook_settles{15};
   std::chrono::seconds gated_again{60};  // one that it missed although it answers
-  // software faults in a row at the same step, then we leave it to people
+  // starts in a row that failed by software at the same step; after one more we leave it to people
   std::uint32_t restarts_without_progress = 5;
   std::uint32_t breakpoints_kept = 20;
+  std::uint32_t breakpoints_kept_max = 200;  // while failed starts are counted by them
 };
 
 struct Plan {

@@ -1,6 +1,8 @@
 #include "operator/reconcile/recovery.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 namespace rekindle::op {
 namespace {
@@ -77,6 +79,39 @@ bool has_begun(const View& view, const Breakpoint& recovery) {
     const SidecarReport* report = view.report_of(pod.uid);
     return report == nullptr || report->sync.attempt > 0;
   });
+}
+
+FailedStarts failed_starts(const View& view, const BreakpointStatus& outcome) {
+  FailedStarts failed;
+  std::map<std::string_view, std::string_view> uid_of;  // by name, the pods of the start that is looked at
+  std::uint64_t reached_later = 0;                      // by the start after it
+  std::uint64_t reached = 0;
+  const auto count_start = [&] {
+    ++failed.starts;
+    failed.step = std::max(failed.step, reached);
+  };
+  for (auto it = view.breakpoints.rbegin(); it != view.breakpoints.rend(); ++it) {
+    const Breakpoint& each = **it;
+    if (training_goes_on(each.spec.trigger)) continue;
+    if (each.spec.trigger != Trigger::container_died && each.spec.trigger != Trigger::rank_died) break;
+    const bool another_start = std::ranges::any_of(each.spec.pods, [&](const PodRef& pod) {
+      const auto known = uid_of.find(pod.name);
+      return known != uid_of.end() && known->second != pod.uid;
+    });
+    if (another_start) {
+      if (reached < reached_later) return failed;  // the one after it got further
+      count_start();
+      reached_later = reached;
+      reached = 0;
+      uid_of.clear();
+    }
+    const BreakpointStatus& status = &each == view.recovery ? outcome : each.status;
+    reached = std::max({reached, status.step, status.restored_step});
+    for (const PodRef& pod : each.spec.pods) uid_of.try_emplace(pod.name, pod.uid);
+    failed.records = static_cast<std::size_t>(it - view.breakpoints.rbegin()) + 1;
+  }
+  if (!uid_of.empty() && reached >= reached_later) count_start();
+  return failed;
 }
 
 }  // namespace rekindle::op

@@ -1,7 +1,10 @@
 // Questions about one recovery that several concerns ask.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +37,25 @@ bool has_begun(const View& view, const Breakpoint& recovery);
 
 // The pods of the recovery that still exist.
 std::vector<const Pod*> remaining_pods(const View& view, const Breakpoint& recovery);
+
+// How often in a row the program failed by itself without getting any further than the time before,
+// as its records tell. One failed start may stand in several records, one a pod that died; the
+// same pod under another uid is another start. `outcome` stands for the status of view.recovery,
+// which may not be written yet.
+struct FailedStarts {
+  std::uint32_t starts = 0;
+  std::uint64_t step = 0;   // the furthest that one of them got
+  std::size_t records = 0;  // the newest ones, by which they are counted
+};
+FailedStarts failed_starts(const View& view, const BreakpointStatus& outcome);
+
+// Why the pods of view.recovery stay as they are instead of being restarted; none when they are
+// restarted, or when a restart of them is under way.
+struct LeftToPeople {
+  std::string_view reason;
+  std::string why;
+};
+std::optional<LeftToPeople> left_to_people(const View& view, const BreakpointStatus& outcome);
 
 // Breakpoints of users whose job is not there.
 void plan_orphan_requests(const View& view, PlanBuilder& out);

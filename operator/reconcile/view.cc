@@ -37,9 +37,13 @@ View::View(const Observation& observation, const PlanLimits& plan_limits, WallTi
   std::ranges::sort(breakpoints, {},
                     [](const Breakpoint* each) { return std::pair(each->created.value_or(WallTime{}), each->name); });
   for (const Breakpoint* breakpoint : breakpoints) {
-    if (is_final(breakpoint->status.state) || training_goes_on(breakpoint->spec.trigger)) continue;
+    if (training_goes_on(breakpoint->spec.trigger)) continue;
+    // One that was left to people is the last word about those before it as well.
+    const bool left = breakpoint->status.state == BreakpointState::failed;
+    if (is_final(breakpoint->status.state) && !left) continue;
     if (recovery != nullptr) overtaken.push_back(recovery);
-    recovery = breakpoint;
+    recovery = left ? nullptr : breakpoint;
+    overtaken_by = breakpoint;
   }
 }
 

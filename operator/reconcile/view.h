@@ -26,6 +26,7 @@ class View {
   std::vector<const Breakpoint*> breakpoints;  // of this job (uid), oldest first
   const Breakpoint* recovery = nullptr;        // the newest open one that ends in a restart
   std::vector<const Breakpoint*> overtaken;    // older open ones
+  const Breakpoint* overtaken_by = nullptr;    // the newest, open or left to people
 
   const SidecarReport* report_of(std::string_view pod_uid) const;
   const Pod* pod_by_uid(std::string_view uid) const;

@@ -41,8 +41,9 @@ struct Webhooks {
 
   HttpResponse answer(std::string_view path, std::string_view body) {
     RecordedTransport transport;
-    return answer_admission({.method = "POST", .path = std::string(path), .body = std::string(body)}, settings, jobs,
-                            transport, metrics);
+    JobReader reader(jobs, transport);
+    return answer_admission({.method = "POST", .path = std::string(path), .body = std::string(body)}, settings, reader,
+                            metrics);
   }
 };
 

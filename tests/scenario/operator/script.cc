@@ -94,7 +94,8 @@ std::vector<std::string> run_command(World& world, const std::string& line) {
   const std::string pod = command.text("pod");
   if (verb == "job") {
     world.create_job(command.text("name", "digits"), command.number("workers", 2), policies_of(command),
-                     command.text("label", "grace"), command.text("protected", "yes") == "yes");
+                     command.text("label", "grace"), command.text("protected", "yes") == "yes",
+                     command.number("retries", 100));
   } else if (verb == "label") {
     world.label_job(command.text("word"));
   } else if (verb == "evict") {
@@ -135,7 +136,7 @@ std::vector<std::string> run_command(World& world, const std::string& line) {
   } else if (verb == "marks") {
     world.set_marks(command.text("word") == "on");
   } else if (verb == "crash-loop") {
-    world.set_crash_loop(command.text("word") == "on");
+    world.set_crash_loop(command.text("word") == "on", command.text("before-open", "no") == "yes");
   } else if (verb == "operator") {
     if (command.text("word") == "up") {
       world.start_operator();

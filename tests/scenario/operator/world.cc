@@ -31,7 +31,7 @@ std::vector<std::string> World::take_log() { return std::exchange(log_, {}); }
 // --- people
 
 void World::create_job(const std::string& name, std::int64_t workers, std::vector<PolicyRule> policies,
-                       const std::string& label, bool protected_at_create) {
+                       const std::string& label, bool protected_at_create, std::int64_t max_retry) {
   job_ = std::make_shared<Job>();
   job_->namespace_name = "team-a";
   job_->name = name;
@@ -39,7 +39,7 @@ void World::create_job(const std::string& name, std::int64_t workers, std::vecto
   job_->created = now_;
   job_->settings.scheduling = label;
   job_->policies = std::move(policies);
-  job_->max_retry = 100;
+  job_->max_retry = max_retry;
   job_->tasks = {{.name = "worker", .replicas = workers, .is_protected = protected_at_create}};
   certificate_ensured_ = false;
 }
@@ -366,6 +366,7 @@ void World::sidecar_tick() {
       process.report = {};
     }
     SyncReport& report = process.report;
+    if (crash_before_open_ && report.attempt == 0) kill_container(name, 1, "Error");
     if (report.phase == SidecarPhase::training) {
       report.step += kStepsPerTick;
       if (report.restored && report.restored->first_step == 0) report.restored->first_step = report.restored->step + 1;
@@ -399,7 +400,7 @@ void World::sync_sidecars() {
     if (outcome.status != 200) continue;
     const SyncAnswer answer = *decode_sync_answer(outcome.body);
     go = answer.start_allowed;
-    if (report.attempt == 0 && report.phase == SidecarPhase::waiting) waiting.push_back(&process);
+    if (report.attempt == 0 && report.phase == SidecarPhase::waiting && !process.dead) waiting.push_back(&process);
     for (const SyncOrder& order : answer.orders) {
       const std::string& id = order.breakpoint;
       const bool done = std::ranges::any_of(reported_, [&](const ReportedBreakpoint& each) { return each.id == id; });
@@ -534,7 +535,9 @@ void World::operator_tick() {
     }
   }
   const PlanLimits limits;
-  for (int pass = 0; pass < 8; ++pass) {
+  // Of pods that go unheard, one is recorded in each pass.
+  const int passes_max = 8 + static_cast<int>(job_ != nullptr ? job_->tasks[0].replicas : 0);
+  for (int pass = 0; pass < passes_max; ++pass) {
     Observation seen = observe();
     seen.operator_started = operator_started_;
     const Plan plan = reconcile(seen, limits, now_);

@@ -25,7 +25,7 @@ class World {
 
   // --- what people and the cluster do
   void create_job(const std::string& name, std::int64_t workers, std::vector<PolicyRule> policies,
-                  const std::string& label, bool protected_at_create);
+                  const std::string& label, bool protected_at_create, std::int64_t max_retry);
   void label_job(const std::string& value);
   void evict(const std::string& pod, const std::string& reason);
   void delete_pod(const std::string& pod);
@@ -45,7 +45,11 @@ class World {
   void ask_for_breakpoint(const std::string& name, const std::string& job_uid);
   void set_webhook(bool answers);
   void set_save_mode(SaveMode mode) { save_mode_ = mode; }
-  void set_crash_loop(bool on) { crash_loop_ = on; }
+  // Every program ends with an error: once its attempt has begun, or before rk_open already.
+  void set_crash_loop(bool on, bool before_open = false) {
+    crash_loop_ = on && !before_open;
+    crash_before_open_ = on && before_open;
+  }
   // Saving and going take less than a tick, so that a pod is gone and its job restarted before
   // anybody has believed its deletion.
   void set_quick(bool quick) { quick_ = quick; }
@@ -131,6 +135,7 @@ class World {
   std::vector<ReportedBreakpoint> reported_;  // of the attempt
   SaveMode save_mode_ = SaveMode::works;
   bool crash_loop_ = false;
+  bool crash_before_open_ = false;
   bool quick_ = false;
   bool volcano_marks_ = false;
 

@@ -549,6 +549,48 @@ TEST_F(HttpServerTest, StoppingDoesNotWaitForClientsThatSayNothing) {
   EXPECT_EQ(idle.receive(), "");
 }
 
+// More than the sockets between the two take.
+HttpResponse endless(const ServedRequest&) { return {.status = 200, .body = std::string(64u << 20, 'x')}; }
+
+TEST_F(HttpServerTest, StoppingDoesNotWaitForAClientThatDoesNotRead) {
+  serve({.write_limit = 1h, .last_write_limit = 1ms}, endless);
+  RawClient client(server->port());
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  client.receive("200 OK");  // it is being written to
+  server->stop();
+}
+
+TEST_F(HttpServerTest, AnAnswerThatIsMadeWhileTheServerStopsIsNotWaitedForEither) {
+  Gate gate;
+  serve({.write_limit = 1h, .last_write_limit = 1ms}, [&](const ServedRequest& served) {
+    gate.pass();
+    return endless(served);
+  });
+  RawClient client(server->port());
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  gate.wait_for_arrivals(1);
+  server->request_stop();
+  gate.open();
+  server->stop();
+}
+
+TEST_F(HttpServerTest, AServerThatIsToStopSaysSoToItsHandlersAndWaitsForNobody) {
+  Gate gate;
+  std::atomic<bool> told_to_stop{false};
+  serve({}, [&](const ServedRequest& served) {
+    gate.pass();
+    told_to_stop = served.stopping.stop_requested();
+    return HttpResponse{.status = 200};
+  });
+  RawClient client(server->port());
+  client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  gate.wait_for_arrivals(1);
+  server->request_stop();
+  gate.open();
+  server->stop();
+  EXPECT_TRUE(told_to_stop);
+}
+
 TEST_F(HttpServerTest, AStoppedServerLeavesItsPort) {
   serve();
   const std::uint16_t port = server->port();

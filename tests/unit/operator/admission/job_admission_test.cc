@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
 
 #include "tests/unit/operator/admission/fixtures.h"
 
@@ -162,6 +163,121 @@ TEST(JobAdmission, WarnsWhereAPolicyOfTheUsersGetsInTheWay) {
   EXPECT_NE(warnings("PodFailed", "AbortJob").find("also acts on evicted pods"), std::string::npos);
   EXPECT_NE(warnings("PodEvicted", "RestartTask").find("restarts only some pods"), std::string::npos);
   EXPECT_EQ(warnings("PodEvicted", "RestartJob").find("the job:"), std::string::npos);
+}
+
+std::string joined_warnings(const AdmissionAnswer& answer) {
+  std::string all;
+  for (const std::string& warning : answer.warnings) all += warning + "\n";
+  return all;
+}
+
+TEST(JobAdmission, ANumberOfRetriesThatIsRaisedIsTold) {
+  const auto warnings = [](const std::function<void(Json&)>& change) { return joined_warnings(admit(change)); };
+  EXPECT_NE(warnings([](Json&) {}).find("maxRetry is raised from 3 to 100"), std::string::npos);
+  EXPECT_EQ(warnings([](Json& job) { job["spec"].erase("maxRetry"); }).find("maxRetry"), std::string::npos);
+  EXPECT_EQ(warnings([](Json& job) { job["spec"]["maxRetry"] = 100; }).find("maxRetry"), std::string::npos);
+}
+
+TEST(JobAdmission, AnAnnotationThatNobodyReadsIsToldWithTheNearestKnownOne) {
+  const AdmissionAnswer answer = admit([](Json& job) {
+    Json& annotations = job["metadata"]["annotations"];
+    annotations["rekindle.dev/checkpoint-evry"] = "500 steps";
+    annotations["rekindle.dev/deadline"] = "60";
+    annotations["rekindle.dev/last-checkpoint-step"] = "7";
+    annotations["team.example.com/checkpoint-evry"] = "x";
+  });
+  EXPECT_TRUE(answer.allowed);
+  const std::string warnings = joined_warnings(answer);
+  EXPECT_NE(warnings.find("rekindle.dev/checkpoint-evry is not known and does nothing; did you mean "
+                          "rekindle.dev/checkpoint-every?"),
+            std::string::npos)
+      << warnings;
+  EXPECT_NE(warnings.find("did you mean rekindle.dev/deadline-seconds?"), std::string::npos) << warnings;
+  EXPECT_EQ(warnings.find("last-checkpoint-step"), std::string::npos) << warnings;
+  EXPECT_EQ(warnings.find("team.example.com"), std::string::npos) << warnings;
+}
+
+TEST(JobAdmission, AnnotationsThatNobodyReadsAreNamedUpToABound) {
+  const AdmissionAnswer answer = admit([](Json& job) {
+    for (int i = 0; i < 1000; ++i) job["metadata"]["annotations"][format("rekindle.dev/x{}", i)] = "";
+  });
+  EXPECT_LT(answer.warnings.size(), 20u);
+  EXPECT_NE(joined_warnings(answer).find("995 more annotations"), std::string::npos);
+}
+
+TEST(JobAdmission, TwoWaysToKeepCheckpointsAreTold) {
+  const AdmissionAnswer answer = admit([](Json& job) {
+    job["metadata"]["annotations"]["rekindle.dev/keep"] = "5";
+    job["metadata"]["annotations"]["rekindle.dev/keep-every"] = "30 min";
+  });
+  EXPECT_NE(joined_warnings(answer).find("rekindle.dev/keep does nothing beside rekindle.dev/keep-every"),
+            std::string::npos);
+}
+
+TEST(JobAdmission, AnEmptyLabelIsAdmittedWithAWarning) {
+  const AdmissionAnswer answer = admit([](Json& job) { job["metadata"]["labels"]["fault-scheduling"] = ""; });
+  EXPECT_TRUE(answer.allowed && answer.patch.empty());
+  EXPECT_NE(joined_warnings(answer).find("runs without protection"), std::string::npos);
+}
+
+// A job whose tasks both keep their checkpoints in that volume.
+std::function<void(Json&)> with_own_volume(const Json& volume, bool read_only = false) {
+  return [=](Json& job) {
+    job["metadata"]["annotations"] = {{"rekindle.dev/checkpoint-path", "/ck/run-1"}};
+    for (Json& task : job["spec"]["tasks"]) {
+      Json& spec = task["template"]["spec"];
+      spec["volumes"] = {volume};
+      spec["containers"][0]["volumeMounts"] = {{{"name", "v"}, {"mountPath", "/ck"}, {"readOnly", read_only}}};
+    }
+  };
+}
+
+TEST(JobAdmission, AVolumeThatGoesWithItsPodIsRefusedForCheckpoints) {
+  for (const Json& volume : {Json{{"name", "v"}, {"emptyDir", Json::object()}}, Json{{"name", "v"}},
+                             Json{{"name", "v"}, {"ephemeral", {{"volumeClaimTemplate", Json::object()}}}}}) {
+    EXPECT_NE(refusal(with_own_volume(volume)).find("each pod has its own, and it goes with the pod"),
+              std::string::npos)
+        << volume;
+  }
+  EXPECT_EQ(refusal(with_own_volume({{"name", "v"}, {"persistentVolumeClaim", {{"claimName", "c"}}}})), "");
+}
+
+TEST(JobAdmission, AVolumeWithANameThatNobodyTakesIsRefusedInAFewWords) {
+  const std::string message = refusal([](Json& job) {
+    with_own_volume({{"name", std::string(100'000, 'n')}})(job);
+    for (Json& task : job["spec"]["tasks"])
+      task["template"]["spec"]["containers"][0]["volumeMounts"][0]["name"] = std::string(100'000, 'n');
+  });
+  EXPECT_FALSE(message.empty());
+  EXPECT_LT(message.size(), 500u);
+}
+
+TEST(JobAdmission, AVolumeThatGoesWithItsPodIsRefusedBesideAClaimAsWell) {
+  const std::string message = refusal([](Json& job) {
+    with_own_volume({{"name", "v"}, {"emptyDir", Json::object()}})(job);
+    job["metadata"]["annotations"]["rekindle.dev/checkpoint-claim"] = "checkpoints";
+  });
+  EXPECT_NE(message.find("it goes with the pod"), std::string::npos) << "the pods would mount it, not the claim";
+}
+
+TEST(JobAdmission, AVolumeThatIsMountedReadOnlyIsRefusedAsThat) {
+  const Json claim{{"name", "v"}, {"persistentVolumeClaim", {{"claimName", "c"}}}};
+  EXPECT_NE(refusal(with_own_volume(claim, true)).find("is mounted read-only"), std::string::npos);
+  Json read_only = claim;
+  read_only["persistentVolumeClaim"]["readOnly"] = true;
+  EXPECT_NE(refusal(with_own_volume(read_only)).find("is mounted read-only"), std::string::npos);
+}
+
+TEST(JobAdmission, AFolderOfTheNodeIsToldToJobsOfSeveralPods) {
+  const auto change = with_own_volume({{"name", "v"}, {"hostPath", {{"path", "/srv"}}}});
+  const AdmissionAnswer many = admit(change);
+  EXPECT_TRUE(many.allowed);
+  EXPECT_NE(joined_warnings(many).find("has to be the same storage on every node"), std::string::npos);
+  const AdmissionAnswer one = admit([&](Json& job) {
+    change(job);
+    job["spec"]["tasks"].erase(1);
+  });
+  EXPECT_EQ(joined_warnings(one).find("every node"), std::string::npos);
 }
 
 TEST(JobAdmission, AJobThatTheApiServerIsStillToNameIsAdmitted) {

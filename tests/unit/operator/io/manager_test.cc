@@ -21,12 +21,13 @@ constexpr Duration kPatience = 60s;
 // test refuses them.
 class SlowApiServer final : public KubeTransport {
  public:
-  Result<HttpResponse> send(const HttpRequest& request, std::stop_token) override {
+  Result<HttpResponse> send(const HttpRequest& request, std::stop_token stop) override {
     if (request.method == "GET") return HttpResponse{.status = 200, .body = list(request.path)};
     std::unique_lock lock(mutex_);
     ++writes_;
     changed_.notify_all();
-    changed_.wait_for(lock, kPatience, [&] { return refuses_; });
+    changed_.wait_for(lock, stop, kPatience, [&] { return refuses_; });
+    if (stop.stop_requested()) ++cut_off_;
     return HttpResponse{.status = 500, .body = R"({"kind":"Status","code":500,"message":"as the test wants it"})"};
   }
 
@@ -45,6 +46,11 @@ class SlowApiServer final : public KubeTransport {
     const std::lock_guard lock(mutex_);
     refuses_ = true;
     changed_.notify_all();
+  }
+
+  std::size_t cut_off() {
+    const std::lock_guard lock(mutex_);
+    return cut_off_;
   }
 
   bool wait_for_writes(std::size_t count) {
@@ -86,6 +92,7 @@ class SlowApiServer final : public KubeTransport {
   std::condition_variable_any changed_;
   std::size_t writes_ = 0;   // guarded by mutex_
   std::size_t watches_ = 0;  // guarded by mutex_; that are open
+  std::size_t cut_off_ = 0;  // guarded by mutex_; writes that were given up
   bool refuses_ = false;     // guarded by mutex_
 };
 
@@ -126,6 +133,37 @@ TEST_F(ManagerTest, JobsMayWantMoreWhileItStops) {
   ASSERT_TRUE(api.wait_for_watches(0)) << "the stop has begun";
   api.refuse_writes();
   stopping.join();
+}
+
+TEST_F(ManagerTest, AnApiServerThatDoesNotAnswerIsNotWaitedForWhenItStops) {
+  Manager::Settings hurried = settings();
+  hurried.last_calls = 1ms;
+  Result<std::unique_ptr<Manager>> manager = Manager::start(api, *certificates, tls, std::move(hurried));
+  ASSERT_TRUE(manager) << manager.error().message;
+  ASSERT_TRUE(api.wait_for_writes(2)) << "each job's certificate";
+  (*manager)->stop();
+  EXPECT_EQ(api.cut_off(), 2u);
+}
+
+TEST(StoppableTransport, EndsCallsThatRunAndThoseThatCome) {
+  SlowApiServer api;
+  StoppableTransport transport(api);
+  std::jthread running([&] { static_cast<void>(transport.send({.method = "POST", .path = "/"})); });
+  ASSERT_TRUE(api.wait_for_writes(1));
+  transport.stop();
+  running.join();
+  static_cast<void>(transport.send({.method = "POST", .path = "/"}));
+  EXPECT_EQ(api.cut_off(), 2u);
+}
+
+TEST(StoppableTransport, TheCallersOwnEndCountsAsWell) {
+  SlowApiServer api;
+  StoppableTransport transport(api);
+  std::jthread running([&](std::stop_token stop) { static_cast<void>(transport.send({.method = "POST"}, stop)); });
+  ASSERT_TRUE(api.wait_for_writes(1));
+  running.request_stop();
+  running.join();
+  EXPECT_EQ(api.cut_off(), 1u);
 }
 
 TEST(WorkerPool, DropsWhatItIsGivenAfterItsEnd) {

@@ -4,6 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
 #include "common/base/base64.h"
 #include "common/net/http_client.h"
 #include "common/net/socket.h"
@@ -93,13 +98,14 @@ class OperatorServersTest : public testing::Test {
 
   HttpResponse answer_pod(const Json& pod, const std::string& namespace_name = "team-a") {
     return answer_admission({.method = "POST", .path = "/admission/pod", .body = review_of(pod, namespace_name)}, {},
-                            jobs, transport, metrics);
+                            reader, metrics);
   }
 
   TestAuthority authority;
   TlsKeyPair own = authority.server({.ip = {"127.0.0.1"}});
   JobCache jobs;
   RecordedTransport transport;
+  JobReader reader{jobs, transport};
   Metrics metrics;
   Mailbox<OperatorInput> mailbox{16};
   std::unique_ptr<OperatorServers> servers;
@@ -180,6 +186,55 @@ TEST_F(OperatorServersTest, APodIsAdmittedByItsOwnJobWhileAnOlderOneOfTheNameIsK
 TEST_F(OperatorServersTest, AReviewWithoutANamespaceIsAnsweredToo) {
   EXPECT_EQ(answer_pod(pod_of(owner_named("digits")), "").status, 200);
   EXPECT_EQ(transport.requests(), std::vector<std::string>{});
+}
+
+// Holds every call until the test lets them go.
+class HeldTransport final : public KubeTransport {
+ public:
+  Result<HttpResponse> send(const HttpRequest&, std::stop_token) override {
+    std::unique_lock lock(mutex_);
+    ++calls_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return let_go_; });
+    return HttpResponse{.status = 200, .body = dump_json(job_with("x", "checkpoints"))};
+  }
+  Result<HttpResponse> stream(const HttpRequest& request, const TransportSink&, std::stop_token stop) override {
+    return send(request, std::move(stop));
+  }
+
+  void wait_for_calls(int count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return calls_ >= count; });
+  }
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    let_go_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int calls_ = 0;        // guarded by mutex_
+  bool let_go_ = false;  // guarded by mutex_
+};
+
+// Whoever asks about Jobs that there are not holds workers and uses up the rate of recoveries.
+TEST(JobReader, ReadsOnlyAFewJobsAtOnceAndLetsNobodyWait) {
+  JobCache jobs;
+  HeldTransport transport;
+  JobReader reader(jobs, transport);
+  const PodOwner owner{"team-a", "digits", "x"};
+  {
+    std::vector<std::jthread> strangers;
+    for (int i = 0; i < JobReader::kReadsMax; ++i) strangers.emplace_back([&] { reader.find(owner); });
+    transport.wait_for_calls(JobReader::kReadsMax);
+    EXPECT_EQ(reader.find(owner), nullptr);
+    jobs.put({"team-a", "known"}, std::make_shared<Job>(*job_from_json(job_with("y", "checkpoints"))));
+    EXPECT_NE(reader.find({"team-a", "known", "y"}), nullptr) << "what the watch has shown needs no read";
+    transport.let_go();
+  }
+  EXPECT_NE(reader.find(owner), nullptr) << "the places are free again";
 }
 
 class AnswerSyncTest : public testing::Test {

@@ -327,6 +327,83 @@ TEST(Reconcile, KeepsTwentyRecordsAndNeverDropsAnOpenOne) {
   EXPECT_EQ(dropped, (std::vector<std::string>{"b100", "b102", "b103"}));
 }
 
+// A start of eight pods that all fail, each in a record of its own, as an operator made them that
+// heard of one after the other.
+void add_failed_start(Story& story, int start, BreakpointState last) {
+  for (int pod = 0; pod < 8; ++pod) {
+    Breakpoint& each =
+        story.add_breakpoint(format("s{}-{}", start, pod), Trigger::container_died,
+                             pod == 7 ? last : BreakpointState::superseded, seconds(1000 - 10 * start - pod));
+    each.spec.pods = {{format("digits-worker-{}", pod), format("s{}u{}", start, pod)}};
+  }
+}
+
+// The last pod of the newest start has been recorded, and nothing can be saved.
+Plan plan_after_failed_starts(int starts) {
+  Story story;
+  story.reports.clear();
+  story.pods.clear();
+  story.job.tasks[0].replicas = 8;
+  for (int start = 1; start <= starts; ++start)
+    add_failed_start(story, start, start == starts ? BreakpointState::requested : BreakpointState::superseded);
+  story.pods.push_back({.namespace_name = "team-a",
+                        .name = "digits-worker-7",
+                        .uid = format("s{}u7", starts),
+                        .job_name = "digits",
+                        .job_uid = "j1",
+                        .task = "worker",
+                        .created = kNow - seconds(20),
+                        .index = 7,
+                        .phase = PodPhase::failed,
+                        .is_protected = true,
+                        .injected = true});
+  return story.plan();
+}
+
+BreakpointState state_after_failed_starts(int starts) {
+  const auto writes = all<WriteBreakpointStatus>(plan_after_failed_starts(starts));
+  return writes.empty() ? BreakpointState::requested : writes.front().status.state;
+}
+
+TEST(Reconcile, AStartThatFailsInEveryPodCountsOnce) {
+  EXPECT_EQ(state_after_failed_starts(1), BreakpointState::restarting);
+  EXPECT_EQ(state_after_failed_starts(5), BreakpointState::restarting);
+  EXPECT_EQ(state_after_failed_starts(6), BreakpointState::failed);
+}
+
+TEST(Reconcile, RecordsByWhichFailedStartsAreCountedAreKept) {
+  EXPECT_TRUE(all<DeleteBreakpoint>(plan_after_failed_starts(5)).empty()) << "forty, of which twenty would be kept";
+  EXPECT_EQ(all<DeleteBreakpoint>(plan_after_failed_starts(26)).size(), 8u) << "two hundred is the most";
+}
+
+TEST(Reconcile, WhatIsLeftToPeopleIsToldInOneEvent) {
+  std::vector<std::string> reasons;
+  for (const RecordEvent& each : all<RecordEvent>(plan_after_failed_starts(6))) reasons.push_back(each.reason);
+  EXPECT_EQ(reasons, (std::vector<std::string>{"BreakpointFailed"}));
+}
+
+TEST(Reconcile, ARecoveryThatWasLeftToPeopleEndsAnOlderOneThatIsOpen) {
+  Story story;
+  story.add_breakpoint("old", Trigger::container_died, BreakpointState::restarting, seconds(60));
+  story.add_breakpoint("new", Trigger::container_died, BreakpointState::failed, seconds(30));
+  const auto writes = all<WriteBreakpointStatus>(story.plan());
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(writes[0].name, "old");
+  EXPECT_EQ(writes[0].status.state, BreakpointState::superseded);
+}
+
+// Nothing brings back a Job that Volcano has given up.
+TEST(Reconcile, ARecoveryOfAJobThatIsFailedSaysThatItHasToBeCreatedAgain) {
+  Story story;
+  story.add_breakpoint("r", Trigger::container_died, BreakpointState::restarting, seconds(60));
+  story.job.phase = JobPhase::failed;
+  const auto writes = all<WriteBreakpointStatus>(story.plan());
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(writes[0].status.state, BreakpointState::ended);
+  EXPECT_NE(writes[0].status.message.find("delete it and create it again"), std::string::npos)
+      << writes[0].status.message;
+}
+
 TEST(Reconcile, EventsComeBehindTheWritesTheyAreAbout) {
   Story story;
   story.add_breakpoint("r", Trigger::pre_stop, BreakpointState::requested, seconds(1));
