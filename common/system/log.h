@@ -1,5 +1,7 @@
 // Structured logs: one JSON object a line on standard error, with ts, level, msg and the keys that
 // the caller gives. Text from users is escaped, so a line is always valid JSON. Any thread.
+// A call never waits for who reads: what cannot be written for long is dropped, and a line says how
+// many were (common/system/output_queue.h).
 #pragma once
 
 #include <initializer_list>

@@ -14,7 +14,14 @@ namespace rekindle {
 Result<SignalWatcher> SignalWatcher::block(std::initializer_list<int> signals) {
   sigset_t watched;
   sigemptyset(&watched);
-  for (const int signal : signals) sigaddset(&watched, signal);
+  for (const int signal : signals) {
+    struct sigaction inherited{};
+    ::sigaction(signal, nullptr, &inherited);
+    const bool ignored = (inherited.sa_flags & SA_SIGINFO) == 0 && inherited.sa_handler == SIG_IGN;
+    // Nobody is to be spared the ends of children: ignored, they leave no exit code.
+    if (ignored && signal == SIGCHLD) std::signal(signal, SIG_DFL);
+    if (!ignored || signal == SIGCHLD) sigaddset(&watched, signal);
+  }
   if (const int error = ::pthread_sigmask(SIG_BLOCK, &watched, nullptr); error != 0) {
     return fail_errno(error, "cannot block the signals that end the program");
   }

@@ -15,7 +15,8 @@ namespace rekindle {
 class SignalWatcher {
  public:
   // Call once in main before any thread is started (threads inherit what is blocked). SIGPIPE is
-  // ignored from then on: a peer that is gone is an error of the write.
+  // ignored from then on: a peer that is gone is an error of the write. A signal that the program
+  // was started to ignore (nohup) stays ignored; SIGCHLD alone never is.
   static Result<SignalWatcher> block(std::initializer_list<int> signals);
 
   // Readable while a signal waits: for poll or an event loop.

@@ -1,6 +1,7 @@
 #include "worker-sidecar/launcher/children.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,23 +15,15 @@
 #include <ranges>
 
 #include "common/base/format.h"
+#include "common/system/clock.h"
 #include "common/system/signals.h"
+#include "worker-sidecar/launcher/output.h"
 
 namespace rekindle::launcher {
 namespace {
 
 constexpr std::size_t kLineBytesMax = 1u << 16;
-
-void write_all(int descriptor, const char* data, std::size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t written = ::write(descriptor, data, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    // No process reads our output: not a reason to end a training run.
-    if (written <= 0) return;
-    data += written;
-    bytes -= static_cast<std::size_t>(written);
-  }
-}
+constexpr std::size_t kPipeBytesDefault = 1u << 16;
 
 // Both ends close on exec; the child's end is duplicated onto 1 or 2, which clears that.
 Status open_pipe(std::array<int, 2>& ends) {
@@ -92,8 +85,7 @@ Result<std::string> find_program(const std::string& name) {
 Children::Children(Options options) : options_(std::move(options)) {}
 
 Children::~Children() {
-  signal_all(SIGKILL);
-  for (const auto& [pid, rank] : pids_) ::waitpid(pid, nullptr, 0);
+  end_all();
   for (const auto& [descriptor, pipe] : pipes_) ::close(descriptor);
 }
 
@@ -182,6 +174,20 @@ std::vector<ChildEnd> Children::reap() {
   return ended;
 }
 
+std::vector<Child> Children::end_all() {
+  signal_all(SIGKILL);
+  const Instant until = monotonic_now() + kEndPatience;
+  while (true) {
+    std::erase_if(pids_, [](const auto& child) { return ::waitpid(child.first, nullptr, WNOHANG) != 0; });
+    if (pids_.empty() || monotonic_now() >= until) break;
+    // Not for SIGCHLD, which is the supervision's to take.
+    ::poll(nullptr, 0, 5);
+  }
+  std::vector<Child> left;
+  for (const auto& [pid, rank] : pids_) left.push_back({.rank = rank, .pid = pid});
+  return left;
+}
+
 void Children::signal_all(int signal) {
   // The group, so that what a rank's shell started is reached as well.
   for (const auto& [pid, rank] : pids_) {
@@ -197,20 +203,23 @@ void Children::signal(std::uint32_t rank, int signal) {
 
 std::vector<int> Children::output_descriptors() const {
   std::vector<int> descriptors;
-  for (const auto& [descriptor, pipe] : pipes_) descriptors.push_back(descriptor);
+  for (const auto& [descriptor, pipe] : pipes_) {
+    if (output_to(pipe.to).has_room()) descriptors.push_back(descriptor);
+  }
   return descriptors;
 }
 
+bool Children::output_waits() const { return output_descriptors().size() < pipes_.size(); }
+
 void Children::write_tagged(const Pipe& pipe, const std::string& line) const {
-  const std::string tagged = format("[rank {}] {}\n", pipe.rank, line);
-  write_all(pipe.to, tagged.data(), tagged.size());
+  output_to(pipe.to).write(format("[rank {}] {}\n", pipe.rank, line));
 }
 
-// False at the end of the pipe or when there is nothing more for now.
-bool Children::copy_once(int descriptor, Pipe& pipe) {
+// The bytes that were read; 0 at the end of the pipe, negative when there is nothing more for now.
+ssize_t Children::copy_once(int descriptor, Pipe& pipe) {
   std::array<char, 65536> buffer{};
   const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
-  if (got <= 0) return false;
+  if (got <= 0) return got;
   pipe.partial.append(buffer.data(), static_cast<std::size_t>(got));
   std::size_t begin = 0;
   for (std::size_t end = pipe.partial.find('\n'); end != std::string::npos; end = pipe.partial.find('\n', begin)) {
@@ -222,14 +231,14 @@ bool Children::copy_once(int descriptor, Pipe& pipe) {
     write_tagged(pipe, pipe.partial);
     pipe.partial.clear();
   }
-  return true;
+  return got;
 }
 
 void Children::copy_output(int descriptor) {
   const auto found = pipes_.find(descriptor);
   if (found == pipes_.end()) return;
-  if (copy_once(descriptor, found->second)) return;
-  if (errno == EAGAIN || errno == EINTR) return;
+  const ssize_t got = copy_once(descriptor, found->second);
+  if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
   if (!found->second.partial.empty()) write_tagged(found->second, found->second.partial);
   ::close(descriptor);
   pipes_.erase(found);
@@ -237,7 +246,14 @@ void Children::copy_output(int descriptor) {
 
 void Children::drain_output() {
   for (auto& [descriptor, pipe] : pipes_) {
-    while (copy_once(descriptor, pipe)) {
+    // What the rank left in the pipe, and no more: what it has started may live on and write for
+    // ever.
+    const int capacity = ::fcntl(descriptor, F_GETPIPE_SZ);
+    std::size_t left = capacity > 0 ? static_cast<std::size_t>(capacity) : kPipeBytesDefault;
+    while (true) {
+      const ssize_t got = copy_once(descriptor, pipe);
+      if (got <= 0 || static_cast<std::size_t>(got) >= left) break;
+      left -= static_cast<std::size_t>(got);
     }
     if (!pipe.partial.empty()) write_tagged(pipe, pipe.partial);
     pipe.partial.clear();

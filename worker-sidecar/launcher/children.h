@@ -17,10 +17,16 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/instant.h"
 
 namespace rekindle::launcher {
 
 using Environment = std::map<std::string, std::string>;
+
+struct Child {
+  std::uint32_t rank = 0;  // of the world
+  pid_t pid = 0;
+};
 
 // How a child ended, as a shell would report it.
 struct ChildEnd {
@@ -42,7 +48,7 @@ class Children {
   };
 
   explicit Children(Options options);
-  ~Children();  // kills what is left
+  ~Children();  // end_all()
   Children(const Children&) = delete;
   Children& operator=(const Children&) = delete;
 
@@ -52,12 +58,23 @@ class Children {
   // Takes every child that has ended. Never waits.
   std::vector<ChildEnd> reap();
 
+  // A process that a device or a network file system holds in the kernel does not end; this long
+  // is waited for it.
+  static constexpr Duration kEndPatience = std::chrono::seconds(1);
+
+  // Kills what is left and waits for its end. Returns whom the kernel could not end: they may still
+  // write.
+  std::vector<Child> end_all();
+
   void signal_all(int signal);
   void signal(std::uint32_t rank, int signal);
   std::size_t running() const { return pids_.size(); }
 
-  // The pipes of --tag-output, to be watched for reading, and the copying itself.
+  // The pipes of --tag-output, to be watched for reading, and the copying itself. A pipe whose
+  // lines have no room for now is left out (output_waits()): the rank waits as it would for a slow
+  // reader of its own, until that one stands still and lines are dropped.
   std::vector<int> output_descriptors() const;
+  bool output_waits() const;
   void copy_output(int descriptor);
   void drain_output();
 
@@ -68,7 +85,7 @@ class Children {
     std::string partial;
   };
   void write_tagged(const Pipe& pipe, const std::string& line) const;
-  bool copy_once(int descriptor, Pipe& pipe);
+  ssize_t copy_once(int descriptor, Pipe& pipe);
 
   Options options_;
   std::map<pid_t, std::uint32_t> pids_;

@@ -1,15 +1,20 @@
 #include "worker-sidecar/launcher/event_log.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
+#include <utility>
 
 #include "common/base/format.h"
 #include "common/base/json_fields.h"
 
 namespace rekindle::launcher {
+namespace {
+
+constexpr std::size_t kEventBytesMax = 1u << 20;
+
+}  // namespace
 
 std::string event_line(const RunEvent& event, Duration since_start) {
   Json line{{"milliseconds", std::round(to_milliseconds(since_start) * 1000) / 1000}, {"event", event.event}};
@@ -23,23 +28,22 @@ std::string event_line(const RunEvent& event, Duration since_start) {
   return dump_json(line);
 }
 
-EventLog::~EventLog() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 Status EventLog::open(const std::string& path) {
-  const std::lock_guard lock(mutex_);
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) return fail_errno(errno, format("the event file {} cannot be written", path));
+  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file) return fail_errno(errno, format("the event file {} cannot be written", path));
+  lines_ = std::make_unique<OutputQueue>(std::move(file), kEventBytesMax, [](std::uint64_t dropped) {
+    return dump_json(Json{{"event", "lines_dropped"}, {"message", std::to_string(dropped)}}) + "\n";
+  });
   return {};
 }
 
 void EventLog::write(const RunEvent& event, Instant at) {
-  const std::lock_guard lock(mutex_);
-  if (descriptor_ < 0) return;
-  const std::string line = event_line(event, at - start_) + "\n";
-  // One write a line; an event that a full disk swallows is no reason to disturb the run.
-  [[maybe_unused]] const ssize_t written = ::write(descriptor_, line.data(), line.size());
+  // An event that a full disk swallows is no reason to disturb the run.
+  if (lines_) lines_->write(event_line(event, at - start_) + "\n");
+}
+
+void EventLog::flush() const {
+  if (lines_) lines_->flush(OutputQueue::kPatienceAtEnd);
 }
 
 }  // namespace rekindle::launcher

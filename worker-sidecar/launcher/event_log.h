@@ -1,19 +1,22 @@
 // The machine-readable account of a local run (`--events FILE`): one JSON object a line, each with
 // the milliseconds since the launcher began (monotonic) and the name of what happened. Lines are
-// written whole and at once, so a reader may follow along. Threads: any.
+// written whole and at once, so a reader may follow along, and who reports an event never waits for
+// the file. Threads: any.
 #pragma once
 
 #include <cstdint>
-#include <mutex>
+#include <memory>
 #include <string>
 
 #include "common/base/error.h"
 #include "common/base/instant.h"
+#include "common/system/output_queue.h"
 
 namespace rekindle::launcher {
 
 struct RunEvent {
-  // rank_died, hold, agreed, durable, failed, restart, restored, first_step, finished
+  // rank_died, hold, agreed, durable, periodic, failed, restart, restored, first_step, finished;
+  // lines_dropped stands where a file that could not be written for long lost some
   std::string event;
   std::uint64_t attempt = 0;
   std::uint64_t step = 0;
@@ -30,17 +33,16 @@ std::string event_line(const RunEvent& event, Duration since_start);
 class EventLog {
  public:
   explicit EventLog(Instant start) : start_(start) {}
-  ~EventLog();
-  EventLog(const EventLog&) = delete;
-  EventLog& operator=(const EventLog&) = delete;
 
+  // Once, before events come.
   Status open(const std::string& path);
   void write(const RunEvent& event, Instant at);
+  // Before an end that runs no destructors; waits for a second at most.
+  void flush() const;
 
  private:
   const Instant start_;
-  std::mutex mutex_;
-  int descriptor_ = -1;  // guarded by mutex_
+  std::unique_ptr<OutputQueue> lines_;  // none without --events
 };
 
 }  // namespace rekindle::launcher

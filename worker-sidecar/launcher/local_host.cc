@@ -4,10 +4,10 @@
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
 #include <cmath>
-#include <cstdio>
 #include <thread>
 
 #include "common/base/format.h"
+#include "worker-sidecar/launcher/output.h"
 #include "worker-sidecar/sidecar/host.h"
 
 namespace rekindle::launcher {
@@ -61,14 +61,18 @@ void LocalHost::save() {
 
 void LocalHost::checkpoint_now() {
   asio::post(loop_->context, [this] {
-    if (!loop_->host->request_checkpoint())
-      std::fputs("rekindle: SIGUSR1: no rank is training yet, there is nothing to save\n", stderr);
+    if (!loop_->host->request_checkpoint()) say("SIGUSR1: no rank is training yet, there is nothing to save");
   });
 }
 
 std::optional<SavedPoint> LocalHost::saved() const {
   const std::lock_guard lock(mutex_);
   return saved_;
+}
+
+std::uint64_t LocalHost::step_under_way() const {
+  const std::lock_guard lock(mutex_);
+  return step_under_way_;
 }
 
 std::uint32_t LocalHost::attempt() const {
@@ -92,14 +96,14 @@ void LocalHost::log(Severity level, std::string_view message, const Facts& field
   for (const auto& [name, value] : fields) {
     if (!verbose_ && name == "message" && !said_.insert(value).second) return;
   }
-  std::string line = format("rekindle: {}", message);
+  std::string line(message);
   std::string_view between = ": ";
   for (const auto& [name, value] : fields) {
     line += between;
     line += name == "message" ? value : format("{} {}", name, value);
     between = ", ";
   }
-  std::fprintf(stderr, "%s\n", line.c_str());
+  say(line);
 }
 
 void LocalHost::rank_died(std::uint32_t rank, RankStatus word, bool finished, Instant at) {
@@ -127,6 +131,10 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
     return;
   }
   state_ = record.state;
+  {
+    const std::lock_guard lock(mutex_);
+    step_under_way_ = record.state == SaveState::durable ? 0 : record.step;
+  }
   if (!agreed_reported_ && record.state != SaveState::collecting && record.step != 0) {
     agreed_reported_ = true;
     report("agreed", {}, {});
@@ -137,16 +145,15 @@ void LocalHost::breakpoint(const BreakpointRecord& record, std::uint32_t attempt
         record.path == newest_path_
             ? format("stands in {}, which was saved before the cause", record.path)
             : format("saved in {}, {} ms after the cause", record.path, std::llround(record.durable_milliseconds));
-    std::fprintf(stderr, "rekindle: step %llu %s (%s)%s%s\n", static_cast<unsigned long long>(record.step),
-                 when.c_str(), std::string(to_string(record.cause)).c_str(), record.message.empty() ? "" : ": ",
-                 record.message.c_str());
+    say(format("step {} {} ({}){}{}", record.step, when, to_string(record.cause), record.message.empty() ? "" : ": ",
+               record.message));
     newest_path_ = record.path;
     const std::lock_guard lock(mutex_);
     saved_ = SavedPoint{.attempt = attempt, .step = record.step, .path = record.path};
   }
   if (record.state == SaveState::failed) {
     report("failed", {}, record.message);
-    std::fprintf(stderr, "rekindle: the checkpoint could not be written: %s\n", record.message.c_str());
+    say(format("the checkpoint could not be written: {}", record.message));
   }
 }
 
@@ -155,9 +162,8 @@ void LocalHost::periodic(const ReportPeriodic& report, std::uint32_t attempt, In
   events_.write(
       {.event = "periodic", .attempt = attempt, .step = report.step, .path = report.path, .message = report.rhythm},
       at);
-  std::fprintf(stderr, "rekindle: step %llu saved in %s while training went on; it stood for %.1f ms (%s)\n",
-               static_cast<unsigned long long>(report.step), report.path.c_str(), report.stopped_milliseconds,
-               report.rhythm.c_str());
+  say(format("step {} saved in {} while training went on; it stood for {:.1f} ms ({})", report.step, report.path,
+             report.stopped_milliseconds, report.rhythm));
 }
 
 void LocalHost::attempt_begun(const AttemptBegun& begun, Instant at) {
@@ -167,10 +173,8 @@ void LocalHost::attempt_begun(const AttemptBegun& begun, Instant at) {
   }
   newest_path_ = begun.path;
   events_.write({.event = "restored", .attempt = begun.attempt, .step = begun.step, .path = begun.path}, at);
-  if (begun.step != 0) {
-    std::fprintf(stderr, "rekindle: attempt %u goes on with step %llu from %s\n", begun.attempt,
-                 static_cast<unsigned long long>(begun.step + 1), begun.path.c_str());
-  }
+  if (begun.step != 0)
+    say(format("attempt {} goes on with step {} from {}", begun.attempt, begun.step + 1, begun.path));
 }
 
 void LocalHost::first_step(std::uint32_t attempt, std::uint64_t step, Instant at) {

@@ -30,6 +30,7 @@ class LocalHost final : public Saver, private sidecar::HostObserver {
   // `events` outlives this.
   static Result<std::unique_ptr<LocalHost>> start(const sidecar::HostSettings& settings, EventLog& events,
                                                   bool verbose);
+  // Waits for calls to the storage that have begun, also for one that hangs.
   ~LocalHost() override;
 
   const Waker& save_ended() const { return save_ended_; }
@@ -39,6 +40,9 @@ class LocalHost final : public Saver, private sidecar::HostObserver {
 
   // The newest durable breakpoint of this life, and the attempt that it was.
   std::optional<SavedPoint> saved() const;
+  // The step of a save that began and is not durable, also where its time was over before the
+  // storage had answered; 0: there is none.
+  std::uint64_t step_under_way() const;
   std::uint32_t attempt() const;
   // The first message of a problem that keeps the job from being protected.
   std::string problem() const;
@@ -72,9 +76,10 @@ class LocalHost final : public Saver, private sidecar::HostObserver {
   std::string newest_path_;
 
   mutable std::mutex mutex_;
-  std::optional<SavedPoint> saved_;  // guarded by mutex_
-  std::uint32_t attempt_ = 0;        // guarded by mutex_
-  std::string problem_;              // guarded by mutex_
+  std::optional<SavedPoint> saved_;   // guarded by mutex_
+  std::uint64_t step_under_way_ = 0;  // guarded by mutex_
+  std::uint32_t attempt_ = 0;         // guarded by mutex_
+  std::string problem_;               // guarded by mutex_
 
   std::unique_ptr<Loop> loop_;
 };

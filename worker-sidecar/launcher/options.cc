@@ -53,13 +53,14 @@ ParsedRun parse_run(const std::vector<std::string>& words) {
                  "(default: REKINDLE_CHECKPOINT_EVERY, else off)");
   app.add_option("--shadow-every", options.shadow_every,
                  "keep a copy of each rank's share in memory at every \"N steps\", so that a step survives the death "
-                 "of all ranks (default off)");
+                 "of all ranks (default: REKINDLE_SHADOW_EVERY, else off)");
   app.add_option("--keep", options.keep, "how many complete checkpoints stay (default: REKINDLE_KEEP, else 3)");
   app.add_option("--write-bandwidth-max", options.write_bandwidth_max,
-                 "of each writer, for example \"500 MiB/s\" (default: no limit)");
+                 "of each writer, for example \"500 MiB/s\" (default: REKINDLE_WRITE_BANDWIDTH_MAX, else no limit)");
   app.add_option(
       "--resume", options.resume,
-      "same-name (default) goes on from any run of this name, same-job only from checkpoints of this very run");
+      "same-name goes on from any run of this name, same-job only from checkpoints of this very run (default: "
+      "REKINDLE_RESUME, else same-name)");
   app.add_option("--events", options.events_file, "append what happens to this file, one JSON object a line");
   app.add_flag("--tag-output", options.tag_output, "put \"[rank N] \" in front of every line that a rank prints");
   app.add_flag("--verbose", options.verbose, "say more about what the sidecar inside does");
@@ -78,7 +79,14 @@ ParsedRun parse_run(const std::vector<std::string>& words) {
     }
     return parsed;
   } catch (const CLI::ExtrasError&) {
-    parsed.text = format("rekindle run: put -- in front of the command: rekindle run -n 4 -- {} ...\n", own.front());
+    const std::string first = app.remaining().front();
+    if (first.starts_with('-')) {
+      parsed.text = format("rekindle run: unknown option {}. See rekindle run --help.\n", first);
+    } else if (divider != words.end()) {
+      parsed.text = format("rekindle run: {} in front of -- belongs to no option. See rekindle run --help.\n", first);
+    } else {
+      parsed.text = format("rekindle run: put -- in front of the command: rekindle run -n 4 -- {} ...\n", first);
+    }
     parsed.exit_code = 2;
     return parsed;
   } catch (const CLI::ParseError& error) {

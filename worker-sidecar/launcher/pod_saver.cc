@@ -1,9 +1,10 @@
 #include "worker-sidecar/launcher/pod_saver.h"
 
-#include <cstdio>
 #include <utility>
 
+#include "common/base/format.h"
 #include "worker-sidecar/hook/hook_call.h"
+#include "worker-sidecar/launcher/output.h"
 
 namespace rekindle::launcher {
 
@@ -16,21 +17,20 @@ PodSaver::~PodSaver() {
 }
 
 void PodSaver::rank_ended(const ChildEnd& end) {
-  if (end.exit_code != 0) std::fprintf(stderr, "rekindle: rank %u ended with %s\n", end.rank, describe(end).c_str());
+  if (end.exit_code != 0) say(format("rank {} ended with {}", end.rank, describe(end)));
 }
 
 void PodSaver::save() {
   thread_ = std::thread([this] {
     const hook::HookResult result =
         hook::call_sidecar({.socket_path = socket_path_, .container = "rekindle run", .answer_limit = kAnswerLimit});
-    std::fprintf(stderr, "%s\n", result.line.c_str());
+    output_to(2).write(result.line + "\n");
     save_ended_.wake();
   });
 }
 
 void PodSaver::checkpoint_now() {
-  std::fputs("rekindle: SIGUSR1 asks for a checkpoint outside Kubernetes only; in a pod create a Breakpoint instead\n",
-             stderr);
+  say("SIGUSR1 asks for a checkpoint outside Kubernetes only; in a pod create a Breakpoint instead");
 }
 
 }  // namespace rekindle::launcher

@@ -1,17 +1,24 @@
 #include "worker-sidecar/launcher/run_command.h"
 
+#include <poll.h>
+
+#include <array>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <expected>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <thread>
+#include <utility>
 
 #include "common/base/format.h"
 #include "common/contract/environment.h"
+#include "common/contract/exit_codes.h"
 #include "common/system/clock.h"
 #include "worker-sidecar/launcher/environment.h"
 #include "worker-sidecar/launcher/local_host.h"
+#include "worker-sidecar/launcher/output.h"
 #include "worker-sidecar/launcher/pod_saver.h"
 #include "worker-sidecar/launcher/run_folder.h"
 #include "worker-sidecar/sidecar/checkpoint_repository.h"
@@ -22,9 +29,12 @@ namespace {
 
 constexpr int kUsageCode = 2;
 constexpr int kFailureCode = 1;
+// What a call to the storage gets to return when the run is over, and between two lives before a
+// line says what is waited for.
+constexpr Duration kStoragePatience = std::chrono::seconds(1);
 
 int complain(const std::string& message, int code = kFailureCode) {
-  std::fprintf(stderr, "rekindle: %s\n", message.c_str());
+  say(message);
   return code;
 }
 
@@ -135,9 +145,21 @@ struct LocalLife {
   std::uint32_t attempt = 0;  // 0: training never began
   std::string problem;
   Instant ended{};
+  // whom the kernel could not end
+  std::vector<Child> stuck;
+  // of a save that began and is not durable
+  std::uint64_t step_under_way = 0;
+  // its end has not returned from the storage yet
+  bool storage_hangs = false;
+  std::unique_ptr<LocalHost> host;
 
   std::uint64_t saved_step() const { return saved ? saved->step : 0; }
-  std::string what_is_left() const { return saved ? format("step {} is saved", saved->step) : "nothing new was saved"; }
+  std::string what_is_left() const {
+    if (saved) return format("step {} is saved", saved->step);
+    if (step_under_way == 0) return "nothing new was saved";
+    if (!storage_hangs) return format("step {} is not known to be saved", step_under_way);
+    return format("the storage has not answered yet, step {} may still be published", step_under_way);
+  }
   std::string failure() const {
     if (!report.first_failure) return "";
     return format("rank {} ended with {} {}", report.first_failure->rank, describe(*report.first_failure),
@@ -147,14 +169,45 @@ struct LocalLife {
   bool is_hopeless() const { return attempt == 0 && !problem.empty(); }
 };
 
+// A host ends once the storage has returned from every call, which may be never, so this goes on
+// in a thread of its own. The waker is woken when it is over.
+std::shared_ptr<Waker> begin_end_of(std::unique_ptr<LocalHost> host) {
+  auto over = std::make_shared<Waker>();
+  std::thread([over, host = std::move(host)]() mutable {
+    host.reset();
+    over->wake();
+  }).detach();
+  return over;
+}
+
+enum class Waited : std::uint8_t { over, late, told_to_end };
+
+Waited wait_for(const Waker& waker, std::optional<Instant> until, const SignalWatcher& signals) {
+  while (true) {
+    while (const std::optional<int> signal = signals.take()) {
+      if (*signal != SIGCHLD && *signal != SIGUSR1) return Waited::told_to_end;
+    }
+    if (waker.take()) return Waited::over;
+    const Instant now = monotonic_now();
+    if (until && now >= *until) return Waited::late;
+    std::array<pollfd, 2> waiting{{{.fd = waker.descriptor(), .events = POLLIN, .revents = 0},
+                                   {.fd = signals.descriptor(), .events = POLLIN, .revents = 0}}};
+    const timespec left = timespec_until(until.value_or(now), now);
+    ::ppoll(waiting.data(), waiting.size(), until ? &left : nullptr, nullptr);
+  }
+}
+
 // Or the exit code where it could not begin; that is said then.
 std::expected<LocalLife, int> run_local_life(const RunOptions& options, const LocalJob& job, EventLog& events,
                                              const SignalWatcher& signals) {
   Result<std::unique_ptr<LocalHost>> host = LocalHost::start(job.settings, events, options.verbose);
   if (!host) return std::unexpected(complain(host.error().message));
   Children children({.command = options.command, .tag_output = options.tag_output});
-  if (Status started = start_ranks(children, job.of_ranks, 0, options.ranks, options.ranks); !started)
+  if (Status started = start_ranks(children, job.of_ranks, 0, options.ranks, options.ranks); !started) {
+    children.end_all();
+    wait_for(*begin_end_of(*std::move(host)), monotonic_now() + kStoragePatience, signals);
     return std::unexpected(complain_about_start(started.error()));
+  }
   Supervision supervision(
       {.ranks = rank_set(0, options.ranks), .deadline = job.settings.deadline, .saves_on_terminate = true});
   const LifeReport report = run_life(children, supervision, signals, (*host)->save_ended(), **host);
@@ -162,18 +215,29 @@ std::expected<LocalLife, int> run_local_life(const RunOptions& options, const Lo
                    .saved = (*host)->saved(),
                    .attempt = (*host)->attempt(),
                    .problem = (*host)->problem(),
-                   .ended = monotonic_now()};
+                   .ended = monotonic_now(),
+                   .stuck = children.end_all(),
+                   .step_under_way = (*host)->step_under_way(),
+                   .host = *std::move(host)};
 }
 
 void print_end(const LocalLife& life, std::uint32_t restarts_max) {
   const std::string left = life.what_is_left();
+  for (const Child& child : life.stuck) {
+    say(
+        format("rank {} (process {}) does not end: the kernel holds it, as it does while a device or a network file "
+               "system hangs. The run ends, because this rank may still write. Start it again when the process is "
+               "gone.",
+               child.rank, child.pid));
+  }
   if (life.report.over.terminated) {
-    std::fprintf(stderr, "rekindle: ended by a signal; %s\n", left.c_str());
+    say(format("ended by a signal; {}", left));
   } else if (life.report.over.exit_code != 0) {
-    const std::string why = life.is_hopeless()  ? "It is not started again, since that would meet the same problem."
-                            : restarts_max == 0 ? "Restarts are switched off (--max-restarts 0)."
+    const std::string why = !life.stuck.empty()  ? "It is not started again."
+                            : life.is_hopeless() ? "It is not started again, since that would meet the same problem."
+                            : restarts_max == 0  ? "Restarts are switched off (--max-restarts 0)."
                                                 : format("All {} restarts are used up (--max-restarts).", restarts_max);
-    std::fprintf(stderr, "rekindle: %s; %s. %s\n", life.failure().c_str(), left.c_str(), why.c_str());
+    say(format("{}; {}. {}", life.failure(), left, why));
   }
 }
 
@@ -190,29 +254,47 @@ int run_locally(const RunOptions& options, const SignalWatcher& signals) {
   if (!job) return complain(job.error().message, kUsageCode);
   const Result<JobLock> lock = JobLock::take(job->settings.checkpoint_folder, job->settings.job);
   if (!lock) return complain(lock.error().message);
-  const Result<RunFolder> folder = RunFolder::make();
+  Result<RunFolder> folder = RunFolder::make();
   if (!folder) return complain(folder.error().message);
   add_run_folder(*folder, *job);
 
+  // Not through the destructors: a call to the storage that hangs must not hold the end.
+  const auto leave = [&] [[noreturn]] (int exit_code) {
+    folder->remove();
+    events.flush();
+    flush_output();
+    std::_Exit(exit_code);
+  };
+  const auto end_run = [&] [[noreturn]] (const LocalLife& life, int exit_code) {
+    events.write({.event = "finished", .attempt = life.attempt, .step = life.saved_step(), .exit_code = exit_code},
+                 life.ended);
+    print_end(life, options.restarts_max);
+    leave(exit_code);
+  };
   for (std::uint32_t restarts = 0;; ++restarts) {
-    const std::expected<LocalLife, int> life = run_local_life(options, *job, events, signals);
-    if (!life) return life.error();
-    const LifeReport& report = life->report;
-    const bool over =
-        report.over.exit_code == 0 || report.over.terminated || life->is_hopeless() || restarts >= options.restarts_max;
-    if (over) {
-      events.write({.event = "finished",
-                    .attempt = life->attempt,
-                    .step = life->saved_step(),
-                    .exit_code = report.over.exit_code},
-                   life->ended);
-      print_end(*life, options.restarts_max);
-      return report.over.exit_code;
+    std::expected<LocalLife, int> life = run_local_life(options, *job, events, signals);
+    if (!life) leave(life.error());
+    LifeOver& over = life->report.over;
+    const std::shared_ptr<Waker> host_over = begin_end_of(std::move(life->host));
+    Waited waited = wait_for(*host_over, monotonic_now() + kStoragePatience, signals);
+    life->storage_hangs = waited == Waited::late;
+    if (over.exit_code == 0 || over.terminated || life->is_hopeless() || !life->stuck.empty() ||
+        restarts >= options.restarts_max)
+      end_run(*life, over.exit_code);
+    if (waited == Waited::late) {
+      say(format("{}; the ranks are started again when the storage of {} has answered", life->failure(),
+                 job->settings.checkpoint_folder));
+      waited = wait_for(*host_over, std::nullopt, signals);
+      life->storage_hangs = waited != Waited::over;
+    }
+    if (waited == Waited::told_to_end) {
+      over.terminated = true;
+      end_run(*life, kStoppedExitCode);
     }
     events.write({.event = "restart", .attempt = life->attempt, .step = life->saved_step(), .message = life->failure()},
                  life->ended);
-    std::fprintf(stderr, "rekindle: %s, %.1f s after the start; %s; restart %u of %u\n", life->failure().c_str(),
-                 to_seconds(life->ended - began), life->what_is_left().c_str(), restarts + 1, options.restarts_max);
+    say(format("{}, {:.1f} s after the start; {}; restart {} of {}", life->failure(), to_seconds(life->ended - began),
+               life->what_is_left(), restarts + 1, options.restarts_max));
   }
 }
 
@@ -243,8 +325,8 @@ int run_in_pod(const RunOptions& options, const SignalWatcher& signals) {
   // Not through the destructors: a call to a sidecar that does not answer must not hold the
   // container's end.
   if (report.over.exit_code != 0) {
-    std::fflush(nullptr);
     children.signal_all(SIGKILL);
+    flush_output();
     std::_Exit(report.over.exit_code);
   }
   return 0;

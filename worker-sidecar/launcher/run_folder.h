@@ -19,6 +19,8 @@ class RunFolder {
   ~RunFolder();
 
   const std::string& path() const { return path_; }
+  // What the destructor does, for an end that runs none.
+  void remove();
 
  private:
   RunFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
@@ -30,8 +32,9 @@ class RunFolder {
 // lives.
 class JobLock {
  public:
-  // already_exists when another run has it. A folder in which no lock can be made is no error here:
-  // the storage probe says what is wrong.
+  // already_exists when another run has it. Storage that knows no locks or is mounted read-only is
+  // no error here: the storage probe says what is wrong. Whatever else keeps the file from being
+  // locked is an error that names it.
   static Result<JobLock> take(const std::string& checkpoint_folder, const std::string& job);
   JobLock(JobLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
   JobLock& operator=(JobLock&&) = delete;

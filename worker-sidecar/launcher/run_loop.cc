@@ -10,6 +10,12 @@
 #include "common/system/clock.h"
 
 namespace rekindle::launcher {
+namespace {
+
+// How often a queue that has no room for what ranks print is looked at again.
+constexpr Duration kRoomCheck = std::chrono::milliseconds(10);
+
+}  // namespace
 
 LifeReport run_life(Children& children, Supervision& supervision, const SignalWatcher& signals, const Waker& save_ended,
                     Saver& saver) {
@@ -38,7 +44,8 @@ LifeReport run_life(Children& children, Supervision& supervision, const SignalWa
     for (const int descriptor : children.output_descriptors())
       waiting.push_back({.fd = descriptor, .events = POLLIN, .revents = 0});
     timespec timeout{};
-    const std::optional<Instant> wake_at = supervision.wake_at();
+    std::optional<Instant> wake_at = supervision.wake_at();
+    if (children.output_waits()) wake_at = std::min(wake_at.value_or(Instant::max()), monotonic_now() + kRoomCheck);
     if (wake_at) timeout = timespec_until(*wake_at, monotonic_now());
     const int ready = ::ppoll(waiting.data(), waiting.size(), wake_at ? &timeout : nullptr, nullptr);
     if (ready < 0 && errno != EINTR) break;

@@ -22,6 +22,31 @@ TEST(SignalWatcher, ArriveThroughTheDescriptor) {
   EXPECT_EQ(signals->wait(1ms), std::nullopt);
 }
 
+// `nohup`, and a shell's `&`: who started the program wants it to live on.
+TEST(SignalWatcher, WhatTheProgramWasStartedToIgnoreStaysIgnored) {
+  std::signal(SIGHUP, SIG_IGN);
+  const Result<SignalWatcher> signals = SignalWatcher::block({SIGHUP, SIGUSR2});
+  ASSERT_TRUE(signals);
+  kill(getpid(), SIGHUP);
+  kill(getpid(), SIGUSR2);
+  EXPECT_EQ(signals->wait(), SIGUSR2);
+  EXPECT_EQ(signals->take(), std::nullopt);
+  std::signal(SIGHUP, SIG_DFL);
+}
+
+// Ignored children leave no exit code behind.
+TEST(SignalWatcher, TheEndsOfChildrenAreWatchedThoughTheyWereIgnored) {
+  std::signal(SIGCHLD, SIG_IGN);
+  const Result<SignalWatcher> signals = SignalWatcher::block({SIGCHLD});
+  ASSERT_TRUE(signals);
+  const pid_t child = fork();
+  if (child == 0) _exit(7);
+  EXPECT_EQ(signals->wait(60s), SIGCHLD);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
 TEST(SignalWatcher, AChildThatRestoredThemDiesOfThem) {
   const Result<SignalWatcher> signals = SignalWatcher::block({SIGTERM, SIGINT});
   ASSERT_TRUE(signals);

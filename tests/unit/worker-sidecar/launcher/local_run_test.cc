@@ -119,13 +119,22 @@ TEST_F(LocalRun, ASecondRunOfTheSameJobInTheSameFolderIsRefusedByName) {
 }
 
 TEST_F(LocalRun, AFolderThatCannotBeUsedEndsTheRunBeforeTrainingAndOnce) {
+  fs::create_directory(folder_.at("checkpoints"));
+  write_bytes(folder_.at("checkpoints/local.local"), "in the way");
+  const auto run = start();
+  EXPECT_EQ(run->wait(), 8) << run->output();  // the ranks' own: rk_open failed
+  EXPECT_TRUE(run->output().contains(folder_.at("checkpoints"))) << run->output();
+  EXPECT_TRUE(events("restart").empty());
+  EXPECT_EQ(number_in("step-0"), 0u);
+}
+
+TEST_F(LocalRun, AFolderThatCannotBeMadeEndsTheRunBeforeAnyRankStarts) {
   write_bytes(folder_.at("file"), "in the way");
   environment_["REKINDLE_CHECKPOINT_DIR"] = folder_.at("file/checkpoints");
   const auto run = start();
-  EXPECT_EQ(run->wait(), 8) << run->output();  // the ranks' own: rk_open failed
+  EXPECT_EQ(run->wait(), 1) << run->output();
   EXPECT_TRUE(run->output().contains(folder_.at("file/checkpoints"))) << run->output();
-  EXPECT_TRUE(events("restart").empty());
-  EXPECT_EQ(number_in("step-0"), 0u);
+  EXPECT_TRUE(events().empty());
 }
 
 TEST_F(LocalRun, ADamagedLastCheckpointStopsTheRunInsteadOfStartingAfresh) {

@@ -23,6 +23,27 @@ TEST(RunOptions, ACommandWithoutTheDividerIsExplained) {
   EXPECT_NE(parsed.text.find("--"), std::string::npos);
 }
 
+TEST(RunOptions, AnOptionThatDoesNotExistIsCalledByItsNameThoughTheDividerIsThere) {
+  const ParsedRun parsed = parse_run({"-n", "2", "--keep-every", "30 min", "--", "./train", "3"});
+  EXPECT_EQ(parsed.exit_code, 2);
+  EXPECT_NE(parsed.text.find("unknown option --keep-every"), std::string::npos) << parsed.text;
+  EXPECT_EQ(parsed.text.find("put --"), std::string::npos) << parsed.text;
+}
+
+TEST(RunOptions, AWordInFrontOfTheDividerIsCalledByItsName) {
+  const ParsedRun parsed = parse_run({"-n", "2", "train.py", "--", "python"});
+  EXPECT_EQ(parsed.exit_code, 2);
+  EXPECT_NE(parsed.text.find("train.py in front of --"), std::string::npos) << parsed.text;
+}
+
+TEST(RunOptions, HelpNamesEveryVariableThatIsReadForAnOption) {
+  const std::string help = parse_run({"--help"}).text;
+  for (const char* variable :
+       {"REKINDLE_CHECKPOINT_DIR", "REKINDLE_JOB", "REKINDLE_CHECKPOINT_EVERY", "REKINDLE_SHADOW_EVERY",
+        "REKINDLE_KEEP", "REKINDLE_WRITE_BANDWIDTH_MAX", "REKINDLE_RESUME"})
+    EXPECT_NE(help.find(variable), std::string::npos) << variable;
+}
+
 TEST(RunOptions, NoCommandIsExplained) { EXPECT_EQ(parse_run({"-n", "4"}).exit_code, 2); }
 
 TEST(RunOptions, ZeroRanksAreRefused) { EXPECT_EQ(parse_run({"-n", "0", "--", "x"}).exit_code, 2); }
