@@ -24,11 +24,13 @@ namespace rekindle::sidecar {
 struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   Parts(asio::io_context& loop_, Options options_);
 
-  // Events, time, status.
+  // Events, time, status. What has come is handled before it is logged: whoever reads the log may
+  // be slow.
   void handle(CoordinationEvent event);
   void arm_wake();
   void log(Severity level, std::string_view message, Facts fields = {}) const;
   void note_problem(const std::string& code, const std::string& message);
+  void end_problem(const std::string& code);
   void poll_words();
   void await_first_step(std::uint64_t step);
   void watch_first_step();

@@ -36,6 +36,8 @@ class HostObserver {
   virtual void restore_report(std::uint32_t /*attempt*/, std::uint64_t /*step*/, const std::string& /*path*/,
                               const std::vector<std::string>& /*refused*/) {}
   virtual void problem(const std::string& /*code*/, const std::string& /*message*/) {}
+  // What problem() told with this code is put right.
+  virtual void problem_over(const std::string& /*code*/) {}
   virtual void exit_allowed() {}
 };
 
