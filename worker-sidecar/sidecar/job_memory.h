@@ -11,7 +11,8 @@
 
 namespace rekindle::sidecar {
 
-// Both never wait, whatever other processes of the pod have put there: the folder is theirs as well.
+// Both never wait, whatever other processes of the pod have put there: the folder is theirs as
+// well.
 
 // Replaces what was there. A memory volume that is full costs the memory, not the sidecar.
 Status remember_job(const std::string& run_folder, const RememberJob& job);
