@@ -47,7 +47,10 @@ Host::~Host() {
   parts_->first_step_timer.cancel();
 }
 
-void Host::handle(const CoordinationEvent& event) { parts_->handle(event); }
+void Host::handle(const CoordinationEvent& event) {
+  parts_->handle(event);
+  if (std::holds_alternative<Terminating>(event)) parts_->end_waits();
+}
 
 void Host::process_ended(std::uint32_t rank) { parts_->ranks.process_ended(rank); }
 

@@ -209,6 +209,18 @@ void Host::Parts::refuse(LinkId link, const Error& error) {
   log(Severity::warning, "a rank was refused", {{"message", error.message}});
 }
 
+// A process that is the first of its container does not end by SIGTERM while it waits in rk_open,
+// and would keep the pod for its whole grace.
+void Host::Parts::end_waits() {
+  ending = true;
+  for (const LinkId link : std::exchange(latecomers, {})) {
+    refuse(link, {ErrorCode::unavailable,
+                  "this pod is being ended, and the attempt that it has part in began without this process; no step is "
+                  "lost, and the job goes on in the pod that replaces it",
+                  Retry::yes});
+  }
+}
+
 void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t attempt, FileDescriptor process) {
   if (!server->connected(link)) return;
   if (hello.world_size != settings.world_size()) {
@@ -235,6 +247,8 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
   if (!known && coordination.attempt() != 0) {
     // A container that was started again inside a pod. The attempt that this sidecar serves goes on
     // or ends without it; the process waits in rk_open until the pod is replaced.
+    latecomers.push_back(link);
+    if (ending) return end_waits();
     log(Severity::warning,
         "a new process came for a rank of an attempt that has begun; it waits until the job is restarted",
         {{"rank", std::to_string(hello.rank)}});
@@ -328,6 +342,7 @@ void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
 
 void Host::Parts::on_link_ended(LinkId link, const std::string& why) {
   std::erase_if(pending_hellos, [&](const PendingHello& waiting) { return waiting.link == link; });
+  std::erase(latecomers, link);
   if (const std::optional<std::uint32_t> rank = ranks.rank_of(link)) {
     ranks.link_ended(link);
     return log(Severity::debug, "the connection of a rank ended", {{"rank", std::to_string(*rank)}, {"why", why}});

@@ -42,6 +42,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   void on_hello(LinkId link, const HelloMessage& hello, std::uint32_t attempt, FileDescriptor process);
   void admit(LinkId link, const HelloMessage& hello, std::uint32_t attempt, FileDescriptor process);
   void refuse(LinkId link, const Error& error);
+  void end_waits();
   void on_message(LinkId link, const LocalMessage& message);
   void on_link_ended(LinkId link, const std::string& why);
   void on_rank_died(std::uint32_t rank, RankStatus word);
@@ -112,6 +113,9 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   StorageState storage = StorageState::untried;
   Error storage_error;
   std::vector<PendingHello> pending_hellos;  // until the storage has been tried
+  // Processes that came for ranks of an attempt that has begun; the machines do not know them.
+  std::vector<LinkId> latecomers;
+  bool ending = false;  // the pod is
   std::map<std::string, std::string> problems;
 
   // Words are read only while a hold lasts, and until the first step of an attempt.

@@ -22,11 +22,25 @@ class Watcher final : public HostObserver {
   void log(Severity, std::string_view message, const Facts&) override {
     if (const auto found = when_logged.find(message); found != when_logged.end()) found->second();
   }
+  void attempt_begun(const AttemptBegun& begun, Instant) override { attempt = begun.attempt; }
   void problem(const std::string& code, const std::string&) override { problems.push_back(code); }
   void problem_over(const std::string& code) override { std::erase(problems, code); }
 
   std::map<std::string, std::function<void()>, std::less<>> when_logged;
   std::vector<std::string> problems;
+  std::uint64_t attempt = 0;
+};
+
+// The frames of one connection, one behind the other.
+class Words {
+ public:
+  std::string of(const LocalMessage& message) {
+    const EncodedMessage encoded = encode_local_message(message);
+    return *encoder_.encode(encoded.kind, 0, encoded.body);
+  }
+
+ private:
+  FrameEncoder encoder_;
 };
 
 class HostTest : public testing::Test {
@@ -56,6 +70,36 @@ class HostTest : public testing::Test {
   Watcher watcher_;
   std::unique_ptr<Host> host_;
 };
+
+// Such a process ignores SIGTERM where it is the first of its container, and the pod stayed for its
+// whole grace.
+TEST_F(HostTest, AProcessThatCameTooLateForTheAttemptIsRefusedWhenThePodEnds) {
+  std::filesystem::create_directory(folder_.at("checkpoints"));
+  start();
+  {
+    Client rank(folder_.at("s.sock"));
+    Words words;
+    rank.send(words.of(HelloMessage{.rank = 0, .world_size = 1}));
+    ASSERT_TRUE(until([&] { return host_->status().live_ranks == 1; }));
+    rank.send(words.of(RegisteredMessage{}));
+    // What comes before the offer says nothing yet.
+    ASSERT_TRUE(until([&] {
+      rank.send(words.of(LoadedMessage{.ok = true}));
+      return watcher_.attempt == 1;
+    }));
+  }
+  ASSERT_TRUE(until([&] { return host_->status().live_ranks == 0; }));
+  Client late(folder_.at("s.sock"));
+  bool waits = false;
+  watcher_
+      .when_logged["a new process came for a rank of an attempt that has begun; it waits until the job is restarted"] =
+      [&] { waits = true; };
+  late.send(framed(HelloMessage{.rank = 0, .world_size = 1}));
+  ASSERT_TRUE(until([&] { return waits; }));
+  EXPECT_FALSE(late.hears(0ms));
+  host_->handle(Terminating{10});
+  EXPECT_TRUE(until([&] { return late.ended(); }));
+}
 
 // Whoever reads the log may be slow, and what is to be done about a death may not wait for that.
 TEST_F(HostTest, ADeathIsHandledBeforeItIsLogged) {
