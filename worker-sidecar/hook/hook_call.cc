@@ -2,9 +2,11 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -20,9 +22,20 @@
 namespace rekindle::hook {
 namespace {
 
-void pause_briefly() {
-  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 50'000'000};
-  ::nanosleep(&kPause, nullptr);
+constexpr Duration kFirstPause = std::chrono::milliseconds(50);
+// A sidecar that is restarted is asked again soon; one that hangs up at once is left in peace.
+constexpr Duration kLongestPause = std::chrono::seconds(1);
+
+timespec to_timespec(Duration duration) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(duration);
+  return {.tv_sec = seconds.count(), .tv_nsec = (duration - seconds).count()};
+}
+
+void pause_until(Instant until, Duration longest) {
+  const Duration left = std::min(longest, until - monotonic_now());
+  if (left <= Duration::zero()) return;
+  const timespec pause = to_timespec(left);
+  ::nanosleep(&pause, nullptr);
 }
 
 class Connection {
@@ -32,7 +45,8 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  Status open(const std::string& path) {
+  // Waits where nobody takes the connection, and where what is sent finds no room, until then.
+  Status open(const std::string& path, Instant until) {
     close();
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -41,6 +55,9 @@ class Connection {
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
     socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (socket_ < 0) return fail_errno(errno, "making a socket");
+    const timespec left = to_timespec(std::max(until - monotonic_now(), kFirstPause));
+    const timeval patience{.tv_sec = left.tv_sec, .tv_usec = left.tv_nsec / 1000};
+    ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
       return fail_errno(errno, "connecting");
     }
@@ -109,14 +126,21 @@ HookResult result_of(const HookDoneMessage& done) {
 HookResult call_sidecar(const HookOptions& options) {
   const Instant answer_until = monotonic_now() + options.answer_limit;
   std::string why;
+  Duration pause = kFirstPause;
   while (true) {
+    if (monotonic_now() >= answer_until) {
+      return {1, format("rekindle-hook: the sidecar on {} did not answer within {} s ({}); the container ends without "
+                        "waiting. The job resumes from its newest checkpoint; see the log of the container "
+                        "rekindle-sidecar.",
+                        options.socket_path, to_seconds(options.answer_limit), why)};
+    }
     // The limit on connecting begins anew when a sidecar that had answered is restarted.
-    const Instant connect_until = monotonic_now() + options.connect_limit;
+    const Instant connect_until = std::min(monotonic_now() + options.connect_limit, answer_until);
     Connection connection;
-    Status connected = connection.open(options.socket_path);
+    Status connected = connection.open(options.socket_path, connect_until);
     while (!connected && monotonic_now() < connect_until) {
-      pause_briefly();
-      connected = connection.open(options.socket_path);
+      pause_until(connect_until, kFirstPause);
+      connected = connection.open(options.socket_path, connect_until);
     }
     if (!connected) {
       if (why.empty()) why = connected.error().message;
@@ -136,7 +160,8 @@ HookResult call_sidecar(const HookOptions& options) {
     if (answer.error().code != ErrorCode::unavailable) {
       return {1, format("rekindle-hook: the sidecar did not save: {}", why)};
     }
-    pause_briefly();
+    pause_until(answer_until, pause);
+    pause = std::min(pause * 2, kLongestPause);
   }
 }
 

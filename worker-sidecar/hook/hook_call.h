@@ -13,7 +13,8 @@ struct HookOptions {
   std::string container;
   // for a sidecar that is gone or just being restarted
   Duration connect_limit = std::chrono::seconds(3);
-  // behind the sidecar's own deadline; the kubelet's grace is shorter
+  // for all of it, however often a sidecar comes and goes; behind the sidecar's own deadline, and
+  // the kubelet's grace is shorter
   Duration answer_limit = std::chrono::seconds(600);
 };
 

@@ -2,11 +2,19 @@
 // images of any kind.
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 #include "common/contract/environment.h"
 #include "worker-sidecar/hook/hook_call.h"
 
 namespace {
+
+constexpr const char* kUsage =
+    "Usage: rekindle-hook              save, as the preStop command of a protected container; where the sidecar is "
+    "comes "
+    "from the environment\n"
+    "       rekindle-hook --version\n"
+    "       rekindle-hook --help\n";
 
 std::string variable(const char* name, const char* otherwise) {
   const char* const value = std::getenv(name);
@@ -15,13 +23,22 @@ std::string variable(const char* name, const char* otherwise) {
 
 }  // namespace
 
-int main(int argc, char**) {
+int main(int argc, char** argv) {
+  const std::string_view word = argc == 2 ? argv[1] : "";
+  if (word == "--version") {
+    std::puts("rekindle-hook " REKINDLE_VERSION);
+    return 0;
+  }
+  if (word == "--help") {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
   if (argc > 1) {
     std::fputs(
-        "rekindle-hook: takes no arguments. Carrying out a preStop command of your own behind the save is not possible "
-        "in this "
-        "version; call rekindle-hook from your own script instead.\n",
+        "rekindle-hook: takes no arguments; a preStop command of your own cannot be combined with it in this "
+        "version.\n",
         stderr);
+    std::fputs(kUsage, stderr);
     return 2;
   }
   const rekindle::hook::HookResult result = rekindle::hook::call_sidecar({

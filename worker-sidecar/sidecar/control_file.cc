@@ -108,7 +108,7 @@ Result<ControlFile> ControlFile::create(const std::string& folder, const Control
 
 Result<ControlFile> ControlFile::open(const std::string& folder, std::uint32_t rank, std::uint32_t world_size) {
   const std::string path = file_name(folder, rank);
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return fail_errno(errno, format("opening the control block {}", path));
   struct stat about{};
   const bool ours = ::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == ::geteuid() &&

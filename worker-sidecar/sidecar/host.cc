@@ -17,8 +17,8 @@ Result<std::unique_ptr<Host>> Host::start(asio::io_context& loop, Options option
                                          std::uint32_t) { raw->on_message(link, message); },
           .hook =
               [raw = parts.get()](LinkId link, const HookMessage& hook) {
-                raw->log(Severity::info, "a preStop hook asks for a breakpoint", {{"container", hook.container}});
                 raw->handle(HookCalled{.hook = link, .container = hook.container, .seconds_left = hook.seconds_left});
+                raw->log(Severity::info, "a preStop hook asks for a breakpoint", {{"container", hook.container}});
               },
           .status =
               [raw = parts.get()](LinkId link) {
@@ -28,7 +28,9 @@ Result<std::unique_ptr<Host>> Host::start(asio::io_context& loop, Options option
       });
   if (!server) return std::unexpected(server.error());
   parts->server = std::move(*server);
-  if (const std::optional<JobRemembered> before = remembered_job(parts->settings.run_folder)) parts->handle(*before);
+  const Result<std::optional<JobRemembered>> before = remembered_job(parts->settings.run_folder);
+  if (!before) parts->note_problem("job_memory", before.error().message);
+  if (before && *before) parts->handle(**before);
   parts->open_storage();
   parts->arm_wake();
   return std::unique_ptr<Host>(new Host(std::move(parts)));
@@ -45,7 +47,10 @@ Host::~Host() {
   parts_->first_step_timer.cancel();
 }
 
-void Host::handle(const CoordinationEvent& event) { parts_->handle(event); }
+void Host::handle(const CoordinationEvent& event) {
+  parts_->handle(event);
+  if (std::holds_alternative<Terminating>(event)) parts_->end_waits();
+}
 
 void Host::process_ended(std::uint32_t rank) { parts_->ranks.process_ended(rank); }
 

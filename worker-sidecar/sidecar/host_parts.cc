@@ -1,6 +1,7 @@
 #include "worker-sidecar/sidecar/host_parts.h"
 
 #include <algorithm>
+#include <array>
 
 #include "common/base/format.h"
 #include "common/base/json_fields.h"
@@ -20,6 +21,8 @@ constexpr std::chrono::seconds kPollLaterFor{2};
 // The first step may take a moment or, with a compiler in it, minutes.
 constexpr std::chrono::milliseconds kFirstStepPoll{1};
 constexpr std::chrono::milliseconds kFirstStepPollMax{50};
+// What kept an attempt from beginning is over when one begins.
+constexpr std::array kProblemsOfStarting{"checkpoints_unreadable", "restore_failed", "attempt_not_claimed"};
 
 }  // namespace
 
@@ -75,8 +78,14 @@ void Host::Parts::note_problem(const std::string& code, const std::string& messa
   std::string& known = problems[code];
   if (known == message) return;
   known = message;
-  log(Severity::warning, "problem", {{"code", code}, {"message", message}});
   if (observer != nullptr) observer->problem(code, message);
+  log(Severity::warning, "problem", {{"code", code}, {"message", message}});
+}
+
+void Host::Parts::end_problem(const std::string& code) {
+  if (problems.erase(code) == 0) return;
+  if (observer != nullptr) observer->problem_over(code);
+  log(Severity::info, "a problem is over", {{"code", code}});
 }
 
 void Host::Parts::poll_words() {
@@ -173,16 +182,13 @@ void Host::Parts::open_storage() {
   on_disk([kept = repository] { return kept->open(); },
           [](Parts& self, Status opened) {
             self.storage = opened ? StorageState::ready : StorageState::broken;
-            if (opened) {
-              self.problems.erase("storage");
-              self.log(Severity::info, "the checkpoint folder is usable", {{"path", self.repository->job_folder()}});
-            } else {
-              self.storage_error = opened.error();
-              self.note_problem("storage", opened.error().message);
-            }
+            if (!opened) self.storage_error = opened.error();
             for (PendingHello& waiting : std::exchange(self.pending_hellos, {})) {
               self.admit(waiting.link, waiting.hello, waiting.attempt, std::move(waiting.process));
             }
+            if (!opened) return self.note_problem("storage", opened.error().message);
+            self.end_problem("storage");
+            self.log(Severity::info, "the checkpoint folder is usable", {{"path", self.repository->job_folder()}});
           });
 }
 
@@ -198,9 +204,21 @@ void Host::Parts::on_hello(LinkId link, const HelloMessage& hello, std::uint32_t
 }
 
 void Host::Parts::refuse(LinkId link, const Error& error) {
-  log(Severity::warning, "a rank was refused", {{"message", error.message}});
   server->send(link, RefusedMessage{error}, coordination.attempt());
   server->close_after_sending(link);
+  log(Severity::warning, "a rank was refused", {{"message", error.message}});
+}
+
+// A process that is the first of its container does not end by SIGTERM while it waits in rk_open,
+// and would keep the pod for its whole grace.
+void Host::Parts::end_waits() {
+  ending = true;
+  for (const LinkId link : std::exchange(latecomers, {})) {
+    refuse(link, {ErrorCode::unavailable,
+                  "this pod is being ended, and the attempt that it has part in began without this process; no step is "
+                  "lost, and the job goes on in the pod that replaces it",
+                  Retry::yes});
+  }
 }
 
 void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t attempt, FileDescriptor process) {
@@ -229,6 +247,8 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
   if (!known && coordination.attempt() != 0) {
     // A container that was started again inside a pod. The attempt that this sidecar serves goes on
     // or ends without it; the process waits in rk_open until the pod is replaced.
+    latecomers.push_back(link);
+    if (ending) return end_waits();
     log(Severity::warning,
         "a new process came for a rank of an attempt that has begun; it waits until the job is restarted",
         {{"rank", std::to_string(hello.rank)}});
@@ -245,20 +265,15 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
             : ranks.admit(hello.rank, hello.pid, static_cast<std::uint32_t>(hello.state_bytes_max), link,
                           std::move(process));
   if (!control) {
-    note_problem("control_block", control.error().message);
-    return refuse(link, control.error());
+    refuse(link, control.error());
+    return note_problem("control_block", control.error().message);
   }
-  if (!known) problems.erase("control_block");
   server->send(link,
                ControlMessage{.slot_bytes = (*control)->slot_bytes(),
                               .incarnation = (*control)->incarnation(),
                               .checkpoint_dir = repository->job_folder(),
                               .ranks_here = settings.ranks_per_pod},
                coordination.attempt(), (*control)->descriptor());
-  log(Severity::info, known ? "a rank came back" : "a rank came",
-      {{"rank", std::to_string(hello.rank)},
-       {"pid", std::to_string(hello.pid)},
-       {"library_version", hello.library_version}});
   const RankStatus word = (*control)->word();
   const bool held = (*control)->held();
   // It may have been carried out while no sidecar was here.
@@ -271,6 +286,11 @@ void Host::Parts::admit(LinkId link, const HelloMessage& hello, std::uint32_t at
                        .held = held,
                        .rebuilds = hello.rebuilds,
                        .rebuild_term = rebuild_term});
+  log(Severity::info, known ? "a rank came back" : "a rank came",
+      {{"rank", std::to_string(hello.rank)},
+       {"pid", std::to_string(hello.pid)},
+       {"library_version", hello.library_version}});
+  if (!known) end_problem("control_block");
 }
 
 void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
@@ -281,6 +301,7 @@ void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
     ranks.set_registered(rank, *registered);
     handle(RankRegistered{rank, *registered});
   } else if (const auto* loaded = std::get_if<LoadedMessage>(&message)) {
+    handle(RankLoaded{rank, *loaded});
     if (loaded->ok && !loaded->way.empty()) {
       log(Severity::info, "a rank has loaded a checkpoint",
           {{"rank", std::to_string(rank)},
@@ -288,21 +309,20 @@ void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
            {"bytes", std::to_string(loaded->bytes_read)},
            {"way", loaded->way}});
     }
-    handle(RankLoaded{rank, *loaded});
   } else if (const auto* written = std::get_if<WrittenMessage>(&message)) {
+    handle(RankWritten{rank, *written});
     log(Severity::info, "a rank has written its part",
         {{"rank", std::to_string(rank)},
          {"file", written->written.file},
          {"bytes", std::to_string(written->written.bytes)},
          {"way", written->written.way}});
-    handle(RankWritten{rank, *written});
   } else if (const auto* failed = std::get_if<WriteFailedMessage>(&message)) {
+    handle(RankWriteFailed{rank, *failed});
     log(Severity::warning, "a rank could not write its part",
         {{"rank", std::to_string(rank)}, {"message", failed->error.message}});
-    handle(RankWriteFailed{rank, *failed});
   } else if (const auto* collective = std::get_if<CollectiveFailedMessage>(&message)) {
-    log(Severity::warning, "a collective failed", {{"rank", std::to_string(rank)}, {"why", collective->why}});
     handle(RankCollectiveFailed{rank, *collective});
+    log(Severity::warning, "a collective failed", {{"rank", std::to_string(rank)}, {"why", collective->why}});
   } else if (const auto* rebuilt = std::get_if<RebuiltMessage>(&message)) {
     ranks.settle_rebuild(rank);
     log(Severity::info, "a rank makes its communicators anew and goes on",
@@ -322,9 +342,10 @@ void Host::Parts::on_message(LinkId link, const LocalMessage& message) {
 
 void Host::Parts::on_link_ended(LinkId link, const std::string& why) {
   std::erase_if(pending_hellos, [&](const PendingHello& waiting) { return waiting.link == link; });
+  std::erase(latecomers, link);
   if (const std::optional<std::uint32_t> rank = ranks.rank_of(link)) {
-    log(Severity::debug, "the connection of a rank ended", {{"rank", std::to_string(*rank)}, {"why", why}});
-    return ranks.link_ended(link);
+    ranks.link_ended(link);
+    return log(Severity::debug, "the connection of a rank ended", {{"rank", std::to_string(*rank)}, {"why", why}});
   }
   // Hooks are known to the machine by the number of their connection; one that was answered already
   // is none of its business any more.
@@ -339,13 +360,13 @@ void Host::Parts::on_rank_died(std::uint32_t rank, RankStatus word) {
     handle(RankFinished{rank});
   }
   const bool finished = ranks.finished(rank);
+  if (observer != nullptr) observer->rank_died(rank, word, finished, monotonic_now());
+  handle(RankDied{rank, word, static_cast<std::uint32_t>(coordination.attempt()),
+                  ranks.shadow_steps(rank, coordination.attempt())});
   log(finished ? Severity::info : Severity::warning, finished ? "a rank ended" : "a rank died",
       {{"rank", std::to_string(rank)},
        {"step", std::to_string(word.step)},
        {"phase", std::string(to_string(word.phase))}});
-  if (observer != nullptr) observer->rank_died(rank, word, finished, monotonic_now());
-  handle(RankDied{rank, word, static_cast<std::uint32_t>(coordination.attempt()),
-                  ranks.shadow_steps(rank, coordination.attempt())});
 }
 
 // --- what the machines order ---
@@ -379,20 +400,14 @@ void Host::Parts::on(const TakeForRank& output) {
 }
 
 void Host::Parts::on(const RefuseRank& output) {
-  log(Severity::error, "a rank is refused", {{"rank", std::to_string(output.rank)}, {"message", output.error.message}});
   send_to_rank(output.rank, RefusedMessage{output.error});
+  log(Severity::error, "a rank is refused", {{"rank", std::to_string(output.rank)}, {"message", output.error.message}});
 }
 
 void Host::Parts::on(const ListCandidates&) {
   on_disk([kept = repository] { return kept->candidates(); },
           [](Parts& self, Result<CandidateOrder> order) {
             if (!order) return self.handle(CandidatesListed{std::unexpected(order.error())});
-            for (const RefusedFolder& refused : order->refused) {
-              self.log(refused.complete || refused.published ? Severity::warning : Severity::info,
-                       "a checkpoint is not considered", {{"path", refused.path}, {"reason", refused.reason}});
-            }
-            for (const std::string& note : order->notes)
-              self.log(Severity::info, "about the checkpoint folder", {{"note", note}});
             std::vector<RestoreCandidate> candidates;
             for (const Candidate& usable : order->usable) {
               candidates.push_back({.path = usable.path,
@@ -402,6 +417,12 @@ void Host::Parts::on(const ListCandidates&) {
                                     .summary = summarize(usable.sealed.manifest)});
             }
             self.handle(CandidatesListed{std::move(candidates)});
+            for (const RefusedFolder& refused : order->refused) {
+              self.log(refused.complete || refused.published ? Severity::warning : Severity::info,
+                       "a checkpoint is not considered", {{"path", refused.path}, {"reason", refused.reason}});
+            }
+            for (const std::string& note : order->notes)
+              self.log(Severity::info, "about the checkpoint folder", {{"note", note}});
           });
 }
 
@@ -437,11 +458,11 @@ void Host::Parts::on(const ClaimAttempt& output) {
 }
 
 void Host::Parts::on(const AttemptBegun& output) {
+  if (observer != nullptr) observer->attempt_begun(output, monotonic_now());
+  if (!output.rejoined) await_first_step(output.step + 1);
+  for (const char* const code : kProblemsOfStarting) end_problem(code);
   log(Severity::info, output.rejoined ? "the attempt goes on" : "an attempt begins",
       {{"attempt", std::to_string(output.attempt)}, {"step", std::to_string(output.step)}, {"path", output.path}});
-  if (observer != nullptr) observer->attempt_begun(output, monotonic_now());
-  if (output.rejoined) return;
-  await_first_step(output.step + 1);
 }
 
 void Host::Parts::on(const HoldRanks&) {
@@ -473,10 +494,6 @@ void Host::Parts::on(const StartWrite& output) {
 void Host::Parts::on(const WriteStates& output) {
   // The slots are read here and now: they are in memory, and a hold keeps them as they are.
   RankTable::Captured captured = ranks.capture(output.ranks, output.step, coordination.attempt());
-  for (const std::string& reason : captured.reasons) {
-    log(Severity::warning, "small state of a rank is not there",
-        {{"step", std::to_string(output.step)}, {"reason", reason}});
-  }
   on_disk(
       [kept = repository, output, states = std::move(captured.states), missing = std::move(captured.missing),
        ordinal = settings.ordinal]() -> Result<StatesOfPod> {
@@ -487,6 +504,10 @@ void Host::Parts::on(const WriteStates& output) {
       [term = output.term](Parts& self, Result<StatesOfPod> written) {
         self.handle(StatesWritten{term, std::move(written)});
       });
+  for (const std::string& reason : captured.reasons) {
+    log(Severity::warning, "small state of a rank is not there",
+        {{"step", std::to_string(output.step)}, {"reason", reason}});
+  }
 }
 
 void Host::Parts::on(const ReleaseRanks& output) {
@@ -494,9 +515,9 @@ void Host::Parts::on(const ReleaseRanks& output) {
   poll_timer.cancel();
   if (output.order != GateOrder::rebuild) return ranks.release_all(output.order);
   if (Status released = ranks.release_to_rebuild(output.rebuild); !released) {
+    ranks.release_all(GateOrder::stop);
     log(Severity::error, "the ranks cannot be told to rebuild and stop instead",
         {{"message", released.error().message}});
-    ranks.release_all(GateOrder::stop);
   }
 }
 
@@ -557,21 +578,26 @@ void Host::Parts::on(const ReportBreakpoint& output) {
   if (ended && record.state == SaveState::durable) ++durable_count;
   if (ended && record.state == SaveState::failed) ++failed_count;
   while (states_of_terms.size() > 64) states_of_terms.erase(states_of_terms.begin());
+  if (observer != nullptr) observer->breakpoint(record, coordination.attempt(), monotonic_now());
   log(record.state == SaveState::failed ? Severity::error : Severity::info, "breakpoint",
       {{"state", std::string(to_string(record.state))},
        {"step", std::to_string(record.step)},
        {"record", to_text(record)}});
-  if (observer != nullptr) observer->breakpoint(record, coordination.attempt(), monotonic_now());
 }
 
 void Host::Parts::on(const ReportRestore& output) {
+  if (observer != nullptr) observer->restore_report(output.attempt, output.step, output.path, output.refused);
   for (const std::string& refused : output.refused)
     log(Severity::warning, "a checkpoint was refused", {{"reason", refused}});
   log(Severity::info, output.step == 0 ? "nothing to restore" : "restored",
       {{"attempt", std::to_string(output.attempt)}, {"step", std::to_string(output.step)}, {"path", output.path}});
 }
 
-void Host::Parts::on(const RememberJob& output) { remember_job(settings.run_folder, output); }
+void Host::Parts::on(const RememberJob& output) {
+  if (Status remembered = remember_job(settings.run_folder, output); !remembered)
+    return note_problem("job_memory", remembered.error().message);
+  end_problem("job_memory");
+}
 
 // ---- periodic checkpoints and shadows ----
 
@@ -614,12 +640,12 @@ void Host::Parts::on(const WriteFromShadow& output) {
       },
       [rank = output.rank, term = output.write.term](Parts& self, Result<WrittenFile> written) {
         if (!written) return self.handle(RankWriteFailed{rank, {.term = term, .error = written.error()}});
-        self.log(Severity::info, "the share of a rank was written from its copy in memory",
-                 {{"rank", std::to_string(rank)},
-                  {"file", written->file},
-                  {"bytes", std::to_string(written->bytes)},
-                  {"way", written->way}});
+        const Facts facts{{"rank", std::to_string(rank)},
+                          {"file", written->file},
+                          {"bytes", std::to_string(written->bytes)},
+                          {"way", written->way}};
         self.handle(RankWritten{rank, {.term = term, .written = *std::move(written)}});
+        self.log(Severity::info, "the share of a rank was written from its copy in memory", facts);
       });
 }
 
@@ -634,7 +660,8 @@ void Host::Parts::on(const RemoveFolder& output) {
 
 void Host::Parts::on(const ReportPeriodic& output) {
   ++periodic_count;
-  problems.erase("periodic_checkpoint");
+  if (observer != nullptr) observer->periodic(output, coordination.attempt(), monotonic_now());
+  end_problem("periodic_checkpoint");
   log(Severity::info, "periodic checkpoint",
       {{"step", std::to_string(output.step)},
        {"path", output.path},
@@ -642,7 +669,6 @@ void Host::Parts::on(const ReportPeriodic& output) {
        {"stopped_milliseconds", std::to_string(output.stopped_milliseconds)},
        {"written_milliseconds", std::to_string(output.written_milliseconds)},
        {"rhythm", output.rhythm}});
-  if (observer != nullptr) observer->periodic(output, coordination.attempt(), monotonic_now());
 }
 
 void Host::Parts::on(const NoteProblem& output) { note_problem(output.code, output.message); }

@@ -24,11 +24,13 @@ namespace rekindle::sidecar {
 struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   Parts(asio::io_context& loop_, Options options_);
 
-  // Events, time, status.
+  // Events, time, status. What has come is handled before it is logged: whoever reads the log may
+  // be slow.
   void handle(CoordinationEvent event);
   void arm_wake();
   void log(Severity level, std::string_view message, Facts fields = {}) const;
   void note_problem(const std::string& code, const std::string& message);
+  void end_problem(const std::string& code);
   void poll_words();
   void await_first_step(std::uint64_t step);
   void watch_first_step();
@@ -40,6 +42,7 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   void on_hello(LinkId link, const HelloMessage& hello, std::uint32_t attempt, FileDescriptor process);
   void admit(LinkId link, const HelloMessage& hello, std::uint32_t attempt, FileDescriptor process);
   void refuse(LinkId link, const Error& error);
+  void end_waits();
   void on_message(LinkId link, const LocalMessage& message);
   void on_link_ended(LinkId link, const std::string& why);
   void on_rank_died(std::uint32_t rank, RankStatus word);
@@ -110,6 +113,9 @@ struct Host::Parts : std::enable_shared_from_this<Host::Parts> {
   StorageState storage = StorageState::untried;
   Error storage_error;
   std::vector<PendingHello> pending_hellos;  // until the storage has been tried
+  // Processes that came for ranks of an attempt that has begun; the machines do not know them.
+  std::vector<LinkId> latecomers;
+  bool ending = false;  // the pod is
   std::map<std::string, std::string> problems;
 
   // Words are read only while a hold lasts, and until the first step of an attempt.

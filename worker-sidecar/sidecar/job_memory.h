@@ -5,15 +5,20 @@
 #include <optional>
 #include <string>
 
+#include "common/base/error.h"
 #include "worker-sidecar/coordination/event.h"
 #include "worker-sidecar/coordination/output.h"
 
 namespace rekindle::sidecar {
 
-// Replaces what was there. A memory volume that is full costs the memory, not the sidecar.
-void remember_job(const std::string& run_folder, const RememberJob& job);
+// Both never wait, whatever other processes of the pod have put there: the folder is theirs as
+// well.
 
-// Nothing when there is none, or it does not read like one.
-std::optional<JobRemembered> remembered_job(const std::string& run_folder);
+// Replaces what was there. A memory volume that is full costs the memory, not the sidecar.
+Status remember_job(const std::string& run_folder, const RememberJob& job);
+
+// Nothing when there is none; an error when it is not a file that this sidecar made, or does not
+// read like one.
+Result<std::optional<JobRemembered>> remembered_job(const std::string& run_folder);
 
 }  // namespace rekindle::sidecar

@@ -20,6 +20,12 @@ namespace {
 constexpr std::size_t kConnectionsMax = 1024;
 constexpr std::chrono::seconds kFirstFrameLimit{10};
 constexpr int kBacklog = 64;
+// Of connections that brought what nobody asked for. Behind that nobody is let in until some are
+// closed.
+constexpr std::size_t kClosesMax = 64;
+constexpr std::chrono::milliseconds kClosesPause{100};
+// The largest order and another one that replaces it; a rank that is this far behind does not read.
+constexpr std::size_t kRankUnreadBytesMax = 2 * (kMessageBodyBytesMax + kFrameBodyBytesMax);
 
 Result<sockaddr_un> address_of(const std::string& path) {
   sockaddr_un address{};
@@ -50,14 +56,25 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
     FrameDecoder decoder{{.message_bytes_max = kFrameBodyBytesMax}};
     FrameEncoder encoder;
     Role role = Role::unknown;
-    FileDescriptor descriptor;  // the newest that came and that no frame has taken
+    FileDescriptor process;  // that came, and that no frame has taken
     std::unique_ptr<asio::steady_timer> first_frame;
   };
 
   Parts(asio::io_context& loop_, int listener_, std::string path_, Handlers handlers_)
-      : loop(loop_), listener(loop_, listener_), path(std::move(path_)), handlers(std::move(handlers_)) {}
+      : loop(loop_),
+        listener(loop_, listener_),
+        accept_timer(loop_),
+        path(std::move(path_)),
+        handlers(std::move(handlers_)) {}
 
   void accept_next() {
+    if (closing.waiting() >= kClosesMax) {
+      accept_timer.expires_after(kClosesPause);
+      accept_timer.async_wait([self = shared_from_this()](std::error_code error) {
+        if (!error && !self->stopped) self->accept_next();
+      });
+      return;
+    }
     listener.async_wait(asio::posix::stream_descriptor::wait_read, [self = shared_from_this()](std::error_code error) {
       if (error || self->stopped) return;
       self->accept_one();
@@ -67,10 +84,11 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
 
   void accept_one() {
     FileDescriptor socket(::accept4(listener.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket || connections.size() >= kConnectionsMax) return;
+    if (!socket) return;
+    if (connections.size() >= kConnectionsMax) return closing.close_socket(std::move(socket));
     const LinkId id = ++last_id;
     Connection& connection = connections[id];
-    connection.link = std::make_shared<UnixLink>(loop, std::move(socket));
+    connection.link = std::make_shared<UnixLink>(loop, std::move(socket), closing);
     connection.first_frame = std::make_unique<asio::steady_timer>(loop, kFirstFrameLimit);
     const std::weak_ptr<Parts> weak = weak_from_this();
     connection.first_frame->async_wait([weak, id](std::error_code error) {
@@ -78,25 +96,25 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
     });
     connection.link->start({
         .received =
-            [weak, id](std::string_view bytes, std::vector<FileDescriptor> descriptors) {
-              if (const auto self = weak.lock()) self->received(id, bytes, std::move(descriptors));
+            [weak, id](std::string_view bytes, FileDescriptor process) {
+              if (const auto self = weak.lock()) self->received(id, bytes, std::move(process));
             },
         .ended =
-            [weak, id] {
-              if (const auto self = weak.lock()) self->drop(id, "the connection ended");
+            [weak, id](const std::string& why) {
+              if (const auto self = weak.lock()) self->drop(id, why);
             },
     });
   }
 
-  void received(LinkId id, std::string_view bytes, std::vector<FileDescriptor> descriptors) {
+  void received(LinkId id, std::string_view bytes, FileDescriptor process) {
     const auto found = connections.find(id);
     if (found == connections.end()) return;
-    if (!descriptors.empty()) found->second.descriptor = std::move(descriptors.front());
+    if (process) found->second.process = std::move(process);
     found->second.decoder.feed(bytes);
     while (true) {
       // A handler may end any connection, this one too.
       const auto at = connections.find(id);
-      if (at == connections.end()) return;
+      if (at == connections.end() || at->second.link->overrun()) return;
       const auto frame = at->second.decoder.next();
       if (!frame) return drop(id, std::string(explain(frame.error())));
       if (!*frame) return;
@@ -123,7 +141,8 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
         hello != nullptr && connection.role == Role::unknown) {
       connection.role = Role::rank;
       connection.decoder.set_message_bytes_max(kMessageBodyBytesMax);
-      return handlers.hello(id, *hello, frame.header.attempt, std::move(connection.descriptor));
+      connection.link->set_outgoing_bytes_max(kRankUnreadBytesMax);
+      return handlers.hello(id, *hello, frame.header.attempt, std::move(connection.process));
     }
     if (connection.role != Role::rank || std::holds_alternative<HelloMessage>(*message)) {
       return drop(id, "a message came that does not fit the moment");
@@ -142,6 +161,8 @@ struct LocalServer::Parts : std::enable_shared_from_this<LocalServer::Parts> {
 
   asio::io_context& loop;
   asio::posix::stream_descriptor listener;
+  asio::steady_timer accept_timer;
+  ClosingThreads closing;
   std::string path;
   Handlers handlers;
   std::map<LinkId, Connection> connections;
@@ -179,8 +200,12 @@ LocalServer::LocalServer(std::shared_ptr<Parts> parts) : parts_(std::move(parts)
 LocalServer::~LocalServer() {
   parts_->stopped = true;
   ::unlink(parts_->path.c_str());
-  std::error_code ignored;
-  parts_->listener.close(ignored);
+  parts_->accept_timer.cancel();
+  // Those that nobody has let in would be closed with the listener, with all that they brought.
+  const FileDescriptor listener(parts_->listener.release());
+  ::shutdown(listener.get(), SHUT_RDWR);
+  while (FileDescriptor socket{::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)})
+    parts_->closing.close_socket(std::move(socket));
   for (auto& [id, connection] : parts_->connections) connection.link->close();
   parts_->connections.clear();
 }

@@ -34,6 +34,8 @@ class HostObserver {
   // The first step that a rank of this pod committed in the attempt.
   virtual void first_step(std::uint32_t /*attempt*/, std::uint64_t /*step*/, Instant /*at*/) {}
   virtual void problem(const std::string& /*code*/, const std::string& /*message*/) {}
+  // What problem() told with this code is put right.
+  virtual void problem_over(const std::string& /*code*/) {}
   virtual void exit_allowed() {}
 };
 

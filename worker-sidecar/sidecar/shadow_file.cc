@@ -77,7 +77,7 @@ Result<ShadowFile> ShadowFile::create(const std::string& folder, ShadowPlan plan
 
 Result<ShadowFile> ShadowFile::open(const std::string& folder, std::uint32_t rank, std::uint64_t incarnation) {
   const std::string path = file_name(folder, rank);
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return fail_errno(errno, format("opening the shadow {}", path));
   ShadowFile file(descriptor, {});
   struct stat about{};

@@ -2,42 +2,60 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 
-#include "worker-sidecar/protocol/frame.h"
-
 namespace rekindle::sidecar {
 namespace {
 
 constexpr std::size_t kReadBytes = 64u << 10;
-constexpr std::size_t kDescriptorsMax = 4;
-// The largest order and another one that replaces it; a client that is this far behind does not
-// read.
-constexpr std::size_t kOutgoingBytesMax = 2 * (kMessageBodyBytesMax + kFrameBodyBytesMax);
 
-std::vector<FileDescriptor> descriptors_of(msghdr& message) {
-  std::vector<FileDescriptor> descriptors;
-  for (cmsghdr* control = CMSG_FIRSTHDR(&message); control != nullptr; control = CMSG_NXTHDR(&message, control)) {
-    if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int descriptor = -1;
-      std::memcpy(&descriptor, CMSG_DATA(control) + i * sizeof(int), sizeof descriptor);
-      descriptors.emplace_back(descriptor);
-    }
-  }
-  return descriptors;
+// What lies at the front of a socket and stays there.
+struct Seen {
+  ssize_t bytes = 0;  // as recvmsg says it
+  FileDescriptor descriptor;
+  bool more_descriptors = false;
+};
+
+Seen look(int socket, std::array<char, kReadBytes>& buffer) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control;
+  iovec part{.iov_base = buffer.data(), .iov_len = buffer.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  // Not with the padding behind it, where another descriptor would have room.
+  message.msg_controllen = CMSG_LEN(sizeof(int));
+  Seen seen{.bytes = ::recvmsg(socket, &message, MSG_PEEK | MSG_CMSG_CLOEXEC | MSG_DONTWAIT)};
+  if (seen.bytes < 0) return seen;
+  // Also where a descriptor came for which this process has no number left.
+  seen.more_descriptors = (message.msg_flags & MSG_CTRUNC) != 0;
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return seen;
+  int number = -1;
+  std::memcpy(&number, CMSG_DATA(header), sizeof number);
+  seen.descriptor = FileDescriptor(number);
+  return seen;
+}
+
+// Whether this is a pidfd, whose close takes no time. The signal 0 does nothing, and for any other
+// descriptor the kernel says EBADF.
+bool is_process(int descriptor) {
+  return ::syscall(SYS_pidfd_send_signal, descriptor, 0, nullptr, 0) == 0 || errno != EBADF;
 }
 
 }  // namespace
 
-UnixLink::UnixLink(asio::io_context& loop, FileDescriptor socket) : stream_(loop, socket.release()) {
+UnixLink::UnixLink(asio::io_context& loop, FileDescriptor socket, ClosingThreads closing)
+    : closing_threads_(std::move(closing)), stream_(loop, socket.release()) {
   ::fcntl(stream_.native_handle(), F_SETFL, ::fcntl(stream_.native_handle(), F_GETFL) | O_NONBLOCK);
 }
+
+UnixLink::~UnixLink() { close(); }
 
 void UnixLink::start(Handlers handlers) {
   handlers_ = std::move(handlers);
@@ -54,26 +72,31 @@ void UnixLink::wait_readable() {
 void UnixLink::read_some() {
   if (!open_) return;
   std::array<char, kReadBytes> buffer;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsMax * sizeof(int))> control;
-  iovec part{.iov_base = buffer.data(), .iov_len = buffer.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t got = ::recvmsg(stream_.native_handle(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return wait_readable();
-  if (got <= 0) return end();
+  // Only looked at first. What is taken out with descriptors that have no room is closed by the
+  // kernel, on this thread.
+  Seen seen = look(stream_.native_handle(), buffer);
+  if (seen.bytes < 0 && (errno == EAGAIN || errno == EINTR)) return wait_readable();
+  if (seen.bytes <= 0) return end("the connection ended");
+  const bool descriptors = seen.descriptor || seen.more_descriptors;
+  const bool expected = !heard_ && seen.descriptor && !seen.more_descriptors && is_process(seen.descriptor.get());
+  if (descriptors && !expected) {
+    if (seen.descriptor) closing_threads_.close(std::move(seen.descriptor));
+    return end("it sent descriptors that nobody asked for");
+  }
+  heard_ = true;
+  const ssize_t taken = ::recv(stream_.native_handle(), buffer.data(), static_cast<std::size_t>(seen.bytes), 0);
+  if (taken <= 0) return end("the connection ended");
   const auto keep = shared_from_this();  // a handler may drop the last other owner
-  handlers_.received(std::string_view(buffer.data(), static_cast<std::size_t>(got)), descriptors_of(message));
+  handlers_.received(std::string_view(buffer.data(), static_cast<std::size_t>(taken)), std::move(seen.descriptor));
   wait_readable();
 }
 
 void UnixLink::send(std::string bytes, int descriptor) {
-  if (!open_ || closing_) return;
-  if (outgoing_bytes_ + bytes.size() > kOutgoingBytesMax) {
+  if (!open_ || closing_ || overrun_) return;
+  if (outgoing_bytes_ != 0 && outgoing_bytes_ + bytes.size() > outgoing_bytes_max_) {
+    overrun_ = true;
     // Not from inside the caller's own loop over connections.
-    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->end(); });
+    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->end("it does not read its answers"); });
     return;
   }
   Outgoing item{.bytes = std::move(bytes), .sent = 0, .descriptor = {}};
@@ -135,16 +158,15 @@ void UnixLink::close_after_sending() {
 void UnixLink::close() {
   if (!open_) return;
   open_ = false;
-  std::error_code ignored;
-  stream_.close(ignored);
+  closing_threads_.close_socket(FileDescriptor(stream_.release()));
   handlers_ = {};
 }
 
-void UnixLink::end() {
+void UnixLink::end(const std::string& why) {
   if (!open_) return;
-  const std::function<void()> ended = handlers_.ended;
+  const std::function<void(const std::string&)> ended = handlers_.ended;
   close();
-  if (ended) ended();
+  if (ended) ended(why);
 }
 
 }  // namespace rekindle::sidecar

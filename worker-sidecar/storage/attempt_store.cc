@@ -13,16 +13,31 @@
 namespace rekindle {
 namespace {
 
-constexpr std::uint64_t kRecordBytesMax = 4u << 20;
+// A record of ours names one pod and has some hundred. One of 4 MiB costs 60 MiB to read.
+constexpr std::uint64_t kRecordBytesMax = 64u << 10;
+// Of all records in one listing.
+constexpr std::uint64_t kListedBytesMax = 16u << 20;
 // Between two looks for a record that is to come.
 constexpr Duration kAttemptPause = std::chrono::milliseconds(200);
 // Claims that lose to others; more rivals than this at once means something else is wrong.
 constexpr int kClaimsMax = 100;
 
-FoundAttempt read_attempt(FileSystem& file_system, const std::string& job_folder, std::uint64_t attempt) {
-  const Result<std::string> text = read_whole_file(
-      file_system, format("{}/{}/{}", job_folder, kAttemptsFolder, attempt_file_name(attempt)), kRecordBytesMax);
-  return FoundAttempt{attempt, text ? decode_attempt(*text) : Result<AttemptRecord>(std::unexpected(text.error()))};
+Result<AttemptRecord> read_record(FileSystem& file_system, const std::string& job_folder, std::uint64_t attempt,
+                                  std::uint64_t& bytes_left) {
+  const std::string path = format("{}/{}/{}", job_folder, kAttemptsFolder, attempt_file_name(attempt));
+  if (bytes_left == 0) {
+    return fail(ErrorCode::exhausted,
+                format("the records of later attempts have {} bytes already, and {} is not read: remove records of "
+                       "attempts that this job never made",
+                       kListedBytesMax, path));
+  }
+  const Result<std::string> text = read_whole_file(file_system, path, kRecordBytesMax);
+  if (!text) return std::unexpected(text.error());
+  bytes_left -= std::min<std::uint64_t>(bytes_left, text->size());
+  Result<AttemptRecord> record = decode_attempt(*text);
+  // Nobody asks a list for them, and they may be many.
+  if (record) record->pods = {};
+  return record;
 }
 
 // Sorted.
@@ -45,7 +60,8 @@ Result<std::uint64_t> highest_number(FileSystem& file_system, const std::string&
   FolderScan scan;
   // Records below the highest that can be used say nothing more.
   for (const std::uint64_t number : std::views::reverse(*numbers)) {
-    scan.attempts.push_back(read_attempt(file_system, job_folder, number));
+    std::uint64_t bytes_left = kRecordBytesMax;
+    scan.attempts.push_back({number, read_record(file_system, job_folder, number, bytes_left)});
     if (scan.attempts.back().record) break;
   }
   for (const std::string& name : *names) {
@@ -113,7 +129,10 @@ Result<std::vector<FoundAttempt>> list_attempts(FileSystem& file_system, const s
   const Result<std::vector<std::uint64_t>> numbers = attempt_numbers(file_system, job_folder);
   if (!numbers) return std::unexpected(numbers.error());
   std::vector<FoundAttempt> attempts;
-  for (const std::uint64_t number : *numbers) attempts.push_back(read_attempt(file_system, job_folder, number));
+  std::uint64_t bytes_left = kListedBytesMax;
+  for (const std::uint64_t number : std::views::reverse(*numbers))
+    attempts.push_back({number, read_record(file_system, job_folder, number, bytes_left)});
+  std::ranges::reverse(attempts);
   return attempts;
 }
 

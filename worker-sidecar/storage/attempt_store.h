@@ -24,7 +24,9 @@ Result<AttemptRecord> claim_attempt(FileSystem& file_system, const std::string& 
 Status await_attempt(FileSystem& file_system, const std::string& job_folder, std::uint64_t number, Duration wait_max,
                      Waiter& waiter);
 
-// In order of their numbers; a record that cannot be decoded is listed with its error.
+// In order of their numbers; a record that cannot be decoded is listed with its error. So is one
+// for which no room is left: the folder is other pods' as well, so what is read at a time is
+// bounded, and the newest come first. The pods of a record are left out.
 Result<std::vector<FoundAttempt>> list_attempts(FileSystem& file_system, const std::string& job_folder);
 
 }  // namespace rekindle

@@ -12,8 +12,7 @@
 namespace rekindle::sidecar {
 namespace {
 
-constexpr std::chrono::milliseconds kFirstPause{300};
-constexpr std::chrono::milliseconds kLongestPause{5000};
+constexpr Duration kLongestPause = std::chrono::seconds(5);
 constexpr std::chrono::seconds kAnswerMargin{10};
 
 }  // namespace
@@ -29,7 +28,7 @@ struct OperatorClient::Parts {
         request(std::move(first)) {}
 
   void run(const std::stop_token& ending) {
-    std::chrono::milliseconds pause = kFirstPause;
+    Duration pause = settings.first_pause;
     while (!ending.stop_requested()) {
       std::string body;
       std::stop_token interrupted;
@@ -56,12 +55,12 @@ struct OperatorClient::Parts {
                            : format("the operator at {}:{} does not answer as it should: {}", settings.host,
                                     settings.port, taken.error().message));
       if (taken) {
-        pause = kFirstPause;
+        pause = settings.first_pause;
         continue;
       }
       std::unique_lock lock(mutex);
-      changed.wait_for(lock, pause, [&] { return ending.stop_requested(); });
-      pause = std::min(pause * 2, kLongestPause);
+      changed.wait_for(lock, pause, [&] { return ending.stop_requested() || urgent; });
+      pause = std::max(pause, std::min(pause * 2, kLongestPause));
     }
   }
 
@@ -129,7 +128,9 @@ void OperatorClient::set_report(SyncReport report, bool coordinating, bool at_on
   const std::lock_guard lock(parts_->mutex);
   parts_->request.report = std::move(report);
   parts_->request.sender.coordinating = coordinating;
-  if (at_once && !std::exchange(parts_->urgent, true)) parts_->interrupt.request_stop();
+  if (!at_once || std::exchange(parts_->urgent, true)) return;
+  parts_->interrupt.request_stop();
+  parts_->changed.notify_all();
 }
 
 }  // namespace rekindle::sidecar

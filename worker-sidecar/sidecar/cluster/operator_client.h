@@ -2,8 +2,8 @@
 // and what is ordered. One thread.
 //
 // While the operator is away the sidecar goes on with what it knows; the client asks again with
-// growing pauses. A changed report interrupts a poll that waits, so that what matters is reported
-// at once.
+// growing pauses. A changed report interrupts a poll that waits, and a pause, so that what matters
+// is reported at once.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include <string>
 
 #include "common/base/error.h"
+#include "common/base/instant.h"
 #include "common/contract/sync_answer.h"
 #include "common/contract/sync_request.h"
 #include "common/net/tls.h"
@@ -24,6 +25,8 @@ class OperatorClient {
     std::uint16_t port = 0;
     std::shared_ptr<const TlsClientContext> tls;
     std::string job_uid;
+    // after a call that failed; each further failure doubles it, up to 5 s
+    Duration first_pause = std::chrono::milliseconds(300);
   };
   struct Handlers {
     // On the client's thread.
@@ -37,7 +40,7 @@ class OperatorClient {
   OperatorClient(const OperatorClient&) = delete;
   OperatorClient& operator=(const OperatorClient&) = delete;
 
-  // Any thread. `at_once`: end a poll that waits and report this now.
+  // Any thread. `at_once`: end a poll that waits, or a pause, and report this now.
   void set_report(SyncReport report, bool coordinating, bool at_once);
 
  private:

@@ -96,6 +96,7 @@ class PodSidecar final : public HostObserver {
   void attempt_begun(const AttemptBegun& begun, Instant at) override;
   void first_step(std::uint32_t attempt, std::uint64_t step, Instant at) override;
   void problem(const std::string& code, const std::string& message) override;
+  void problem_over(const std::string& code) override;
   void exit_allowed() override;
 
   void start_operator();
@@ -363,6 +364,13 @@ void PodSidecar::first_step(std::uint32_t attempt, std::uint64_t step, Instant) 
 
 void PodSidecar::problem(const std::string& code, const std::string& message) {
   problems_[code] = message;
+  asio::post(loop_, [this] {
+    if (host_) report(true);
+  });
+}
+
+void PodSidecar::problem_over(const std::string& code) {
+  problems_.erase(code);
   asio::post(loop_, [this] {
     if (host_) report(true);
   });

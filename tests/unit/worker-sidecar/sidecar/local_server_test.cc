@@ -1,92 +1,88 @@
 // The Unix socket of the sidecar against clients that mean no good.
 #include "worker-sidecar/sidecar/local_server.h"
 
-#include <fcntl.h>
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
+#include <sys/syscall.h>
 
-#include <cstring>
+#include <atomic>
+#include <future>
 #include <random>
+#include <thread>
 
+#include "common/base/format.h"
+#include "socket_client.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
-#include "worker-sidecar/protocol/frame.h"
 
 namespace rekindle::sidecar {
 namespace {
 
 using namespace std::chrono_literals;
 
-class Client {
+// A TCP connection whose last close waits until what it has sent is read, which is never.
+class Lingering {
  public:
-  explicit Client(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    connected_ = ::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  Lingering() {
+    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof address;
+    EXPECT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener, 1), 0);
+    ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &bytes);
+    sender_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::connect(sender_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    reader_ = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    ::close(listener);
+    const std::string much(64u << 10, 'x');
+    while (::send(sender_, much.data(), much.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) continue;
+    const linger for_an_hour{.l_onoff = 1, .l_linger = 3600};
+    ::setsockopt(sender_, SOL_SOCKET, SO_LINGER, &for_an_hour, sizeof for_an_hour);
   }
-  ~Client() { ::close(socket_); }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
+  ~Lingering() { let_go(); }
+  Lingering(const Lingering&) = delete;
+  Lingering& operator=(const Lingering&) = delete;
 
-  bool connected() const { return connected_; }
-  void send(const std::string& bytes) {
-    [[maybe_unused]] const auto sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  // Whoever has got it closes it last.
+  void hand_over(Client& client) {
+    client.send_descriptors({sender_});
+    ::close(std::exchange(sender_, -1));
   }
-  void send_descriptors(int count) {
-    std::vector<int> descriptors(static_cast<std::size_t>(count), 0);
-    std::string control(CMSG_SPACE(descriptors.size() * sizeof(int)), '\0');
-    char byte = 'x';
-    iovec part{.iov_base = &byte, .iov_len = 1};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size() * sizeof(int));
-    [[maybe_unused]] const auto sent = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
-  }
-  // The other side has closed.
-  bool ended() {
-    char buffer[4096];
-    while (true) {
-      const ssize_t got = ::recv(socket_, buffer, sizeof buffer, 0);
-      if (got > 0) continue;
-      return got == 0 || errno == ECONNRESET;
+  // Ends the wait of whoever closes it.
+  void let_go() {
+    for (int* const end : {&reader_, &sender_}) {
+      if (*end >= 0) ::close(std::exchange(*end, -1));
     }
   }
 
  private:
-  int socket_;
-  bool connected_ = false;
+  int sender_ = -1;
+  int reader_ = -1;
 };
 
-std::string framed(const LocalMessage& message) {
-  FrameEncoder encoder;
-  const EncodedMessage encoded = encode_local_message(message);
-  return *encoder.encode(encoded.kind, 0, encoded.body);
-}
+FileDescriptor own_process() { return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0))); }
 
 class LocalServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto server = LocalServer::listen(loop_, path(),
-                                      {.hello = [this](LinkId, const HelloMessage& hello, std::uint32_t,
-                                                       FileDescriptor) { hellos_.push_back(hello.rank); },
-                                       .message = [this](LinkId, const LocalMessage&, std::uint32_t) { ++messages_; },
-                                       .hook = [this](LinkId, const HookMessage&) { ++hooks_; },
-                                       .status =
-                                           [this](LinkId link) {
-                                             server_->send(link, StatusMessage{"{\"fine\":true}"}, 0);
-                                             ++asked_;
-                                           },
-                                       .ended = [this](LinkId, const std::string& why) { ended_.push_back(why); }});
+    auto server =
+        LocalServer::listen(loop_, path(),
+                            {.hello =
+                                 [this](LinkId link, const HelloMessage& hello, std::uint32_t, FileDescriptor process) {
+                                   hellos_.push_back(hello.rank);
+                                   links_.push_back(link);
+                                   if (process) ++processes_;
+                                 },
+                             .message = [this](LinkId, const LocalMessage&, std::uint32_t) { ++messages_; },
+                             .hook = [this](LinkId, const HookMessage&) { ++hooks_; },
+                             .status =
+                                 [this](LinkId link) {
+                                   server_->send(link, StatusMessage{answer_}, 0);
+                                   ++asked_;
+                                 },
+                             .ended = [this](LinkId, const std::string& why) { ended_.push_back(why); }});
     ASSERT_TRUE(server) << server.error().message;
     server_ = std::move(*server);
   }
@@ -107,7 +103,30 @@ class LocalServerTest : public testing::Test {
   TemporaryFolder folder_;
   asio::io_context loop_;
   std::unique_ptr<LocalServer> server_;
+  // Whether the server answers others while and after `attack` runs, which hands `lingering` over.
+  bool answers_beside(Lingering& lingering, const std::function<void()>& attack) {
+    std::atomic<bool> over = false;
+    std::thread serving([&] {
+      while (!over) loop_.run_one_for(5ms);
+    });
+    attack();
+    bool answered = true;
+    // The first may be served before what the attack did.
+    for (int i = 0; i < 5 && answered; ++i) {
+      Client good(path());
+      good.send(framed(StatusMessage{}));
+      answered = good.hears(10s);
+    }
+    lingering.let_go();
+    over = true;
+    serving.join();
+    return answered;
+  }
+
+  std::string answer_ = "{\"fine\":true}";
   std::vector<std::uint32_t> hellos_;
+  std::vector<LinkId> links_;
+  int processes_ = 0;
   std::vector<std::string> ended_;
   int messages_ = 0;
   int hooks_ = 0;
@@ -155,10 +174,90 @@ TEST_F(LocalServerTest, DescriptorsThatNobodyAskedForAreClosed) {
   const auto before = open_descriptors();
   {
     Client bad(path());
-    for (int round = 0; round < 20; ++round) bad.send_descriptors(4);
+    for (int round = 0; round < 20; ++round) bad.send_descriptors({0, 0, 0, 0});
     ASSERT_TRUE(until([&] { return bad.ended(); }));
   }
   ASSERT_TRUE(until([&] { return open_descriptors() <= before; })) << open_descriptors() << " of " << before;
+}
+
+TEST_F(LocalServerTest, ASocketThatLingersHoldsNobodyUp) {
+  Lingering lingering;
+  EXPECT_TRUE(answers_beside(lingering, [&] {
+    Client bad(path());
+    lingering.hand_over(bad);
+  }));
+}
+
+TEST_F(LocalServerTest, ASocketThatLingersBehindBytesThatAreNotReadHoldsNobodyUp) {
+  Lingering lingering;
+  Client bad(path());
+  EXPECT_TRUE(answers_beside(lingering, [&] {
+    bad.send(std::string(64u << 10, 'x'));
+    lingering.hand_over(bad);
+  }));
+}
+
+TEST_F(LocalServerTest, ASocketThatLingersWhereNobodyWasLetInDoesNotHoldUpTheEnd) {
+  Lingering lingering;
+  Client bad(path());
+  lingering.hand_over(bad);
+  std::future<void> ended = std::async(std::launch::async, [&] { server_.reset(); });
+  EXPECT_EQ(ended.wait_for(10s), std::future_status::ready);
+  lingering.let_go();
+}
+
+TEST_F(LocalServerTest, ARankBringsItsProcess) {
+  const FileDescriptor process = own_process();
+  Client rank(path());
+  rank.send_descriptors({process.get()}, framed(HelloMessage{.rank = 2, .world_size = 4}));
+  ASSERT_TRUE(until([&] { return hellos_.size() == 1; }));
+  EXPECT_EQ(processes_, 1);
+}
+
+TEST_F(LocalServerTest, AHelloWithAnotherDescriptorOrWithTwoEndsTheConnection) {
+  const FileDescriptor process = own_process();
+  for (const std::vector<int>& descriptors : {std::vector<int>{0}, std::vector<int>{process.get(), process.get()}}) {
+    Client bad(path());
+    bad.send_descriptors(descriptors, framed(HelloMessage{.rank = 2, .world_size = 4}));
+    EXPECT_TRUE(until([&] { return bad.ended(); }));
+  }
+  EXPECT_TRUE(hellos_.empty());
+}
+
+TEST_F(LocalServerTest, ADescriptorAfterTheHelloEndsTheConnection) {
+  const FileDescriptor process = own_process();
+  Client rank(path());
+  rank.send(framed(HelloMessage{.rank = 2, .world_size = 4}));
+  ASSERT_TRUE(until([&] { return hellos_.size() == 1; }));
+  rank.send_descriptors({process.get()});
+  EXPECT_TRUE(until([&] { return rank.ended(); }));
+}
+
+TEST_F(LocalServerTest, AToolThatReadsNoAnswersIsEnded) {
+  answer_ = format("{{\"state\":\"{}\"}}", std::string(16u << 10, 'x'));
+  Client tool(path());
+  FrameEncoder encoder;
+  const EncodedMessage question = encode_local_message(StatusMessage{});
+  for (int i = 0; i < 200; ++i) tool.send(*encoder.encode(question.kind, 0, question.body));
+  EXPECT_TRUE(until([&] { return !ended_.empty(); })) << asked_ << " answers are kept for it";
+  EXPECT_TRUE(still_answers());
+}
+
+TEST_F(LocalServerTest, OneLongAnswerReachesATool) {
+  answer_ = format("{{\"state\":\"{}\"}}", std::string(700u << 10, 'x'));
+  Client tool(path());
+  tool.send(framed(StatusMessage{}));
+  EXPECT_TRUE(until([&] { return tool.read_all() > answer_.size(); })) << tool.read_all();
+}
+
+TEST_F(LocalServerTest, ARankMayBeFarBehind) {
+  Client rank(path());
+  rank.send(framed(HelloMessage{.rank = 2, .world_size = 4}));
+  ASSERT_TRUE(until([&] { return hellos_.size() == 1; }));
+  const std::string much = format("{{\"state\":\"{}\"}}", std::string(900u << 10, 'x'));
+  for (int i = 0; i < 8; ++i) server_->send(links_.at(0), StatusMessage{much}, 0);
+  ASSERT_TRUE(still_answers());
+  EXPECT_TRUE(server_->connected(links_.at(0)));
 }
 
 TEST_F(LocalServerTest, ManyConnectionsDoNotKeepOthersOut) {

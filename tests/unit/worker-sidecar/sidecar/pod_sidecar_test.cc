@@ -291,6 +291,15 @@ TEST_F(PodSidecar, AFolderThatCannotBeUsedIsToldToTheRankAndTheOperator) {
       << logs(pods);
 }
 
+TEST_F(PodSidecar, AFolderThatWasRepairedIsNotReportedAsBrokenAnyMore) {
+  fs::remove(shared_.at("checkpoints"));
+  auto pods = start_pods(1, "a");
+  ASSERT_TRUE(eventually([&] { return !operator_->problem("storage").empty(); })) << logs(pods);
+  fs::create_directory(shared_.at("checkpoints"));
+  pods[0]->start_rank();
+  EXPECT_TRUE(eventually([&] { return operator_->problem("storage").empty(); })) << logs(pods);
+}
+
 TEST_F(PodSidecar, TheHookOfAPodWhoseSidecarIsGoneSaysSoAndDoesNotHoldThePod) {
   auto pods = start_pods(1, "a");
   ASSERT_TRUE(eventually([&] { return pods[0]->ready(); })) << logs(pods);

@@ -130,6 +130,41 @@ TEST_F(AttemptStore, ARecordThatReadsBackDifferentlyIsNoClaim) {
   EXPECT_EQ(record.error().code, ErrorCode::corrupt);
 }
 
+// What a list holds in memory is what its readers ask for, whatever others have put there.
+TEST_F(AttemptStore, TheListLeavesThePodsOut) {
+  AttemptRecord record = make_record();
+  record.pods.resize(100, {"digits-worker-0", "77"});
+  claim_attempt(real_file_system(), folder_, record, "n1");
+  const auto listed = list_attempts(real_file_system(), folder_);
+  ASSERT_TRUE(listed->at(0).record);
+  EXPECT_TRUE(listed->at(0).record->pods.empty());
+  EXPECT_EQ(listed->at(0).record->time, record.time);
+}
+
+TEST_F(AttemptStore, OfMoreRecordsThanThereIsRoomForTheNewestAreListed) {
+  AttemptRecord large = make_record();
+  large.job_uid = std::string(60u << 10, 'x');
+  for (large.attempt = 1; large.attempt <= 300; ++large.attempt)
+    write_bytes(format("{}/attempts/{}.json", folder_, large.attempt), encode_attempt(large));
+  const auto listed = list_attempts(real_file_system(), folder_);
+  ASSERT_EQ(listed->size(), 300u);
+  EXPECT_TRUE(listed->back().record);
+  EXPECT_TRUE(listed->at(100).record);
+  ASSERT_FALSE(listed->front().record);
+  EXPECT_EQ(listed->front().record.error().code, ErrorCode::exhausted);
+  EXPECT_NE(listed->front().record.error().message.find("/1.json is not read"), std::string::npos);
+}
+
+TEST_F(AttemptStore, ARecordThatIsTooLargeForOneIsNotRead) {
+  AttemptRecord large = make_record();
+  large.attempt = 1;
+  large.pods.resize(10'000, {"digits-worker-0", "77"});
+  write_bytes(folder_ + "/attempts/1.json", encode_attempt(large));
+  const auto listed = list_attempts(real_file_system(), folder_);
+  ASSERT_FALSE(listed->at(0).record);
+  EXPECT_NE(listed->at(0).record.error().message.find("at most 65536 are read"), std::string::npos);
+}
+
 TEST_F(AttemptStore, ADamagedRecordIsListedWithItsError) {
   write_bytes(folder_ + "/attempts/3.json", "{\"att");
   const auto listed = list_attempts(real_file_system(), folder_);
