@@ -163,6 +163,7 @@ class CoordinationHarness {
     bool up = false;
     std::uint64_t generation = 0;
     std::optional<Instant> wake;
+    std::optional<Instant> ends_until;  // was told to end, and has time until then
     bool exit_allowed = false;
     AttemptBegun begun;
     std::optional<RememberJob> remembered;  // in the run folder, which outlives the sidecar
@@ -185,6 +186,9 @@ class CoordinationHarness {
 
   void perform(std::uint32_t pod, const CoordinationOutput& output);
   void perform(std::uint32_t pod, const SendToPeer& send);
+  void perform(std::uint32_t pod, const TakeForRank& take);
+  void perform(std::uint32_t pod, const RefuseRank& refuse);
+  void perform(std::uint32_t pod, const ExitAllowed& exit);
   void perform(std::uint32_t pod, const StartWrite& start);
   void perform(std::uint32_t pod, const WriteFromShadow& start);
   void perform(std::uint32_t pod, const WriteStates& write);

@@ -55,7 +55,11 @@ struct Coordination::Parts {
   };
   std::vector<EarlyHook> early_hooks;                               // that came before the attempt was known
   std::map<std::uint32_t, RankRequestedCheckpoint> early_requests;  // the same, by rank
-  bool terminating = false;
+  struct Ending {
+    Instant since;
+    Instant until;
+  };
+  std::optional<Ending> ending;  // SIGTERM has come
   bool exit_reported = false;
 
   void handle(const PeerTableSeen& event, Instant now, CoordinationOutputs& out) {
@@ -110,6 +114,10 @@ struct Coordination::Parts {
            Retry::yes}});
       return;
     }
+    if (event.attempt == 0 && job_start.closed()) {
+      out.push_back(RefuseRank{event.rank, JobStart::closed_error()});
+      return;
+    }
     LocalRank& rank = ranks.connect(event.rank);
     if (attempt == 0) rank = LocalRank{};
     rank.alive = true;
@@ -151,7 +159,8 @@ struct Coordination::Parts {
     LocalRank* rank = ranks.find(event.rank);
     if (rank == nullptr) {
       if (attempt != 0 || !config.hosts(event.rank)) return;
-      LocalRank& known = ranks.connect(event.rank);  // it died while this sidecar was away
+      if (event.attempt == 0 && job_start.closed()) return;  // it was refused
+      LocalRank& known = ranks.connect(event.rank);          // it died while this sidecar was away
       known.word = event.word;
       known.shadow_steps = event.shadow_steps;
       known.attempt = event.attempt;
@@ -222,8 +231,24 @@ struct Coordination::Parts {
   }
 
   void handle(const Terminating& event, Instant now, CoordinationOutputs& out) {
-    terminating = true;
+    const Duration given = event.seconds_left > 0 ? duration_of_seconds(event.seconds_left) : config.limits.deadline;
+    if (!ending) ending = {now, now + given};
     if (attempt != 0) member.on_terminating(event, now, out);
+    else job_start.close(now, out);
+  }
+
+  // Ranks may live in an attempt that this sidecar, which came back, has not found again yet.
+  std::optional<Instant> rejoin_awaited_until() const {
+    const bool lives = from_before.attempt != 0 ||
+                       std::ranges::any_of(ranks.all(), [](const auto& each) { return each.second.attempt != 0; });
+    if (!ending || attempt != 0 || !lives) return std::nullopt;
+    // Until one has come, and from then on until the others have.
+    return std::min(ending->until, ending->since + 2 * config.limits.rejoin_wait);
+  }
+  bool may_still_begin(Instant now) const {
+    if (attempt != 0 || !job_start.closed()) return attempt == 0;
+    const std::optional<Instant> until = rejoin_awaited_until();
+    return until && now < *until;
   }
 
   void handle(const CandidatesListed& event, Instant now, CoordinationOutputs& out) {
@@ -365,10 +390,12 @@ struct Coordination::Parts {
     for (const auto& [rank, request] : std::exchange(early_requests, {})) {
       if (ranks.is_live(rank)) member.on_checkpoint_requested(request, now, out);
     }
-    if (!job_start.rejoined()) return;
-    for (const auto& [number, rank] : ranks.all()) {
-      if (!rank.alive && !rank.finished) member.on_rank_died(number, now, out);
+    if (job_start.rejoined()) {
+      for (const auto& [number, rank] : ranks.all()) {
+        if (!rank.alive && !rank.finished) member.on_rank_died(number, now, out);
+      }
     }
+    if (ending) member.on_terminating({std::max(0.001, to_seconds(ending->until - now))}, now, out);
   }
 
   // Of an attempt that goes on the process before this one knew more; what is known now is for the
@@ -390,7 +417,7 @@ struct Coordination::Parts {
         if (called.seconds_left > 0)
           called.seconds_left = std::max(0.001, called.seconds_left - to_seconds(now - early->at));
         member.on_hook(called, now, out);
-      } else if (now >= early->until(config.limits)) {
+      } else if (now >= early->until(config.limits) || !may_still_begin(now)) {
         out.push_back(AnswerHook{early->called.hook,
                                  {.outcome = HookOutcome::nothing_to_save,
                                   .milliseconds = static_cast<std::uint64_t>(to_milliseconds(now - early->at)),
@@ -437,7 +464,7 @@ struct Coordination::Parts {
   // Periodic checkpoints are of jobs that train undisturbed.
   bool may_lead_periodic() const {
     if (!pods.all_reachable() || pods.lowest_reachable() != config.ordinal) return false;
-    if (member.state() != MemberState::free || coordinator.leading() || terminating) return false;
+    if (member.state() != MemberState::free || coordinator.leading() || ending) return false;
     for (std::uint32_t pod = 0; pod < config.pods; ++pod) {
       if (pods.finished(pod)) return false;
     }
@@ -446,8 +473,8 @@ struct Coordination::Parts {
   }
 
   void allow_exit(Instant now, CoordinationOutputs& out) {
-    if (!terminating || exit_reported) return;
-    if (attempt != 0 && !member.exit_allowed(coordinator.leading(), now)) return;
+    if (!ending || exit_reported) return;
+    if (attempt == 0 ? may_still_begin(now) : !member.exit_allowed(coordinator.leading(), now)) return;
     exit_reported = true;
     out.push_back(ExitAllowed{});
   }
@@ -503,6 +530,7 @@ std::optional<Instant> Coordination::next_wake() const {
   for (const auto& early : parts.early_hooks) consider(early.until(parts.config.limits));
   if (parts.attempt == 0) {
     consider(parts.job_start.next_wake());
+    if (!parts.exit_reported) consider(parts.rejoin_awaited_until());
     return wake;
   }
   consider(parts.member.next_wake());
