@@ -509,6 +509,19 @@ void CoordinationHarness::terminate(std::uint32_t pod, double seconds) {
   deliver(pod, Terminating{seconds});
 }
 
+void CoordinationHarness::freeze(Duration duration) {
+  log(format("everything is frozen for {} ms", std::chrono::duration_cast<milliseconds>(duration).count()));
+  now_ += duration;
+  std::priority_queue<Happening> later;
+  for (; !queue_.empty(); queue_.pop()) {
+    Happening happening = queue_.top();
+    happening.at = std::max(happening.at, now_);
+    later.push(std::move(happening));
+  }
+  queue_ = std::move(later);
+  for (std::uint32_t pod = 0; pod < config_.pods; ++pod) deliver(pod, Tick{});
+}
+
 bool CoordinationHarness::quiet() const {
   if (!checkpoints_wanted_.empty()) return false;
   for (std::uint32_t ordinal = 0; ordinal < pods_.size(); ++ordinal) {

@@ -70,6 +70,9 @@ class CoordinationHarness {
   void reach_gate(std::uint32_t rank);
   void set_load_time(Duration duration) { load_time_ = duration; }
   void terminate(std::uint32_t pod, double seconds);
+  // Nothing runs for so long, as in a virtual machine that is suspended. Timers are the first to
+  // notice; what happened before lies in the sockets until then.
+  void freeze(Duration duration);
   void table(const std::vector<PeerTableEntry>& pods, bool go);
   void fail_writes_of(std::uint32_t rank, Error error, int times = 1 << 30) {
     write_errors_[rank] = {std::move(error), times};

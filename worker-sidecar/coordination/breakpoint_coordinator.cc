@@ -37,7 +37,7 @@ void BreakpointCoordinator::send_to_all(const PeerMessage& message, Coordination
 }
 
 // No wait takes more than a quarter of the time that the breakpoint has.
-Duration BreakpointCoordinator::bound(Duration wait) const { return std::min(wait, (deadline_ - began_) / 4); }
+Duration BreakpointCoordinator::bound(Duration wait) const { return std::min(wait, given() / 4); }
 
 // --- triggers ---
 
@@ -95,6 +95,7 @@ void BreakpointCoordinator::begin(const TimedTrigger& reason, Instant now, Coord
   causes_ = {cause_of(reason.trigger)};
   began_ = now;
   deadline_ = reason.until ? *reason.until : now + config_.limits.deadline;
+  frozen_ = Duration{0};
   rounds_ = 0;
   failed_writers_.clear();
   failed_shadows_.clear();
@@ -212,7 +213,7 @@ std::optional<Instant> BreakpointCoordinator::answers_due() const {
     Instant since = started_;
     // A connection that breaks again and again does not use up all the time that there is.
     if (const auto changed = links_changed_.find(pod); changed != links_changed_.end())
-      since = std::max(since, std::min(changed->second, began_ + (deadline_ - began_) / 2));
+      since = std::max(since, std::min(changed->second, deadline_ - given() / 2));
     const Instant at = since + bound(reachable ? config_.limits.answer_wait : config_.limits.collect_wait);
     due = due ? std::max(*due, at) : at;
   }
@@ -544,6 +545,19 @@ void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
     }
     publish_if_written(now, out);
   }
+}
+
+void BreakpointCoordinator::pass_over(Duration frozen) {
+  started_ += frozen;
+  next_resend_ += frozen;
+  evaluated_at_ += frozen;
+  for (std::optional<Instant>* since : {&raise_round_at_, &answered_at_, &permitted_at_, &stripes_done_at_}) {
+    if (*since) **since += frozen;
+  }
+  for (auto& [pod, changed] : links_changed_) changed += frozen;
+  if (reason_.until) return;
+  deadline_ += frozen;
+  frozen_ += frozen;
 }
 
 std::optional<Instant> BreakpointCoordinator::next_wake() const {

@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <utility>
 
 #include "common/base/format.h"
 #include "worker-sidecar/checkpoint/names.h"
@@ -23,6 +24,11 @@ namespace {
 // One event leads to a handful of messages to oneself. A machine that answers itself for ever must
 // not take the loop thread with it: what is dropped here is sent again by the timers.
 constexpr int kSelfMessagesMax = 1000;
+
+// Woken this much later than asked, the process was frozen, or the machine slept.
+constexpr Duration kFrozenAfter = std::chrono::seconds(1);
+// Then what lies in the sockets is taken in before time is judged.
+constexpr Duration kTakeIn = std::chrono::milliseconds(100);
 }  // namespace
 
 // Routes events to the machines. Members are in the order in which they refer to each other.
@@ -61,6 +67,8 @@ struct Coordination::Parts {
   };
   std::optional<Ending> ending;  // SIGTERM has come
   bool exit_reported = false;
+  std::optional<Instant> advanced;
+  std::optional<Instant> judges_from;  // after it was frozen
 
   void handle(const PeerTableSeen& event, Instant now, CoordinationOutputs& out) {
     pods.see(event);
@@ -448,7 +456,20 @@ struct Coordination::Parts {
     }
   }
 
+  void notice_frozen_time(std::optional<Instant> asked, Instant now) {
+    const std::optional<Instant> before = std::exchange(advanced, now);
+    if (!asked || !before) return;
+    const Duration frozen = now - std::max(*asked, *before);
+    if (frozen < kFrozenAfter) return;
+    coordinator.pass_over(frozen);
+    member.pass_over(frozen);
+    for (auto& [pod, since] : lost) since += frozen;
+    judges_from = now + kTakeIn;
+  }
+
   void on_time(Instant now, CoordinationOutputs& out) {
+    if (judges_from && now < *judges_from) return;
+    judges_from.reset();
     answer_early_hooks(now, out);
     if (attempt == 0) {
       job_start.on_wake(now, out);
@@ -487,6 +508,7 @@ Coordination& Coordination::operator=(Coordination&&) noexcept = default;
 
 CoordinationOutputs Coordination::advance(const CoordinationEvent& event, Instant now) {
   Parts& parts = *parts_;
+  parts.notice_frozen_time(next_wake(), now);
   CoordinationOutputs out;
   std::deque<PeerMessage> to_self;
   CoordinationOutputs fresh;
@@ -527,11 +549,15 @@ std::optional<Instant> Coordination::next_wake() const {
   const auto consider = [&wake](std::optional<Instant> at) {
     if (at) wake = wake ? std::min(*wake, *at) : *at;
   };
+  const auto when_judged = [&] {
+    if (parts.judges_from && wake) wake = std::max(*wake, *parts.judges_from);
+    return wake;
+  };
   for (const auto& early : parts.early_hooks) consider(early.until(parts.config.limits));
   if (parts.attempt == 0) {
     consider(parts.job_start.next_wake());
     if (!parts.exit_reported) consider(parts.rejoin_awaited_until());
-    return wake;
+    return when_judged();
   }
   consider(parts.member.next_wake());
   consider(parts.coordinator.next_wake());
@@ -539,7 +565,7 @@ std::optional<Instant> Coordination::next_wake() const {
   consider(parts.periodic_leader.next_wake());
   if (!parts.exit_reported) consider(parts.member.terminating_until());
   for (const auto& [pod, since] : parts.lost) consider(since + parts.config.limits.pod_lost_grace);
-  return wake;
+  return when_judged();
 }
 
 std::uint32_t Coordination::attempt() const { return parts_->attempt; }

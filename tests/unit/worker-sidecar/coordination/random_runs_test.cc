@@ -56,7 +56,7 @@ struct Story {
 
   void fault() {
     if (flaps_ && luck.below(2) == 0) return job->break_communicators();
-    const std::uint64_t kinds = all_delivered ? 6 : 10;
+    const std::uint64_t kinds = all_delivered ? 7 : 11;
     switch (luck.below(kinds)) {
       case 0: job->hook(some_pod(), 20); break;
       case 1: job->kill_rank(some_rank()); break;
@@ -70,9 +70,10 @@ struct Story {
         job->hook(some_pod(), 15);
         break;
       case 5: job->terminate(some_pod(), 20); break;
-      case 6: job->kill_pod(some_pod()); break;
-      case 7: job->restart_sidecar(some_pod()); break;
-      case 8: {
+      case 6: job->freeze(milliseconds(static_cast<std::int64_t>(luck.below(3000)))); break;
+      case 7: job->kill_pod(some_pod()); break;
+      case 8: job->restart_sidecar(some_pod()); break;
+      case 9: {
         const std::uint32_t a = some_pod(), b = some_pod();
         if (a != b) job->set_link(a, b, false);
         break;
