@@ -411,7 +411,9 @@ struct Coordination::Parts {
   void settle_layouts(CoordinationOutputs& out) {
     if (attempt == 0) return;
     if (from_before.attempt == attempt && !layouts.knows_all()) layouts.learn_if_alike(from_before.job_layout_hash);
-    if (!layouts.knows_all()) return;
+    // Until then the next one learns from it at least that ranks live in this attempt.
+    const bool said = from_before.attempt == attempt || remembered.attempt == attempt;
+    if (!layouts.knows_all() && (said || layouts.job_hash().empty())) return;
     RememberJob now_known{attempt, layouts.job_hash()};
     if (now_known == remembered) return;
     remembered = now_known;

@@ -339,6 +339,24 @@ TEST(JobStart, ASidecarThatCameBackAndIsToldToEndDoesNotWaitForEverForRanksThatD
   EXPECT_TRUE(said);
 }
 
+TEST(JobStart, TheSidecarThatComesNextLearnsOfTheAttemptAlsoWhereNotAllIsKnownOfTheOthers) {
+  Coordination sidecar({.ordinal = 1, .pods = 2});
+  const Instant now{std::chrono::hours(1)};
+  sidecar.advance(PeerConnected{0}, now);
+  sidecar.advance(RankConnected{.rank = 1}, now);
+  sidecar.advance(PeerMessageArrived{0, 0, BeginMessage{}}, now);
+  sidecar.advance(RankRegistered{1, {.layout = harness_layout()}}, now);
+  sidecar.advance(PeerMessageArrived{0, 0, OfferMessage{}}, now);
+  sidecar.advance(RankLoaded{1, {.ok = true}}, now);
+  std::optional<RememberJob> left;
+  for (const CoordinationOutput& output : sidecar.advance(PeerMessageArrived{0, 1, TakeMessage{.attempt = 1}}, now)) {
+    if (const auto* remember = std::get_if<RememberJob>(&output)) left = *remember;
+  }
+  ASSERT_TRUE(left);
+  EXPECT_EQ(left->attempt, 1u);
+  EXPECT_NE(left->job_layout_hash, "");
+}
+
 TEST(JobStart, AHookOfAPodThatIsEndedBeforeItsAttemptIsAnsweredAtOnce) {
   CoordinationHarness job({.pods = 1});
   job.connect_everything();
