@@ -261,6 +261,20 @@ std::string BreakpointCoordinator::describe_losses() const {
   return text;
 }
 
+std::string BreakpointCoordinator::what_stands() const {
+  if (known_ && !known_->path.empty()) return "the newest complete checkpoint stands";
+  // A sidecar that came back does not know from where the attempt began, and periodic checkpoints
+  // are known where they were led.
+  const bool knows_all = known_ && (config_.pods == 1 || !config_.snapshots.periodic());
+  return knows_all ? "there is no checkpoint yet: the next start begins at step 1"
+                   : "the next start goes on from the newest complete checkpoint, if there is one";
+}
+
+bool BreakpointCoordinator::parts_lack_shadows() const {
+  return shards_ && shards_->groups.size() > 1 && config_.snapshots.shadow_every_steps == 0 &&
+         std::ranges::all_of(collected_ranks(), [](const CollectedRank& rank) { return rank.shadow_steps.empty(); });
+}
+
 void BreakpointCoordinator::evaluate(Instant now, CoordinationOutputs& out) {
   evaluated_at_ = now;
   if (const auto due = answers_due(); due && now < *due) return;
@@ -280,7 +294,7 @@ void BreakpointCoordinator::evaluate(Instant now, CoordinationOutputs& out) {
     return;
   }
   if (!shards && choice.kind != ChoiceKind::finished) {
-    fail_breakpoint({shards.error().code, shards.error().message + "; the newest complete checkpoint stands"}, out);
+    fail_breakpoint({shards.error().code, format("{}; {}", shards.error().message, what_stands())}, out);
     return;
   }
   switch (choice.kind) {
@@ -299,8 +313,13 @@ void BreakpointCoordinator::evaluate(Instant now, CoordinationOutputs& out) {
   }
   choice_ = std::move(choice);
   const std::string losses = describe_losses();
-  Error error{ErrorCode::unavailable, format("{}{}; the newest complete checkpoint stands", choice_.why,
-                                             losses.empty() ? "" : format(" (lost: {})", losses))};
+  Error error{ErrorCode::unavailable,
+              format("{}{}; {}", choice_.why, losses.empty() ? "" : format(" (lost: {})", losses), what_stands())};
+  if (parts_lack_shadows())
+    error.message +=
+        ". Where ranks hold different parts, shadows keep a complete step: set rekindle.dev/shadow-every on the job, "
+        "or "
+        "--shadow-every of `rekindle run`";
   if (last_error_) error.message = format("{}; after that, {}", last_error_->message, error.message);
   fail_breakpoint(std::move(error), out);
 }
@@ -515,10 +534,10 @@ void BreakpointCoordinator::on_outranked(std::uint64_t term) {
 void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
   if (move(CoordinatorInput::wake) != CoordinatorMove::drive) return;
   if (now >= deadline_) {
-    std::string message =
-        "the breakpoint was not durable when its time was over; the newest complete checkpoint stands. Raise the "
-        "deadline or "
-        "give the volume more bandwidth";
+    std::string message = format(
+        "the breakpoint was not durable when its time was over; {}. Raise the deadline or give the volume more "
+        "bandwidth",
+        what_stands());
     if (last_error_) message += format(" ({})", last_error_->message);
     fail_breakpoint({ErrorCode::deadline_exceeded, std::move(message)}, out);
     return;

@@ -93,6 +93,9 @@ class BreakpointCoordinator {
   ChooseInput choose_input(Instant now) const;
   bool may_write(const std::map<std::uint32_t, int>& failed, std::uint32_t rank) const;
   std::string describe_losses() const;
+  // From where the next start goes on when this breakpoint fails.
+  std::string what_stands() const;
+  bool parts_lack_shadows() const;
   void evaluate(Instant now, CoordinationOutputs& out);
   void permit(const Choice& choice, Instant now, CoordinationOutputs& out);
   void take(Choice choice, Instant now, CoordinationOutputs& out);

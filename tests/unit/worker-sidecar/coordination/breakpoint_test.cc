@@ -499,6 +499,37 @@ TEST(Breakpoint, P18_AnEndThatComesFromOutsideDoesNotWaitForWhoWasFrozen) {
   EXPECT_EQ(job.records().back().state, SaveState::failed);
 }
 
+std::string failure_without_a_copy(CoordinationHarness& job) {
+  job.kill_rank(0);
+  EXPECT_TRUE(settles(job)) << job.describe();
+  EXPECT_EQ(job.records().back().state, SaveState::failed);
+  return job.records().back().message;
+}
+
+TEST(Breakpoint, AFailureSaysWhetherThereIsACheckpointAtAll) {
+  CoordinationHarness fresh({.pods = 1});
+  fresh.start();
+  fresh.place(0, 12, RankPhase::computing);
+  EXPECT_NE(failure_without_a_copy(fresh).find("there is no checkpoint yet: the next start begins at step 1"),
+            std::string::npos);
+  CoordinationHarness restored = training({.pods = 1});
+  EXPECT_NE(failure_without_a_copy(restored).find("the newest complete checkpoint stands"), std::string::npos);
+  CoordinationHarness back = training({.pods = 1});
+  back.restart_sidecar(0);
+  back.run_for(seconds(1));
+  EXPECT_NE(failure_without_a_copy(back).find("the newest complete checkpoint, if there is one"), std::string::npos);
+}
+
+TEST(Breakpoint, WhereRanksHoldDifferentPartsAFailureNamesShadows) {
+  CoordinationHarness job({.pods = 2});
+  for (const std::uint32_t rank : {0u, 1u}) job.set_layout_of(rank, *layout_for("pipeline", rank, 2));
+  job.start();
+  for (const std::uint32_t rank : {0u, 1u}) job.place(rank, 12, RankPhase::computing);
+  EXPECT_NE(failure_without_a_copy(job).find("rekindle.dev/shadow-every"), std::string::npos);
+  CoordinationHarness alike = training({.pods = 1});
+  EXPECT_EQ(failure_without_a_copy(alike).find("rekindle.dev/shadow-every"), std::string::npos);
+}
+
 TEST(Breakpoint, P19_TheSidecarOfADeadRankStaysUntilItIsDurable) {
   CoordinationHarness job = training({.pods = 2});
   job.set_write_time(milliseconds(300));
