@@ -177,13 +177,9 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
   } else if (const auto* offer = std::get_if<OfferToRank>(&output)) {
     load(pod, offer->rank, offer->offer);
   } else if (const auto* take = std::get_if<TakeForRank>(&output)) {
-    Rank& rank = ranks_[take->rank];
-    rank.attempt = take->take.attempt;
-    rank.slots[0] = rank.slots[1] = take->take.step;
-    set_word(take->rank, {take->take.step, RankPhase::between, 0});
-    if (options_.trains) act_later(take->rank, microseconds(10), milliseconds(1));
+    perform(pod, *take);
   } else if (const auto* refuse = std::get_if<RefuseRank>(&output)) {
-    log(format("{}refuses rank {}: {}", who, refuse->rank, refuse->error.message));
+    perform(pod, *refuse);
   } else if (std::get_if<ListCandidates>(&output)) {
     if (listing_error_) deliver_later(pod, milliseconds(1), CandidatesListed{std::unexpected(*listing_error_)});
     else deliver_later(pod, milliseconds(1), CandidatesListed{candidates_});
@@ -252,10 +248,42 @@ void CoordinationHarness::perform(std::uint32_t pod, const CoordinationOutput& o
     log(format("{}restored step {}, refused on the way: {}", who, restore->step, restore->refused.size()));
   } else if (const auto* problem = std::get_if<NoteProblem>(&output)) {
     log(format("{}problem {}: {}", who, problem->code, problem->message));
-  } else if (std::get_if<ExitAllowed>(&output)) {
-    pods_[pod].exit_allowed = true;
-    log(who + "may exit");
+  } else if (const auto* exit = std::get_if<ExitAllowed>(&output)) {
+    perform(pod, *exit);
   }
+}
+
+void CoordinationHarness::perform(std::uint32_t pod, const TakeForRank& take) {
+  if (pods_[pod].exit_allowed) violate(format("rank {} begins an attempt in a pod that may exit", take.rank));
+  Rank& rank = ranks_[take.rank];
+  rank.attempt = take.take.attempt;
+  rank.slots[0] = rank.slots[1] = take.take.step;
+  set_word(take.rank, {take.take.step, RankPhase::between, 0});
+  if (options_.trains) act_later(take.rank, microseconds(10), milliseconds(1));
+}
+
+void CoordinationHarness::perform(std::uint32_t pod, const RefuseRank& refuse) {
+  log(format("pod {} refuses rank {}: {}", pod, refuse.rank, refuse.error.message));
+  if (ranks_[refuse.rank].attempt != 0) return;
+  // Its rk_open fails, and the program ends.
+  after(milliseconds(1), [this, number = refuse.rank, generation = ranks_[refuse.rank].generation] {
+    if (ranks_[number].generation == generation) kill_rank(number);
+  });
+}
+
+// As the shell does it: a moment later the sidecar is gone, and soon the rest of the pod.
+void CoordinationHarness::perform(std::uint32_t pod, const ExitAllowed&) {
+  log(format("pod {} may exit", pod));
+  pods_[pod].exit_allowed = true;
+  for (std::uint32_t number = 0; number < ranks_.size(); ++number) {
+    const Rank& rank = ranks_[number];
+    const bool trains = rank.alive && !rank.finished && rank.attempt != 0 && !rank.held && !rank.stop;
+    if (pod_of(number) == pod && trains && now_ < *pods_[pod].ends_until)
+      violate(format("pod {} may exit while rank {} trains", pod, number));
+  }
+  after(milliseconds(300), [this, pod, generation = pods_[pod].generation] {
+    if (pods_[pod].generation == generation) kill_pod(pod);
+  });
 }
 
 // --- faults and triggers ---
@@ -345,6 +373,7 @@ void CoordinationHarness::restart_sidecar(std::uint32_t pod) {
   log(format("sidecar of pod {} is restarted", pod));
   ++pods_[pod].generation;
   pods_[pod].wake.reset();
+  pods_[pod].exit_allowed = false;
   CoordinationConfig own = config_;
   own.ordinal = pod;
   pods_[pod].machine = std::make_unique<Coordination>(own);
@@ -455,7 +484,7 @@ void CoordinationHarness::order(const std::string& breakpoint, AfterBreakpoint a
 }
 
 void CoordinationHarness::want_checkpoint(std::uint32_t number) {
-  if (!ranks_[number].alive) return;
+  if (!ranks_[number].alive || ranks_[number].attempt == 0) return;
   log(format("rank {} wants a checkpoint", number));
   checkpoints_wanted_[number] = ranks_[number].word.step;
   deliver(pod_of(number), RankRequestedCheckpoint{number, ranks_[number].word.step});
@@ -474,14 +503,37 @@ void CoordinationHarness::break_communicators() {
 }
 
 void CoordinationHarness::terminate(std::uint32_t pod, double seconds) {
+  if (!pods_[pod].up) return;
   log(format("sidecar of pod {} is told to end", pod));
+  pods_[pod].ends_until = now_ + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
   deliver(pod, Terminating{seconds});
+}
+
+void CoordinationHarness::freeze(Duration duration) {
+  log(format("everything is frozen for {} ms", std::chrono::duration_cast<milliseconds>(duration).count()));
+  now_ += duration;
+  std::priority_queue<Happening> later;
+  for (; !queue_.empty(); queue_.pop()) {
+    Happening happening = queue_.top();
+    happening.at = std::max(happening.at, now_);
+    later.push(std::move(happening));
+  }
+  queue_ = std::move(later);
+  for (std::uint32_t pod = 0; pod < config_.pods; ++pod) deliver(pod, Tick{});
 }
 
 bool CoordinationHarness::quiet() const {
   if (!checkpoints_wanted_.empty()) return false;
-  for (const Pod& pod : pods_) {
+  for (std::uint32_t ordinal = 0; ordinal < pods_.size(); ++ordinal) {
+    const Pod& pod = pods_[ordinal];
     if (!pod.up) continue;
+    if (pod.machine->attempt() == 0) {
+      // It waits for other pods; one that came back to ranks that live finds them first.
+      for (std::uint32_t number = 0; number < ranks_.size(); ++number) {
+        if (pod_of(number) == ordinal && ranks_[number].alive && ranks_[number].attempt != 0) return false;
+      }
+      continue;
+    }
     const SidecarPhase phase = pod.machine->phase();
     if (phase == SidecarPhase::saving) return false;
     if (pod.machine->describe().find("coordinator=idle") == std::string::npos &&

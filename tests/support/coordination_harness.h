@@ -70,6 +70,9 @@ class CoordinationHarness {
   void reach_gate(std::uint32_t rank);
   void set_load_time(Duration duration) { load_time_ = duration; }
   void terminate(std::uint32_t pod, double seconds);
+  // Nothing runs for so long, as in a virtual machine that is suspended. Timers are the first to
+  // notice; what happened before lies in the sockets until then.
+  void freeze(Duration duration);
   void table(const std::vector<PeerTableEntry>& pods, bool go);
   void fail_writes_of(std::uint32_t rank, Error error, int times = 1 << 30) {
     write_errors_[rank] = {std::move(error), times};
@@ -163,6 +166,7 @@ class CoordinationHarness {
     bool up = false;
     std::uint64_t generation = 0;
     std::optional<Instant> wake;
+    std::optional<Instant> ends_until;  // was told to end, and has time until then
     bool exit_allowed = false;
     AttemptBegun begun;
     std::optional<RememberJob> remembered;  // in the run folder, which outlives the sidecar
@@ -185,6 +189,9 @@ class CoordinationHarness {
 
   void perform(std::uint32_t pod, const CoordinationOutput& output);
   void perform(std::uint32_t pod, const SendToPeer& send);
+  void perform(std::uint32_t pod, const TakeForRank& take);
+  void perform(std::uint32_t pod, const RefuseRank& refuse);
+  void perform(std::uint32_t pod, const ExitAllowed& exit);
   void perform(std::uint32_t pod, const StartWrite& start);
   void perform(std::uint32_t pod, const WriteFromShadow& start);
   void perform(std::uint32_t pod, const WriteStates& write);

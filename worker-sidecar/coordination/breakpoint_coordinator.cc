@@ -37,7 +37,7 @@ void BreakpointCoordinator::send_to_all(const PeerMessage& message, Coordination
 }
 
 // No wait takes more than a quarter of the time that the breakpoint has.
-Duration BreakpointCoordinator::bound(Duration wait) const { return std::min(wait, (deadline_ - began_) / 4); }
+Duration BreakpointCoordinator::bound(Duration wait) const { return std::min(wait, given() / 4); }
 
 // --- triggers ---
 
@@ -95,6 +95,7 @@ void BreakpointCoordinator::begin(const TimedTrigger& reason, Instant now, Coord
   causes_ = {cause_of(reason.trigger)};
   began_ = now;
   deadline_ = reason.until ? *reason.until : now + config_.limits.deadline;
+  frozen_ = Duration{0};
   rounds_ = 0;
   failed_writers_.clear();
   failed_shadows_.clear();
@@ -212,7 +213,7 @@ std::optional<Instant> BreakpointCoordinator::answers_due() const {
     Instant since = started_;
     // A connection that breaks again and again does not use up all the time that there is.
     if (const auto changed = links_changed_.find(pod); changed != links_changed_.end())
-      since = std::max(since, std::min(changed->second, began_ + (deadline_ - began_) / 2));
+      since = std::max(since, std::min(changed->second, deadline_ - given() / 2));
     const Instant at = since + bound(reachable ? config_.limits.answer_wait : config_.limits.collect_wait);
     due = due ? std::max(*due, at) : at;
   }
@@ -260,6 +261,20 @@ std::string BreakpointCoordinator::describe_losses() const {
   return text;
 }
 
+std::string BreakpointCoordinator::what_stands() const {
+  if (known_ && !known_->path.empty()) return "the newest complete checkpoint stands";
+  // A sidecar that came back does not know from where the attempt began, and periodic checkpoints
+  // are known where they were led.
+  const bool knows_all = known_ && (config_.pods == 1 || !config_.snapshots.periodic());
+  return knows_all ? "there is no checkpoint yet: the next start begins at step 1"
+                   : "the next start goes on from the newest complete checkpoint, if there is one";
+}
+
+bool BreakpointCoordinator::parts_lack_shadows() const {
+  return shards_ && shards_->groups.size() > 1 && config_.snapshots.shadow_every_steps == 0 &&
+         std::ranges::all_of(collected_ranks(), [](const CollectedRank& rank) { return rank.shadow_steps.empty(); });
+}
+
 void BreakpointCoordinator::evaluate(Instant now, CoordinationOutputs& out) {
   evaluated_at_ = now;
   if (const auto due = answers_due(); due && now < *due) return;
@@ -279,7 +294,7 @@ void BreakpointCoordinator::evaluate(Instant now, CoordinationOutputs& out) {
     return;
   }
   if (!shards && choice.kind != ChoiceKind::finished) {
-    fail_breakpoint({shards.error().code, shards.error().message + "; the newest complete checkpoint stands"}, out);
+    fail_breakpoint({shards.error().code, format("{}; {}", shards.error().message, what_stands())}, out);
     return;
   }
   switch (choice.kind) {
@@ -298,8 +313,13 @@ void BreakpointCoordinator::evaluate(Instant now, CoordinationOutputs& out) {
   }
   choice_ = std::move(choice);
   const std::string losses = describe_losses();
-  Error error{ErrorCode::unavailable, format("{}{}; the newest complete checkpoint stands", choice_.why,
-                                             losses.empty() ? "" : format(" (lost: {})", losses))};
+  Error error{ErrorCode::unavailable,
+              format("{}{}; {}", choice_.why, losses.empty() ? "" : format(" (lost: {})", losses), what_stands())};
+  if (parts_lack_shadows())
+    error.message +=
+        ". Where ranks hold different parts, shadows keep a complete step: set rekindle.dev/shadow-every on the job, "
+        "or "
+        "--shadow-every of `rekindle run`";
   if (last_error_) error.message = format("{}; after that, {}", last_error_->message, error.message);
   fail_breakpoint(std::move(error), out);
 }
@@ -514,10 +534,10 @@ void BreakpointCoordinator::on_outranked(std::uint64_t term) {
 void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
   if (move(CoordinatorInput::wake) != CoordinatorMove::drive) return;
   if (now >= deadline_) {
-    std::string message =
-        "the breakpoint was not durable when its time was over; the newest complete checkpoint stands. Raise the "
-        "deadline or "
-        "give the volume more bandwidth";
+    std::string message = format(
+        "the breakpoint was not durable when its time was over; {}. Raise the deadline or give the volume more "
+        "bandwidth",
+        what_stands());
     if (last_error_) message += format(" ({})", last_error_->message);
     fail_breakpoint({ErrorCode::deadline_exceeded, std::move(message)}, out);
     return;
@@ -544,6 +564,19 @@ void BreakpointCoordinator::on_wake(Instant now, CoordinationOutputs& out) {
     }
     publish_if_written(now, out);
   }
+}
+
+void BreakpointCoordinator::pass_over(Duration frozen) {
+  started_ += frozen;
+  next_resend_ += frozen;
+  evaluated_at_ += frozen;
+  for (std::optional<Instant>* since : {&raise_round_at_, &answered_at_, &permitted_at_, &stripes_done_at_}) {
+    if (*since) **since += frozen;
+  }
+  for (auto& [pod, changed] : links_changed_) changed += frozen;
+  if (reason_.until) return;
+  deadline_ += frozen;
+  frozen_ += frozen;
 }
 
 std::optional<Instant> BreakpointCoordinator::next_wake() const {

@@ -64,6 +64,9 @@ class BreakpointCoordinator {
   // A periodic checkpoint: a breakpoint of the same step is made already.
   void on_durable(KnownCheckpoint checkpoint) { known_ = std::move(checkpoint); }
   void on_wake(Instant now, CoordinationOutputs& out);
+  // Nothing here has run for so long: all waits begin later, and the breakpoint ends later unless
+  // its end comes from outside (P18).
+  void pass_over(Duration frozen);
   std::optional<Instant> next_wake() const;
 
   CoordinatorState state() const { return state_; }
@@ -75,6 +78,8 @@ class BreakpointCoordinator {
   CoordinatorMove move(CoordinatorInput input) const { return coordinator_move(state_, input); }
   void send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const;
   void send_to_all(const PeerMessage& message, CoordinationOutputs& out) const;
+  // How long the breakpoint may take in all, frozen time left out.
+  Duration given() const { return deadline_ - began_ - frozen_; }
   Duration bound(Duration wait) const;
 
   void begin(const TimedTrigger& reason, Instant now, CoordinationOutputs& out);
@@ -88,6 +93,9 @@ class BreakpointCoordinator {
   ChooseInput choose_input(Instant now) const;
   bool may_write(const std::map<std::uint32_t, int>& failed, std::uint32_t rank) const;
   std::string describe_losses() const;
+  // From where the next start goes on when this breakpoint fails.
+  std::string what_stands() const;
+  bool parts_lack_shadows() const;
   void evaluate(Instant now, CoordinationOutputs& out);
   void permit(const Choice& choice, Instant now, CoordinationOutputs& out);
   void take(Choice choice, Instant now, CoordinationOutputs& out);
@@ -133,6 +141,7 @@ class BreakpointCoordinator {
   std::set<TriggerCause> causes_;
   Instant began_;
   Instant deadline_;
+  Duration frozen_{0};  // since it began, as far as the deadline has moved for it
   std::uint32_t rounds_ = 0;
   // How often writing from their memory, or from their shadows, has failed.
   std::map<std::uint32_t, int> failed_writers_;

@@ -525,6 +525,11 @@ void BreakpointMember::on_wake(Instant now, CoordinationOutputs& out) {
   end_ranks_if_ending(now, out);
 }
 
+void BreakpointMember::pass_over(Duration frozen) {
+  give_up_ += frozen;
+  requests_.pass_over(frozen);
+}
+
 std::optional<Instant> BreakpointMember::next_wake() const {
   std::optional<Instant> wake;
   const auto consider = [&wake](Instant at) { wake = wake ? std::min(*wake, at) : at; };

@@ -63,6 +63,8 @@ class BreakpointMember {
   void on_pod_lost(Instant now, CoordinationOutputs& out);
 
   void on_wake(Instant now, CoordinationOutputs& out);
+  // Nothing here has run for so long. What hooks wait for has passed all the same.
+  void pass_over(Duration frozen);
   std::optional<Instant> next_wake() const;
 
   MemberState state() const { return state_; }

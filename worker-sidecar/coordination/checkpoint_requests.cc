@@ -67,6 +67,10 @@ void CheckpointRequests::give_up_overdue(Instant now, CoordinationOutputs& out) 
   });
 }
 
+void CheckpointRequests::pass_over(Duration frozen) {
+  for (auto& [rank, request] : waiting_) request.until += frozen;
+}
+
 std::optional<Instant> CheckpointRequests::next_wake() const {
   std::optional<Instant> wake;
   for (const auto& [rank, request] : waiting_) wake = wake ? std::min(*wake, request.until) : request.until;

@@ -35,6 +35,8 @@ class CheckpointRequests {
   void refuse(std::uint32_t rank, const std::string& why, CoordinationOutputs& out);
 
   void give_up_overdue(Instant now, CoordinationOutputs& out);
+  // Nothing has run for so long.
+  void pass_over(Duration frozen);
   std::optional<Instant> next_wake() const;
 
  private:

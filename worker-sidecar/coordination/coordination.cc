@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <utility>
 
 #include "common/base/format.h"
 #include "worker-sidecar/checkpoint/names.h"
@@ -23,6 +24,11 @@ namespace {
 // One event leads to a handful of messages to oneself. A machine that answers itself for ever must
 // not take the loop thread with it: what is dropped here is sent again by the timers.
 constexpr int kSelfMessagesMax = 1000;
+
+// Woken this much later than asked, the process was frozen, or the machine slept.
+constexpr Duration kFrozenAfter = std::chrono::seconds(1);
+// Then what lies in the sockets is taken in before time is judged.
+constexpr Duration kTakeIn = std::chrono::milliseconds(100);
 }  // namespace
 
 // Routes events to the machines. Members are in the order in which they refer to each other.
@@ -55,8 +61,14 @@ struct Coordination::Parts {
   };
   std::vector<EarlyHook> early_hooks;                               // that came before the attempt was known
   std::map<std::uint32_t, RankRequestedCheckpoint> early_requests;  // the same, by rank
-  bool terminating = false;
+  struct Ending {
+    Instant since;
+    Instant until;
+  };
+  std::optional<Ending> ending;  // SIGTERM has come
   bool exit_reported = false;
+  std::optional<Instant> advanced;
+  std::optional<Instant> judges_from;  // after it was frozen
 
   void handle(const PeerTableSeen& event, Instant now, CoordinationOutputs& out) {
     pods.see(event);
@@ -110,6 +122,10 @@ struct Coordination::Parts {
            Retry::yes}});
       return;
     }
+    if (event.attempt == 0 && job_start.closed()) {
+      out.push_back(RefuseRank{event.rank, JobStart::closed_error()});
+      return;
+    }
     LocalRank& rank = ranks.connect(event.rank);
     if (attempt == 0) rank = LocalRank{};
     rank.alive = true;
@@ -151,7 +167,8 @@ struct Coordination::Parts {
     LocalRank* rank = ranks.find(event.rank);
     if (rank == nullptr) {
       if (attempt != 0 || !config.hosts(event.rank)) return;
-      LocalRank& known = ranks.connect(event.rank);  // it died while this sidecar was away
+      if (event.attempt == 0 && job_start.closed()) return;  // it was refused
+      LocalRank& known = ranks.connect(event.rank);          // it died while this sidecar was away
       known.word = event.word;
       known.shadow_steps = event.shadow_steps;
       known.attempt = event.attempt;
@@ -222,8 +239,24 @@ struct Coordination::Parts {
   }
 
   void handle(const Terminating& event, Instant now, CoordinationOutputs& out) {
-    terminating = true;
+    const Duration given = event.seconds_left > 0 ? duration_of_seconds(event.seconds_left) : config.limits.deadline;
+    if (!ending) ending = {now, now + given};
     if (attempt != 0) member.on_terminating(event, now, out);
+    else job_start.close(now, out);
+  }
+
+  // Ranks may live in an attempt that this sidecar, which came back, has not found again yet.
+  std::optional<Instant> rejoin_awaited_until() const {
+    const bool lives = from_before.attempt != 0 ||
+                       std::ranges::any_of(ranks.all(), [](const auto& each) { return each.second.attempt != 0; });
+    if (!ending || attempt != 0 || !lives) return std::nullopt;
+    // Until one has come, and from then on until the others have.
+    return std::min(ending->until, ending->since + 2 * config.limits.rejoin_wait);
+  }
+  bool may_still_begin(Instant now) const {
+    if (attempt != 0 || !job_start.closed()) return attempt == 0;
+    const std::optional<Instant> until = rejoin_awaited_until();
+    return until && now < *until;
   }
 
   void handle(const CandidatesListed& event, Instant now, CoordinationOutputs& out) {
@@ -365,10 +398,12 @@ struct Coordination::Parts {
     for (const auto& [rank, request] : std::exchange(early_requests, {})) {
       if (ranks.is_live(rank)) member.on_checkpoint_requested(request, now, out);
     }
-    if (!job_start.rejoined()) return;
-    for (const auto& [number, rank] : ranks.all()) {
-      if (!rank.alive && !rank.finished) member.on_rank_died(number, now, out);
+    if (job_start.rejoined()) {
+      for (const auto& [number, rank] : ranks.all()) {
+        if (!rank.alive && !rank.finished) member.on_rank_died(number, now, out);
+      }
     }
+    if (ending) member.on_terminating({std::max(0.001, to_seconds(ending->until - now))}, now, out);
   }
 
   // Of an attempt that goes on the process before this one knew more; what is known now is for the
@@ -376,7 +411,9 @@ struct Coordination::Parts {
   void settle_layouts(CoordinationOutputs& out) {
     if (attempt == 0) return;
     if (from_before.attempt == attempt && !layouts.knows_all()) layouts.learn_if_alike(from_before.job_layout_hash);
-    if (!layouts.knows_all()) return;
+    // Until then the next one learns from it at least that ranks live in this attempt.
+    const bool said = from_before.attempt == attempt || remembered.attempt == attempt;
+    if (!layouts.knows_all() && (said || layouts.job_hash().empty())) return;
     RememberJob now_known{attempt, layouts.job_hash()};
     if (now_known == remembered) return;
     remembered = now_known;
@@ -390,7 +427,7 @@ struct Coordination::Parts {
         if (called.seconds_left > 0)
           called.seconds_left = std::max(0.001, called.seconds_left - to_seconds(now - early->at));
         member.on_hook(called, now, out);
-      } else if (now >= early->until(config.limits)) {
+      } else if (now >= early->until(config.limits) || !may_still_begin(now)) {
         out.push_back(AnswerHook{early->called.hook,
                                  {.outcome = HookOutcome::nothing_to_save,
                                   .milliseconds = static_cast<std::uint64_t>(to_milliseconds(now - early->at)),
@@ -421,7 +458,20 @@ struct Coordination::Parts {
     }
   }
 
+  void notice_frozen_time(std::optional<Instant> asked, Instant now) {
+    const std::optional<Instant> before = std::exchange(advanced, now);
+    if (!asked || !before) return;
+    const Duration frozen = now - std::max(*asked, *before);
+    if (frozen < kFrozenAfter) return;
+    coordinator.pass_over(frozen);
+    member.pass_over(frozen);
+    for (auto& [pod, since] : lost) since += frozen;
+    judges_from = now + kTakeIn;
+  }
+
   void on_time(Instant now, CoordinationOutputs& out) {
+    if (judges_from && now < *judges_from) return;
+    judges_from.reset();
     answer_early_hooks(now, out);
     if (attempt == 0) {
       job_start.on_wake(now, out);
@@ -437,7 +487,7 @@ struct Coordination::Parts {
   // Periodic checkpoints are of jobs that train undisturbed.
   bool may_lead_periodic() const {
     if (!pods.all_reachable() || pods.lowest_reachable() != config.ordinal) return false;
-    if (member.state() != MemberState::free || coordinator.leading() || terminating) return false;
+    if (member.state() != MemberState::free || coordinator.leading() || ending) return false;
     for (std::uint32_t pod = 0; pod < config.pods; ++pod) {
       if (pods.finished(pod)) return false;
     }
@@ -446,8 +496,8 @@ struct Coordination::Parts {
   }
 
   void allow_exit(Instant now, CoordinationOutputs& out) {
-    if (!terminating || exit_reported) return;
-    if (attempt != 0 && !member.exit_allowed(coordinator.leading(), now)) return;
+    if (!ending || exit_reported) return;
+    if (attempt == 0 ? may_still_begin(now) : !member.exit_allowed(coordinator.leading(), now)) return;
     exit_reported = true;
     out.push_back(ExitAllowed{});
   }
@@ -460,6 +510,7 @@ Coordination& Coordination::operator=(Coordination&&) noexcept = default;
 
 CoordinationOutputs Coordination::advance(const CoordinationEvent& event, Instant now) {
   Parts& parts = *parts_;
+  parts.notice_frozen_time(next_wake(), now);
   CoordinationOutputs out;
   std::deque<PeerMessage> to_self;
   CoordinationOutputs fresh;
@@ -500,10 +551,15 @@ std::optional<Instant> Coordination::next_wake() const {
   const auto consider = [&wake](std::optional<Instant> at) {
     if (at) wake = wake ? std::min(*wake, *at) : *at;
   };
+  const auto when_judged = [&] {
+    if (parts.judges_from && wake) wake = std::max(*wake, *parts.judges_from);
+    return wake;
+  };
   for (const auto& early : parts.early_hooks) consider(early.until(parts.config.limits));
   if (parts.attempt == 0) {
     consider(parts.job_start.next_wake());
-    return wake;
+    if (!parts.exit_reported) consider(parts.rejoin_awaited_until());
+    return when_judged();
   }
   consider(parts.member.next_wake());
   consider(parts.coordinator.next_wake());
@@ -511,7 +567,7 @@ std::optional<Instant> Coordination::next_wake() const {
   consider(parts.periodic_leader.next_wake());
   if (!parts.exit_reported) consider(parts.member.terminating_until());
   for (const auto& [pod, since] : parts.lost) consider(since + parts.config.limits.pod_lost_grace);
-  return wake;
+  return when_judged();
 }
 
 std::uint32_t Coordination::attempt() const { return parts_->attempt; }

@@ -10,8 +10,9 @@
 // Guarantees: outputs depend on the events and times alone. Every HookCalled is answered once,
 // before its time is over. Every trigger ends in an outcome before its deadline. Messages may be
 // lost, doubled and late. The own messages are delivered inside. Assumptions: one thread; `now`
-// does not go back; advance(Tick) is called no later than next_wake(). Caveats: one copy of the
-// layouts of all ranks in every sidecar, where ranks hold different ones.
+// does not go back; advance(Tick) is called no later than next_wake(). A second later than that,
+// everything here was frozen, and a breakpoint did not have that time (P18). Caveats: one copy of
+// the layouts of all ranks in every sidecar, where ranks hold different ones.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "common/base/format.h"
 
@@ -137,6 +138,7 @@ void JobStart::on_rank_loaded(const RankLoaded& loaded, CoordinationOutputs& out
 // One answer for the pod once all its ranks have one. After a failure the same offer may come again
 // and is then tried again.
 void JobStart::answer_if_loaded(CoordinationOutputs& out) {
+  if (closed_) return;
   PodLoadedMessage answer{.ordinal = config_.ordinal, .path = offered_->path, .step = offered_->step, .ok = true};
   for (const auto& [number, rank] : ranks_.all()) {
     if (!rank.alive) continue;
@@ -172,12 +174,32 @@ void JobStart::on_take(const TakeMessage& take, CoordinationOutputs& out) {
 
 void JobStart::on_refused(const FailedMessage& failed, CoordinationOutputs& out) {
   if (running()) return;
-  for (const std::uint32_t rank : ranks_.live()) {
-    out.push_back(RefuseRank{rank, failed.error});
-    // it ends with the error; what counts is the process that comes after it
-    ranks_.find(rank)->alive = false;
-  }
+  refuse_waiting_ranks(failed.error, out);
   out.push_back(NoteProblem{"restore_failed", failed.error.message});
+}
+
+// Not those that live in an attempt already.
+void JobStart::refuse_waiting_ranks(const Error& error, CoordinationOutputs& out) {
+  for (const std::uint32_t number : ranks_.live()) {
+    LocalRank& rank = *ranks_.find(number);
+    if (rank.attempt != 0) continue;
+    out.push_back(RefuseRank{number, error});
+    // it ends with the error; what counts is the process that comes after it
+    rank.alive = false;
+  }
+}
+
+void JobStart::close(Instant now, CoordinationOutputs& out) {
+  if (running() || std::exchange(closed_, true)) return;
+  refuse_waiting_ranks(closed_error(), out);
+  on_change(now, out);
+}
+
+Error JobStart::closed_error() {
+  return {ErrorCode::unavailable,
+          "no attempt begins here any more, since this pod or run is being ended; no step is lost, and the job goes on "
+          "when it is started again",
+          Retry::yes};
 }
 
 // --- coordinator ---

@@ -57,6 +57,12 @@ class JobStart {
   void on_rank_connected(std::uint32_t rank, Instant now, CoordinationOutputs& out);
   void on_rank_loaded(const RankLoaded& loaded, CoordinationOutputs& out);
   void on_pod_lost(std::uint32_t ordinal, Instant now, CoordinationOutputs& out);
+  // The pod is being ended: its ranks that wait are refused, and nothing but an attempt that they
+  // live in already begins here.
+  void close(Instant now, CoordinationOutputs& out);
+  bool closed() const { return closed_; }
+  // What a rank is told that comes to a pod that is closed.
+  static Error closed_error();
   // What a sidecar that came back, or that a message did not reach, does not know of the others'
   // layouts, it asks every pod that it meets.
   void on_pod_met(std::uint32_t ordinal, CoordinationOutputs& out) const;
@@ -82,12 +88,13 @@ class JobStart {
   JobStartState state() const { return state_; }
 
  private:
-  bool coordinating() const { return pods_.lowest_reachable() == config_.ordinal; }
+  bool coordinating() const { return !closed_ && pods_.lowest_reachable() == config_.ordinal; }
   void send(std::uint32_t ordinal, PeerMessage message, CoordinationOutputs& out) const;
   void send_to_all(const PeerMessage& message, CoordinationOutputs& out) const;
   bool rejoin(Instant now, CoordinationOutputs& out);
   ReadyMessage ready() const;
   void answer_if_loaded(CoordinationOutputs& out);
+  void refuse_waiting_ranks(const Error& error, CoordinationOutputs& out);
 
   void drive(Instant now, CoordinationOutputs& out);
   bool all_pods(ReadyState reached) const;
@@ -110,6 +117,7 @@ class JobStart {
   // As a member.
   TakeMessage taken_;  // attempt 0: not yet
   bool rejoined_ = false;
+  bool closed_ = false;
   std::optional<Instant> rejoin_at_;  // with the ranks that are there by then
   bool welcomed_any_ = false;
   std::set<std::uint32_t> welcomed_;

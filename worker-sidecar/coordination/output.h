@@ -206,7 +206,7 @@ struct NoteProblem {
   std::string message;
 };
 
-// After Terminating: nothing here is waited for any more.
+// After Terminating: nothing here is waited for any more, and no attempt begins.
 struct ExitAllowed {};
 
 using CoordinationOutput =

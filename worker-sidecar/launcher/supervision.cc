@@ -54,6 +54,8 @@ void Supervision::on(const TimePassed&, Instant now, Actions& actions) {
   if (!until_ || now < *until_) return;
   switch (state_) {
     case State::saving:
+      // Its sidecar was frozen with it, and goes on with the breakpoint.
+      if (now - *until_ >= kFrozenAfter) return become_saving(now);
       if (running_.empty()) return become_over(actions);
       return become_ending(now, actions);
     case State::draining: return become_ending(now, actions);

@@ -6,7 +6,8 @@
 // saving (the sidecar writes the breakpoint) -> draining (the ranks leave by themselves, as they
 // were ordered) -> ending (SIGTERM) -> killing (SIGKILL) -> over. Guarantees: over is reached
 // within deadline + kDrain + kTerminate of the first event that is not a good end, whatever the
-// children and the sidecar do; the exit code is that of the rank that failed first.
+// children and the sidecar do, frozen time left out; the exit code is that of the rank that failed
+// first.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,8 @@ namespace rekindle::launcher {
 // ever.
 inline constexpr Duration kDrain = std::chrono::milliseconds(500);
 inline constexpr Duration kTerminate = std::chrono::seconds(5);
+// Woken this much later than asked, everything here was frozen: that was no time to save in.
+inline constexpr Duration kFrozenAfter = std::chrono::seconds(1);
 
 struct SupervisionSettings {
   std::set<std::uint32_t> ranks;

@@ -460,6 +460,76 @@ TEST(Breakpoint, P18_NoHookIsKeptPastItsTime) {
   EXPECT_NE(answer_of(job, 1).message.find("time was over"), std::string::npos) << answer_of(job, 1).message;
 }
 
+// Nobody outside waits for it, and every copy lives on.
+TEST(Breakpoint, P18_TimeInWhichEverythingWasFrozenIsNotTimeThatABreakpointHad) {
+  for (const std::uint32_t pods : {1u, 3u}) {
+    for (int moment = 0; moment < 24; ++moment) {
+      CoordinationHarness job = training({.pods = pods, .ranks_per_pod = 3 / pods, .limits = {.deadline = seconds(3)}});
+      job.kill_rank(1);
+      job.run_for(std::chrono::microseconds(500) * moment);
+      job.freeze(seconds(5));
+      ASSERT_TRUE(settles(job)) << job.describe();
+      EXPECT_EQ(job.records().back().state, SaveState::durable) << job.records().back().message;
+      ASSERT_FALSE(job.published().empty()) << pods << " pods, frozen at " << moment;
+      EXPECT_EQ(job.published().back().step, 190u);
+    }
+  }
+}
+
+TEST(Breakpoint, P18_ARankThatWasFrozenInItsUpdateIsStillWaitedFor) {
+  CoordinationHarness job = training({.pods = 1, .ranks_per_pod = 2});
+  job.place(0, 190, RankPhase::updating);
+  job.kill_rank(1);
+  job.run_for(milliseconds(100));
+  job.freeze(seconds(5));
+  job.run_for(milliseconds(300));
+  job.place(0, 191, RankPhase::between);
+  ASSERT_TRUE(settles(job)) << job.describe();
+  ASSERT_EQ(job.published().size(), 1u);
+  EXPECT_EQ(job.published()[0].step, 191u);
+}
+
+TEST(Breakpoint, P18_AnEndThatComesFromOutsideDoesNotWaitForWhoWasFrozen) {
+  CoordinationHarness job = training({.pods = 1});
+  job.set_write_time(seconds(600));
+  job.order("b", AfterBreakpoint::park, 3);
+  job.run_for(milliseconds(100));
+  job.freeze(seconds(5));
+  job.run_for(milliseconds(300));
+  EXPECT_EQ(job.records().back().state, SaveState::failed);
+}
+
+std::string failure_without_a_copy(CoordinationHarness& job) {
+  job.kill_rank(0);
+  EXPECT_TRUE(settles(job)) << job.describe();
+  EXPECT_EQ(job.records().back().state, SaveState::failed);
+  return job.records().back().message;
+}
+
+TEST(Breakpoint, AFailureSaysWhetherThereIsACheckpointAtAll) {
+  CoordinationHarness fresh({.pods = 1});
+  fresh.start();
+  fresh.place(0, 12, RankPhase::computing);
+  EXPECT_NE(failure_without_a_copy(fresh).find("there is no checkpoint yet: the next start begins at step 1"),
+            std::string::npos);
+  CoordinationHarness restored = training({.pods = 1});
+  EXPECT_NE(failure_without_a_copy(restored).find("the newest complete checkpoint stands"), std::string::npos);
+  CoordinationHarness back = training({.pods = 1});
+  back.restart_sidecar(0);
+  back.run_for(seconds(1));
+  EXPECT_NE(failure_without_a_copy(back).find("the newest complete checkpoint, if there is one"), std::string::npos);
+}
+
+TEST(Breakpoint, WhereRanksHoldDifferentPartsAFailureNamesShadows) {
+  CoordinationHarness job({.pods = 2});
+  for (const std::uint32_t rank : {0u, 1u}) job.set_layout_of(rank, *layout_for("pipeline", rank, 2));
+  job.start();
+  for (const std::uint32_t rank : {0u, 1u}) job.place(rank, 12, RankPhase::computing);
+  EXPECT_NE(failure_without_a_copy(job).find("rekindle.dev/shadow-every"), std::string::npos);
+  CoordinationHarness alike = training({.pods = 1});
+  EXPECT_EQ(failure_without_a_copy(alike).find("rekindle.dev/shadow-every"), std::string::npos);
+}
+
 TEST(Breakpoint, P19_TheSidecarOfADeadRankStaysUntilItIsDurable) {
   CoordinationHarness job = training({.pods = 2});
   job.set_write_time(milliseconds(300));
@@ -558,8 +628,10 @@ TEST(Breakpoint, ASidecarThatComesBackGoesOnWithTheRanksThatComeToo) {
   Coordination machine({.ordinal = 0, .pods = 1, .ranks_per_pod = 2});
   machine.advance(RankConnected{.rank = 0, .attempt = 7, .word = {190, RankPhase::computing, 0}}, Instant{});
   EXPECT_EQ(machine.attempt(), 0u);
-  ASSERT_TRUE(machine.next_wake().has_value());
-  machine.advance(Tick{}, Instant{} + seconds(3));
+  for (Instant now{}; machine.attempt() == 0 && now < Instant{} + seconds(3); machine.advance(Tick{}, now)) {
+    ASSERT_TRUE(machine.next_wake().has_value());
+    now = std::max(now + milliseconds(1), *machine.next_wake());
+  }
   EXPECT_EQ(machine.attempt(), 7u);
 }
 

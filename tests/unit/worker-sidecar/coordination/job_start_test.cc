@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/coordination_harness.h"
 
 namespace rekindle::sidecar {
@@ -264,6 +266,104 @@ TEST(JobStart, ComesTogetherWhateverTheNetworkLoses) {
     for (std::uint32_t rank = 0; rank < 4; ++rank) EXPECT_EQ(job.rank(rank).word.step, 184u) << "seed " << seed;
     EXPECT_TRUE(job.violations().empty()) << "seed " << seed << ": " << job.violations().front();
   }
+}
+
+// --- a pod that is told to end before its ranks live in an attempt ---
+
+TEST(JobStart, APodThatWasToldToEndBeginsNoAttempt) {
+  for (int milliseconds_in = 0; milliseconds_in < 4; ++milliseconds_in) {
+    CoordinationHarness job({.pods = 1, .ranks_per_pod = 2, .trains = true});
+    job.connect_everything();
+    job.run_for(milliseconds(milliseconds_in));
+    ASSERT_EQ(job.pod(0).attempt(), 0u) << milliseconds_in;
+    job.terminate(0, 30);
+    job.run_for(seconds(2));
+    const std::string log = joined(job.take_log());
+    EXPECT_EQ(log.find("lives in attempt"), std::string::npos) << log;
+    EXPECT_NE(log.find("refuses rank 0: no attempt begins here any more"), std::string::npos) << log;
+    EXPECT_NE(log.find("refuses rank 1: no attempt begins here any more"), std::string::npos) << log;
+    EXPECT_NE(log.find("pod 0 may exit"), std::string::npos) << log;
+    EXPECT_EQ(joined(job.violations()), "");
+  }
+}
+
+TEST(JobStart, ARankThatComesToAPodThatIsEndedIsRefused) {
+  CoordinationHarness job({.pods = 1});
+  job.table({{0, false}}, true);
+  job.terminate(0, 30);
+  job.run_for(milliseconds(100));
+  job.connect_rank(0);
+  job.run_for(seconds(1));
+  const std::string log = joined(job.take_log());
+  EXPECT_NE(log.find("refuses rank 0: no attempt begins here any more"), std::string::npos) << log;
+  EXPECT_EQ(log.find("lives in attempt"), std::string::npos) << log;
+}
+
+TEST(JobStart, TheOtherPodsDoNotBeginWithoutThePodThatIsEnded) {
+  CoordinationHarness job({.pods = 3});
+  job.connect_everything();
+  job.run_for(milliseconds(2));
+  ASSERT_EQ(job.pod(0).attempt(), 0u);
+  job.terminate(1, 30);
+  job.run_for(seconds(3));
+  for (std::uint32_t pod = 0; pod < 3; ++pod) EXPECT_EQ(job.pod(pod).attempt(), 0u) << pod;
+}
+
+TEST(JobStart, ASidecarThatCameBackAndIsToldToEndWaitsForItsRanksAndSavesThem) {
+  CoordinationHarness job({.pods = 1, .ranks_per_pod = 2});
+  job.start(kNewest);
+  for (const std::uint32_t rank : {0u, 1u}) job.place(rank, 190, RankPhase::between);
+  job.restart_sidecar(0);
+  job.terminate(0, 30);
+  ASSERT_TRUE(job.run_until([&] { return !job.published().empty(); }, seconds(10))) << job.describe();
+  EXPECT_EQ(job.published()[0].step, 190u);
+  job.run_for(milliseconds(100));
+  const std::string log = joined(job.take_log());
+  EXPECT_LT(log.find("published"), log.find("pod 0 may exit")) << log;
+  EXPECT_EQ(joined(job.violations()), "");
+}
+
+TEST(JobStart, ASidecarThatCameBackAndIsToldToEndDoesNotWaitForEverForRanksThatDoNotCome) {
+  Coordination sidecar({.pods = 1});
+  Instant now{std::chrono::hours(1)};
+  const auto may_exit = [](const CoordinationOutputs& outputs) {
+    return std::ranges::any_of(outputs, [](const auto& each) { return std::holds_alternative<ExitAllowed>(each); });
+  };
+  sidecar.advance(JobRemembered{.attempt = 3, .job_layout_hash = "of before"}, now);
+  EXPECT_FALSE(may_exit(sidecar.advance(Terminating{30}, now)));
+  bool said = false;
+  for (const Instant end = now + seconds(6); now < end && !said;) {
+    now = std::min(end, sidecar.next_wake().value_or(end));
+    said = may_exit(sidecar.advance(Tick{}, now));
+  }
+  EXPECT_TRUE(said);
+}
+
+TEST(JobStart, TheSidecarThatComesNextLearnsOfTheAttemptAlsoWhereNotAllIsKnownOfTheOthers) {
+  Coordination sidecar({.ordinal = 1, .pods = 2});
+  const Instant now{std::chrono::hours(1)};
+  sidecar.advance(PeerConnected{0}, now);
+  sidecar.advance(RankConnected{.rank = 1}, now);
+  sidecar.advance(PeerMessageArrived{0, 0, BeginMessage{}}, now);
+  sidecar.advance(RankRegistered{1, {.layout = harness_layout()}}, now);
+  sidecar.advance(PeerMessageArrived{0, 0, OfferMessage{}}, now);
+  sidecar.advance(RankLoaded{1, {.ok = true}}, now);
+  std::optional<RememberJob> left;
+  for (const CoordinationOutput& output : sidecar.advance(PeerMessageArrived{0, 1, TakeMessage{.attempt = 1}}, now)) {
+    if (const auto* remember = std::get_if<RememberJob>(&output)) left = *remember;
+  }
+  ASSERT_TRUE(left);
+  EXPECT_EQ(left->attempt, 1u);
+  EXPECT_NE(left->job_layout_hash, "");
+}
+
+TEST(JobStart, AHookOfAPodThatIsEndedBeforeItsAttemptIsAnsweredAtOnce) {
+  CoordinationHarness job({.pods = 1});
+  job.connect_everything();
+  job.hook(0, 30);
+  job.terminate(0, 30);
+  ASSERT_TRUE(job.hooks().begin()->second.answer);
+  EXPECT_EQ(job.hooks().begin()->second.answer->outcome, HookOutcome::nothing_to_save);
 }
 
 }  // namespace

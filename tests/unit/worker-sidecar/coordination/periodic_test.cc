@@ -93,6 +93,42 @@ TEST(Periodic, AWriterThatFailsCostsThisCheckpointOnlyAndItsFolderGoes) {
   EXPECT_FALSE(held(job));
 }
 
+TEST(Periodic, AFileOfACheckpointThatWasGivenUpIsNotTakenForTheNextOnes) {
+  PeriodicWorld job(2, kEveryTenSteps);
+  job.start();
+  job.pod(1).answers_writes = false;  // the disk is slow
+  job.pod(0).write_error = Error{ErrorCode::io, "the server is away"};
+  job.train(12);
+  job.pod(0).write_error.reset();
+  for (int steps = 0; steps < 200 && job.pod(1).unanswered.size() < 2; ++steps) job.train(1);
+  ASSERT_THAT(job.pod(1).unanswered, SizeIs(2));
+  job.answer_write(1, job.pod(1).unanswered[0]);
+  EXPECT_THAT(job.published, IsEmpty());
+  job.answer_write(1, job.pod(1).unanswered[1]);
+  ASSERT_THAT(job.published, SizeIs(1));
+  EXPECT_EQ(job.published[0].step, job.pod(1).unanswered[1].step);
+}
+
+TEST(Periodic, SmallStateOfEveryRankIsInIt) {
+  PeriodicWorld job(2, kEveryTenSteps);
+  job.pod(0).has_state = job.pod(1).has_state = true;
+  job.start();
+  job.train(12);
+  ASSERT_THAT(job.published, SizeIs(1));
+  EXPECT_THAT(job.published[0].states, SizeIs(2));
+}
+
+TEST(Periodic, WithoutTheSmallStateOfARankThereIsNoCheckpoint) {
+  PeriodicWorld job(2, kEveryTenSteps);
+  job.pod(0).has_state = job.pod(1).has_state = true;
+  job.pod(1).states_missing = {1};
+  job.start();
+  job.train(12);
+  EXPECT_THAT(job.published, IsEmpty());
+  ASSERT_THAT(job.problems, SizeIs(1));
+  EXPECT_THAT(job.problems[0], HasSubstr("the small state of rank 1 at this step is not there"));
+}
+
 TEST(Periodic, APublishThatFailsIsNoCheckpoint) {
   PeriodicWorld job(2, kEveryTenSteps);
   job.start();

@@ -31,6 +31,8 @@ class PeriodicWorld {
     std::optional<Error> write_error;  // WriteFromShadow is
     bool takes_snapshots = true;
     bool answers_writes = true;
+    bool has_state = false;                     // its rank registers small state
+    std::vector<std::uint32_t> states_missing;  // of ranks whose state of the step is not there
     std::vector<WriteMessage> unanswered;
     Layout layout;
   };
@@ -89,6 +91,11 @@ class PeriodicWorld {
 
   Pod& pod(std::uint32_t ordinal) { return pods_[ordinal]; }
 
+  // The answer to one of `unanswered`, in place of the disk.
+  void answer_write(std::uint32_t pod, const WriteMessage& order) {
+    handle(pod, RankWritten{pod, {.term = order.term, .written = file_of(order, pods_[pod].layout)}});
+  }
+
   Instant now{std::chrono::hours(1)};
   std::vector<Manifest> published;
   std::vector<ReportPeriodic> reports;
@@ -122,7 +129,9 @@ class PeriodicWorld {
     later(o.ordinal, PeerMessageArrived{pod, pods_[pod].sidecar->attempt(), o.message});
   }
   void perform(std::uint32_t pod, const WelcomeRank& o) {
-    later(pod, RankRegistered{o.rank, {.layout = pods_[pod].layout}});
+    RegisteredMessage registered{.layout = pods_[pod].layout, .states = {}};
+    if (pods_[pod].has_state) registered.states = {{"sampler", 16}};
+    later(pod, RankRegistered{o.rank, std::move(registered)});
   }
   void perform(std::uint32_t pod, const ListCandidates&) {
     later(pod, CandidatesListed{std::vector<RestoreCandidate>{}});
@@ -153,6 +162,14 @@ class PeriodicWorld {
     if (pods_[pod].write_error)
       return later(pod, RankWriteFailed{o.rank, {.term = o.write.term, .error = *pods_[pod].write_error}});
     later(pod, RankWritten{o.rank, {.term = o.write.term, .written = file_of(o.write, pods_[pod].layout)}});
+  }
+  void perform(std::uint32_t pod, const WriteStates& o) {
+    StatesOfPod written{.file = {.name = state_file_name(pod), .bytes = 80, .hash = std::string(32, '0')},
+                        .states = {},
+                        .missing = pods_[pod].states_missing};
+    if (written.missing.empty())
+      written.states = {{pod, "sampler", written.file.name, state_key(pod, "sampler"), 16, 64, 80}};
+    later(pod, StatesWritten{o.term, std::move(written)});
   }
   void perform(std::uint32_t pod, const PublishCheckpoint& o) {
     if (publish_error) return later(pod, CheckpointPublished{o.term, std::unexpected(*publish_error)});

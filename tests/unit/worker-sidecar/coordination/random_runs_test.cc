@@ -56,7 +56,7 @@ struct Story {
 
   void fault() {
     if (flaps_ && luck.below(2) == 0) return job->break_communicators();
-    const std::uint64_t kinds = all_delivered ? 5 : 9;
+    const std::uint64_t kinds = all_delivered ? 7 : 11;
     switch (luck.below(kinds)) {
       case 0: job->hook(some_pod(), 20); break;
       case 1: job->kill_rank(some_rank()); break;
@@ -69,9 +69,11 @@ struct Story {
         job->hook(some_pod(), 20);
         job->hook(some_pod(), 15);
         break;
-      case 5: job->kill_pod(some_pod()); break;
-      case 6: job->restart_sidecar(some_pod()); break;
-      case 7: {
+      case 5: job->terminate(some_pod(), 20); break;
+      case 6: job->freeze(milliseconds(static_cast<std::int64_t>(luck.below(3000)))); break;
+      case 7: job->kill_pod(some_pod()); break;
+      case 8: job->restart_sidecar(some_pod()); break;
+      case 9: {
         const std::uint32_t a = some_pod(), b = some_pod();
         if (a != b) job->set_link(a, b, false);
         break;
@@ -113,8 +115,18 @@ struct Story {
     }
   }
 
+  // Of some jobs a pod is told to end before its ranks have come, or while they start.
+  void start() {
+    if (luck.below(8) != 0) return job->start();
+    const std::uint32_t pod = some_pod();
+    if (luck.below(2) == 0) job->terminate(pod, 20);
+    job->connect_everything();
+    job->run_for(microseconds(luck.below(10'000)));
+    job->terminate(pod, 20);
+  }
+
   void execute() {
-    job->start();
+    start();
     job->run_for(milliseconds(static_cast<std::int64_t>(luck.below(200))));
     const std::uint64_t faults = 1 + luck.below(4);
     for (std::uint64_t i = 0; i < faults; ++i) {
@@ -227,6 +239,49 @@ void expect_that_nobody_stops(std::uint64_t seed) {
 
 TEST(RandomRuns, ABrokenNetworkEndsNoProcessThatCanMakeItsCommunicatorsAnew) {
   test::for_each_seed(coordination_seeds(16), expect_that_nobody_stops);
+}
+
+// A pod is told to end before its ranks have come, while the job starts, while a sidecar that came
+// back finds its ranks again, or while they train. What was committed is saved: nothing else fails,
+// and every message arrives. The harness refuses a rank that trains once its sidecar may exit.
+std::uint64_t expect_that_no_step_is_lost_by_an_end(std::uint64_t seed) {
+  Prng luck(seed * 4703 + 11);
+  HarnessOptions options{.seed = seed, .trains = true};
+  options.pods = 1 + static_cast<std::uint32_t>(luck.below(3));
+  options.ranks_per_pod = 1 + static_cast<std::uint32_t>(luck.below(2));
+  options.states = luck.below(2) == 0;
+  if (luck.below(2) == 0) options.after_fault = AfterBreakpoint::stop;
+  CoordinationHarness job(options);
+  const auto pod = static_cast<std::uint32_t>(luck.below(options.pods));
+  const std::uint64_t moment = luck.below(4);
+  if (moment == 0) job.terminate(pod, 20);
+  if (moment < 2) {
+    job.connect_everything();
+    job.run_for(microseconds(luck.below(10'000)));
+  } else {
+    job.start();
+    job.run_for(microseconds(luck.below(200'000)));
+  }
+  if (moment == 2) {
+    job.restart_sidecar(pod);
+    job.run_for(microseconds(luck.below(40'000)));
+  }
+  job.terminate(pod, 20);
+  job.run_for(seconds(30));
+  EXPECT_TRUE(job.quiet()) << job.describe();
+  EXPECT_FALSE(job.pod_up(pod)) << "the sidecar of pod " << pod << " was never allowed to exit";
+  std::uint64_t committed = 0, durable = 0;
+  for (std::uint32_t rank = 0; rank < job.config().world_size(); ++rank)
+    committed = std::max(committed, job.rank(rank).word.step);
+  for (const auto& each : job.published()) durable = std::max(durable, each.step);
+  EXPECT_EQ(durable, committed);
+  for (const std::string& violation : job.violations()) ADD_FAILURE() << violation;
+  if (is_replay()) print(job);
+  return committed;
+}
+
+TEST(RandomRuns, APodThatIsToldToEndAtAnyMomentLosesNoStep) {
+  test::for_each_seed(coordination_seeds(4), expect_that_no_step_is_lost_by_an_end);
 }
 
 TEST(RandomRuns, TheSameSeedGivesTheSameRun) {

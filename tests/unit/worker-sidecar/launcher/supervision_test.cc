@@ -66,6 +66,14 @@ TEST(Supervision, ABreakpointThatTakesTooLongDoesNotHoldTheRunForEver) {
   EXPECT_EQ(life.at(75s).on(RankEnded{0, 137}), "over code=137");
 }
 
+TEST(Supervision, TimeInWhichEverythingWasFrozenIsNotTimeThatABreakpointHad) {
+  Life life;
+  life.at(10s).on(RankEnded{1, 137});
+  EXPECT_EQ(life.at(72s).on(TimePassed{}), "");
+  EXPECT_EQ(life.at(73s).on(SaveEnded{}), "");
+  EXPECT_EQ(life.at(73s).on(RankEnded{0, 143}), "over code=137");
+}
+
 TEST(Supervision, ARankThatDoesNotLeaveAfterTheBreakpointIsEnded) {
   Life life;
   life.at(10s).on(RankEnded{1, 3});
