@@ -586,7 +586,6 @@ void Host::Parts::on(const ReportBreakpoint& output) {
 }
 
 void Host::Parts::on(const ReportRestore& output) {
-  if (observer != nullptr) observer->restore_report(output.attempt, output.step, output.path, output.refused);
   for (const std::string& refused : output.refused)
     log(Severity::warning, "a checkpoint was refused", {{"reason", refused}});
   log(Severity::info, output.step == 0 ? "nothing to restore" : "restored",
