@@ -1,6 +1,4 @@
 // Real processes: what a signal to a rank reaches.
-#include "worker-sidecar/launcher/children.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -10,6 +8,7 @@
 #include <csignal>
 
 #include "common/base/format.h"
+#include "worker-sidecar/launcher/children.h"
 
 namespace rekindle::launcher {
 namespace {
