@@ -22,7 +22,7 @@ namespace response_detail {
 
 inline constexpr ResponseCell kVolcanoRecreates{Response::ignore, "nothing to save yet; Volcano makes the pod anew"};
 inline constexpr ResponseCell kReplace{Response::replace_pod,
-                                       "the others still wait in rk_open; only this pod is replaced"};
+                                       "the others still wait in rk_open; only pods that failed are replaced"};
 inline constexpr ResponseCell kRestart{Response::restart_job,
                                        "the ranks depend on each other: save, then restart them all"};
 inline constexpr ResponseCell kVolcanos{Response::join, "recorded; Volcano is replacing the pods already"};

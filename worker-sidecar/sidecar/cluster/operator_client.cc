@@ -72,9 +72,8 @@ struct OperatorClient::Parts {
             ErrorCode::refused,
             "it says that this pod's certificate is not of this job; the Secret of the job may be of an earlier one");
       case 404:
-        return fail(
-            ErrorCode::not_found,
-            "it does not know the job, which may have been deleted; ranks go on without protection by the operator");
+        return fail(ErrorCode::not_found,
+                    "it does not know the job, which may have been deleted; it is asked again, and training goes on");
       case 429: return fail(ErrorCode::unavailable, "it asks to come back later", Retry::yes);
       default: return fail(ErrorCode::unavailable, format("it answered {}", response.status), Retry::yes);
     }
