@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/instant.h"
 #include "worker-sidecar/coordination/outcome.h"
 #include "worker-sidecar/coordination/output.h"
 

@@ -134,7 +134,7 @@ TEST_F(AttemptStore, ARecordThatReadsBackDifferentlyIsNoClaim) {
 TEST_F(AttemptStore, TheListLeavesThePodsOut) {
   AttemptRecord record = make_record();
   record.pods.resize(100, {"digits-worker-0", "77"});
-  claim_attempt(real_file_system(), folder_, record, "n1");
+  ASSERT_TRUE(claim_attempt(real_file_system(), folder_, record, "n1"));
   const auto listed = list_attempts(real_file_system(), folder_);
   ASSERT_TRUE(listed->at(0).record);
   EXPECT_TRUE(listed->at(0).record->pods.empty());
