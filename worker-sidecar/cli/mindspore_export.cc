@@ -136,7 +136,7 @@ class MadeSoFar {
     return {};
   }
   void remove(const std::string& path, FileKind kind) {
-    remove_beneath(file_system_, target_, path.substr(join_path(target_, "").size()), kind);
+    static_cast<void>(remove_beneath(file_system_, target_, path.substr(join_path(target_, "").size()), kind));
   }
 
   FileSystem& file_system_;

@@ -166,7 +166,7 @@ Result<std::vector<RebuiltFile>> rebuild_rank_files(FileSystem& file_system, con
       const Status status = copy_rank_file(file_system, join_path(join_path(root, from.folder), from.name), from.held,
                                            place, name, nonce, progress);
       if (!status) {
-        if (made == 0) remove_beneath(file_system, root, folder, FileKind::folder);
+        if (made == 0) static_cast<void>(remove_beneath(file_system, root, folder, FileKind::folder));
         return std::unexpected(status.error());
       }
       rebuilt.push_back({rank, *group.chosen, join_path(folder, name)});

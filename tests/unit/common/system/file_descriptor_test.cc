@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 namespace rekindle {
 namespace {
 
@@ -21,10 +24,11 @@ TEST(FileDescriptor, EndsWithItsOwner) {
 }
 
 TEST(FileDescriptor, IsOwnedByOneAfterAMove) {
-  FileDescriptor first = opened();
-  const int number = first.get();
-  const FileDescriptor second = std::move(first);
-  first.reset();
+  std::vector<FileDescriptor> first;
+  first.push_back(opened());
+  const int number = first.front().get();
+  const FileDescriptor second = std::move(first.front());
+  first.clear();
   EXPECT_TRUE(is_open(number));
   EXPECT_EQ(second.get(), number);
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "common/base/format.h"
 #include "tests/unit/operator/admission/fixtures.h"
 
 namespace rekindle::op {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 
 #include "tests/support/checkpoint_builder.h"

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "common/base/assert.h"
 #include "common/base/format.h"
 #include "common/base/json_fields.h"
 #include "common/base/prng.h"
