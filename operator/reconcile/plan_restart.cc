@@ -163,7 +163,10 @@ void plan_restart(const View& view, PlanBuilder& out) {
   const JobStage stage = stage_of(*view.job);
   if (stage == JobStage::ending || stage == JobStage::suspended) return;
   if (view.recovery == nullptr) {
-    if (stage == JobStage::training) restart_stranded(view, out);
+    // Ranks are parked for a fault, too; a recovery that begins in this pass has them restarted.
+    const bool begins = std::ranges::any_of(
+        out.plan.actions, [](const Action& action) { return std::holds_alternative<CreateBreakpoint>(action); });
+    if (stage == JobStage::training && !begins) restart_stranded(view, out);
     return;
   }
   const bool remains = !remaining_pods(view, *view.recovery).empty();

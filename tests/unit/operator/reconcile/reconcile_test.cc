@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "common/base/format.h"
+#include "operator/model/names.h"
 
 namespace rekindle::op {
 namespace {
@@ -111,6 +112,24 @@ std::vector<Kind> all(const Plan& plan) {
     if (const Kind* each = std::get_if<Kind>(&action)) found.push_back(*each);
   }
   return found;
+}
+
+// Seen on a cluster: the pods were deleted in the same moment, "since the job was scaled".
+TEST(Reconcile, PodsThatAreParkedForAFaultAreNotRestartedBesideIt) {
+  Story story;
+  for (SidecarReport& report : story.reports) {
+    report.sync.phase = SidecarPhase::parked;
+    report.phase_since = kNow - seconds(10);
+  }
+  story.reports[0].sync.breakpoints = {{.cause = TriggerCause::pod_lost,
+                                        .pod = "digits-worker-1",
+                                        .detail = "pod 1 cannot be reached",
+                                        .state = SaveState::durable,
+                                        .step = 100}};
+  const Plan plan = story.plan();
+  EXPECT_EQ(all<CreateBreakpoint>(plan).size(), 1u);
+  EXPECT_TRUE(all<DeletePod>(plan).empty());
+  for (const RecordEvent& event : all<RecordEvent>(plan)) EXPECT_NE(event.reason, names::reason::kStrandedPods);
 }
 
 TEST(Reconcile, LeavesAHealthyJobAlone) {
