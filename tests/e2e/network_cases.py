@@ -102,7 +102,9 @@ def network_policy_of_the_svc_plugin_in_force(site, scene):
     rule = Enforced(scene.kubernetes, scene.namespace, selector)
     try:
         refused = wait_for(
-            lambda: not reaches(scene, address) and rule.refused(), 20, "the rule to keep the stranger out, and to count it"
+            lambda: not reaches(scene, address) and rule.refused(),
+            20,
+            "the rule to keep the stranger out, and to count it",
         )
         before = scene.last_step(old)
         scene.trains_on(old, before, steps=10)
