@@ -97,6 +97,12 @@ def last_committed(journals: dict[int, list[LoggedStep]], attempt: int) -> int:
     return max((logged.step for steps in journals.values() for logged in steps if logged.attempt <= attempt), default=0)
 
 
+def committed_by_all(journals: dict[int, list[LoggedStep]], attempt: int) -> int:
+    """The highest step that every rank has committed up to the end of that life: where nobody is left who could pass a
+    newer one on, no more can be saved. 0 where a rank has none."""
+    return min((last_committed({rank: steps}, attempt) for rank, steps in journals.items()), default=0)
+
+
 def first_behind(journals: dict[int, list[LoggedStep]], attempt: int) -> LoggedStep:
     """The first step of the next life in which any was made; every rank went on, and all at the same step."""
     firsts = {

@@ -9,6 +9,7 @@ from selfcheck import outcomes_of, refused, said
 from stepjournal import (
     LoggedStep,
     cluster_argument,
+    committed_by_all,
     first_behind,
     journals_in_logs,
     last_committed,
@@ -68,6 +69,13 @@ EXAMPLES = {
         ("rank 0 went back from attempt 2 to 1",),
     ),
 }
+
+
+def what_every_rank_has_committed_is_the_least():
+    journals = {0: life(1, 1, 60) + life(2, 61, 99), 1: life(1, 1, 59) + life(2, 61, 98)}
+    yield (committed_by_all(journals, 1), committed_by_all(journals, 2)), (59, 98)
+    # A rank that was killed in its first step, and no rank.
+    yield (committed_by_all({0: life(1, 1, 1), 1: []}, 1), committed_by_all({}, 1)), (0, 0)
 
 
 def a_job_that_has_not_ended_has_no_last_step():
@@ -180,6 +188,7 @@ def outcomes():
             a_log_without_its_end_is_no_evidence,
             a_job_that_has_not_ended_has_no_last_step,
             the_last_step_is_that_of_any_rank,
+            what_every_rank_has_committed_is_the_least,
             the_first_step_is_that_of_the_next_life,
             ranks_that_do_not_go_on_are_told,
         ),

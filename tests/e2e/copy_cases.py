@@ -42,13 +42,13 @@ def kill_everything(scene, pods, containers):
 
 
 @case(node=True)
-def all_ranks_killed_with_shadows_lose_nothing(site, scene):
+def all_ranks_killed_with_shadows_keep_what_all_had_committed(site, scene):
     """Nobody holds the model any more; the sidecars write the breakpoint from the copies that the ranks have left."""
     scene.submit(annotations={"rekindle.dev/shadow-every": "1 step"})
     old = scene.training(steps=20)
     before = scene.last_step(old)
     kill_everything(scene, old, ["worker"])
-    found = expect_recovered(scene, old, before, retries=1, survivors=0)
+    found = expect_recovered(scene, old, before, retries=1, survivors=0, nobody_left=True)
     return f"step {before} seen before the kill, saved {found.status['step']} with {found.status['ranksSaved']} ranks alive"
 
 

@@ -5,7 +5,7 @@ import re
 from kubernetes import condition, wait_for
 from polling import poll
 from stage import expect, expect_equal
-from stepjournal import first_behind, last_committed, life_faults
+from stepjournal import committed_by_all, first_behind, last_committed, life_faults
 from steploss import StepLoss
 
 COLUMNS = ("NAME", "JOB", "TRIGGER", "STEP", "RANKS", "BYTES", "AGREED", "DURABLE", "STATUS", "AGE")
@@ -27,14 +27,15 @@ def expect_recovered(
     beyond=(),
     story=STORY,
     timed=True,
+    nobody_left=False,
 ):
     """Back in new pods, at the step after the saved one, nothing lost, one Breakpoint, and told so. `survivors`: the
     fewest ranks that may have been left to save, all by default. `timed`: somebody was there to hear how long the save
-    took. The recovery."""
+    took. `nobody_left`: every process that held the model is dead. The recovery."""
     found = scene.recovered(old, job, beyond=beyond, pods=pods, seconds=seconds)
     status, name = found.status, found.breakpoint["metadata"]["name"]
     saved = status.get("step", 0)
-    expect_no_step_lost(scene, step_before, found, saved, job=job, ranks=ranks)
+    expect_no_step_lost(scene, step_before, found, saved, nobody_left=nobody_left, job=job, ranks=ranks)
     expect_equal(found.first_step, saved + 1, f"the first step in the new pods' logs, step {saved} being saved")
     expect_equal(status.get("firstStep"), saved + 1, f"status.firstStep of Breakpoint {name}")
     expect_equal(status.get("state"), "Restored", f"status.state of Breakpoint {name}")
@@ -89,18 +90,28 @@ def expect_no_other_life(scene, journals, steps):
     expect(not faults, "; ".join(faults[:3]))
 
 
-def expect_no_step_lost(scene, step_before, found, saved=None, **counted):
-    """`step_before`: what was seen from outside before the fault, which the journals have to know as well."""
+def expect_no_step_lost(scene, step_before, found, saved=None, *, nobody_left=False, **counted):
+    """`step_before`: what was seen from outside before the fault, which the journals have to know as well. `nobody_left`:
+    the ranks cannot be killed in one instant, so one of them may have made the step that another was killed in; what
+    every rank had committed may not be lost."""
     steps = count_steps(scene, found, saved, **counted)
     expect(
         steps.last_step_committed >= step_before,
         f"step {step_before} was seen before the fault, but the ranks' journals end with step {steps.last_step_committed}",
     )
-    expect_nothing_lost(steps)
+    lost_max = steps_of_some(scene, found, **counted) if nobody_left else 0
+    expect(lost_max <= 1, f"ranks that meet in every step were {lost_max} steps apart when they died")
+    expect_nothing_lost(steps, lost_max)
 
 
-def expect_nothing_lost(steps):
-    faults = steps.faults()
+def steps_of_some(scene, found, *, job="digits", ranks=4):
+    """How many of the last steps before the recovery only some ranks had committed."""
+    journals, lived = scene.journals(job, ranks), found.attempt - 1
+    return last_committed(journals, lived) - committed_by_all(journals, lived)
+
+
+def expect_nothing_lost(steps, lost_max=0):
+    faults = steps.faults(lost_max=lost_max)
     expect(not faults, "; ".join(faults))
 
 

@@ -59,6 +59,18 @@ def a_lost_step_is_told():
     )
 
 
+def where_nobody_is_left_what_all_had_committed_counts():
+    ahead = {3: life(1, 1, 41) + SECOND}
+    yield judged(Scene(*ONE_FAULT, others=ahead), nobody_left=True), None
+    # The same where somebody lived who could have passed it on; and a step that all had.
+    yield "1 step was lost" in judged(Scene(*ONE_FAULT, others=ahead)), True
+    yield "1 step was lost" in judged(Scene(life(1, 1, 41), SECOND), nobody_left=True), True
+    yield (
+        judged(Scene(*ONE_FAULT, others={3: life(1, 1, 42) + SECOND}), nobody_left=True),
+        "ranks that meet in every step were 2 steps apart when they died",
+    )
+
+
 def training_that_goes_on_elsewhere_is_told():
     yield "2 steps were lost" in judged(Scene(*ONE_FAULT), saved=38), True
     yield "training went on with step 41" in judged(Scene(*ONE_FAULT), saved=38), True
@@ -132,6 +144,7 @@ def outcomes():
         (
             a_recovery_that_lost_nothing_is_well,
             a_lost_step_is_told,
+            where_nobody_is_left_what_all_had_committed_counts,
             training_that_goes_on_elsewhere_is_told,
             a_step_that_was_seen_and_is_in_no_journal_is_told,
             each_recovery_is_of_the_life_before_it,
