@@ -136,6 +136,9 @@ void faults_of_reports(const View& view, PlanBuilder& out, std::vector<Fault>& f
                         ? "the sidecars began a breakpoint by themselves (" + std::string(cause_word(reported)) + ")"
                         : reported.detail;
     WallTime believed = report.phase_since;
+    // A connection between ranks ends before the death at its other end is told, and the trigger of
+    // a record is never changed.
+    if (trigger == Trigger::collective_failed) believed += view.limits.collective_patience;
     if (!reported.pod.empty()) {
       const Pod* subject = view.pod_by_name(reported.pod);
       fault.pod.name = reported.pod;

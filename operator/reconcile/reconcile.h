@@ -28,6 +28,8 @@ struct PlanLimits {
   std::chrono::seconds deadline_slack{5};        // for the report to arrive
   // a deletion may be Volcano's own, which writes its status afterwards
   std::chrono::milliseconds believe_after{2000};
+  // what broke a collective, such as a death, is heard of by then
+  std::chrono::milliseconds collective_patience{1000};
   // sidecars that know by themselves have begun by then
   std::chrono::seconds order_patience{3};
   std::chrono::seconds report_patience{35};  // one long poll and a little

@@ -112,7 +112,7 @@ void BreakpointCoordinator::begin(const TimedTrigger& reason, Instant now, Coord
 
 void BreakpointCoordinator::merge(std::uint32_t from, const TimedTrigger& reason, Instant now,
                                   CoordinationOutputs& out) {
-  const AfterBreakpoint before = reason_.trigger.after;
+  const TriggerMessage before = reason_.trigger;
   merge_trigger(reason_, reason);
   causes_.insert(cause_of(reason.trigger));
   if (reason.until) deadline_ = std::min(deadline_, *reason.until);
@@ -123,11 +123,12 @@ void BreakpointCoordinator::merge(std::uint32_t from, const TimedTrigger& reason
     record_.id = reason.trigger.breakpoint;
   }
   if (state_ == CoordinatorState::collecting) {
-    if (reason_.trigger.after != before) send_to_all(collect_message(now), out);
+    if (reason_.trigger.after != before.after) send_to_all(collect_message(now), out);
     else if (!answers_.contains(from)) send(from, collect_message(now), out);
   }
-  // Who restarts jobs must not wait for ranks that will not rebuild.
-  if (record_.rebuild && record_open_ && !may_still_rebuild()) report(record_.state, record_.message, out);
+  // Who restarts jobs must not wait for ranks that will not rebuild, and writes down what happened.
+  const bool is_news = reason_.trigger.cause != before.cause || (record_.rebuild && !may_still_rebuild());
+  if (record_open_ && is_news) report(record_.state, record_.message, out);
 }
 
 // --- Collect ---

@@ -132,6 +132,36 @@ TEST(Reconcile, PodsThatAreParkedForAFaultAreNotRestartedBesideIt) {
   for (const RecordEvent& event : all<RecordEvent>(plan)) EXPECT_NE(event.reason, names::reason::kStrandedPods);
 }
 
+// Seen on a cluster: rank 2 was killed, rank 0 told of its broken ring first, and the record spoke
+// of CollectiveFailed in a pod where nothing was wrong.
+TEST(Reconcile, ACollectiveThatFailedWaitsAMomentForTheDeathThatBrokeIt) {
+  Story story;
+  for (SidecarReport& report : story.reports) {
+    report.sync.phase = SidecarPhase::saving;
+    report.phase_since = kNow - std::chrono::milliseconds(20);
+  }
+  ReportedBreakpoint failed{.cause = TriggerCause::collective_failed,
+                            .pod = "digits-worker-0",
+                            .detail = "rank 0: rank 2: the connection ended",
+                            .state = SaveState::collecting};
+  story.reports[0].sync.breakpoints = {failed};
+  EXPECT_TRUE(all<CreateBreakpoint>(story.plan()).empty());
+  EXPECT_TRUE(story.plan().requeue_after.has_value());
+
+  ReportedBreakpoint died = failed;
+  died.cause = TriggerCause::rank_died;
+  died.pod = "digits-worker-1";
+  story.reports[0].sync.breakpoints = {died};
+  const std::vector<CreateBreakpoint> records = all<CreateBreakpoint>(story.plan());
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(records[0].object.spec.trigger, Trigger::rank_died);
+  EXPECT_EQ(records[0].object.spec.broken->name, "digits-worker-1");
+
+  story.reports[0].sync.breakpoints = {failed};
+  story.reports[0].phase_since = kNow - seconds(1);
+  EXPECT_EQ(all<CreateBreakpoint>(story.plan()).size(), 1u) << "nobody died";
+}
+
 TEST(Reconcile, LeavesAHealthyJobAlone) {
   const Plan plan = Story().plan();
   EXPECT_TRUE(plan.actions.empty());

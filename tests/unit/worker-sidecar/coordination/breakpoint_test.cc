@@ -213,6 +213,21 @@ TEST(Breakpoint, P13_ARankThatDiesWhileItComputesCostsNoStep) {
   EXPECT_EQ(job.records().back().cause, TriggerCause::rank_died);
 }
 
+// What broke a collective is often heard of after it: the next rank's connection ends first.
+TEST(Breakpoint, ADeathThatIsToldAfterTheCollectiveThatItBrokeIsTheCauseAtOnce) {
+  CoordinationHarness job = training({.pods = 2});
+  job.fail_collective(0);
+  ASSERT_TRUE(job.run_until([&] { return !job.records().empty(); }, seconds(1)));
+  ASSERT_EQ(job.records().back().cause, TriggerCause::collective_failed);
+  job.kill_rank(1);
+  ASSERT_TRUE(job.run_until([&] { return job.records().back().cause == TriggerCause::rank_died; }, seconds(1)));
+  EXPECT_EQ(job.records().back().state, SaveState::collecting) << "who restarts the job need not wait for the step";
+  EXPECT_EQ(job.records().back().pod, 1u);
+  ASSERT_TRUE(settles(job));
+  EXPECT_EQ(job.records().back().state, SaveState::durable);
+  EXPECT_EQ(job.records().back().cause, TriggerCause::rank_died);
+}
+
 TEST(Breakpoint, P13_AStepThatOnlyTheDeadRankHadIsReachedByALiveOne) {
   CoordinationHarness job = training({.pods = 2});
   job.place(0, 191, RankPhase::between);
