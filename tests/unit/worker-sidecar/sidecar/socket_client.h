@@ -33,7 +33,8 @@ class Client {
   void send(const std::string& bytes) {
     [[maybe_unused]] const auto sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
-  void send_descriptors(const std::vector<int>& descriptors, std::string bytes = "x") {
+  // False: it has hung up.
+  bool send_descriptors(const std::vector<int>& descriptors, std::string bytes = "x") {
     std::string control(CMSG_SPACE(descriptors.size() * sizeof(int)), '\0');
     iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
     msghdr message{};
@@ -46,7 +47,7 @@ class Client {
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
     std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size() * sizeof(int));
-    [[maybe_unused]] const auto sent = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
+    return ::sendmsg(socket_, &message, MSG_NOSIGNAL) >= 0;
   }
   // Something comes, or the end.
   bool hears(std::chrono::milliseconds patience) const {
